@@ -124,8 +124,8 @@ fn a_source_that_is_read_stays_open() {
     assert_eq!(number_at(ROW / 2), ROW / 2);
 }
 
-/// What an element points to is in the file that the element is in, not in that of the virtual
-/// dataset.
+/// A pointer in an element refers to the file that contains the element, rather than to the file of
+/// the virtual dataset.
 #[test]
 fn what_points_into_another_file_is_not_looked_up_in_this_one() {
     let (_directory, top) = made();
@@ -148,8 +148,9 @@ fn what_points_into_another_file_is_not_looked_up_in_this_one() {
     }
 }
 
-/// `here`, `there` and `both` stand beside the link, beside the file, and beside both, where another one is meant; `led` is
-/// beside the link a link to a file beside the file.
+/// `here` is next to the link, and `there` is next to the linked file. `both` is next to each of
+/// them, with different content. `led` is a link next to the link, and leads to a file next to the
+/// linked file.
 #[test]
 fn neighbours_are_beside_the_link_first_and_then_beside_the_file() {
     let (_directory, top) = made();
@@ -183,7 +184,7 @@ fn neighbours_are_beside_the_link_first_and_then_beside_the_file() {
     }
 }
 
-/// More raw files, each read, than a process may have open by default on many systems.
+/// Reads more raw files than a process may have open by default on many systems.
 #[test]
 fn few_of_many_raw_files_stay_open() {
     const FILES: u8 = 250;
@@ -229,7 +230,7 @@ fn families_split_and_multi_files_are_read_from_one_member() {
         }
         let links = fs::read_dir(mount.at("group")).expect("group");
         assert_eq!(links.count(), 50, "{name}");
-        // without its other members there is no file
+        // without its other members the file cannot be opened
         let (_, refused) = Mount::attempt(&source, &["-o", "external=none"]);
         let line = refused.one_line().to_owned();
         assert!(line.contains("external=none"), "{line}");
@@ -254,7 +255,8 @@ fn of_an_onion_the_first_revision_is_shown() {
     expect(&mount, &drivers, "values", &Bytes("values"));
 }
 
-/// The members of a virtual source are called as the source is, not as the file that names it.
+/// The names of a virtual source's members derive from the name of the source, rather than from the
+/// file that refers to it.
 #[test]
 fn virtual_sources_have_members_of_their_own() {
     let (_directory, top) = made();
@@ -267,7 +269,7 @@ fn virtual_sources_have_members_of_their_own() {
     expect(&mount, &drivers, "values", &Refused);
 }
 
-/// Files that are numbered from 0 are seldom a family.
+/// Files that are numbered from 0 are usually not members of a family.
 #[test]
 fn a_file_that_is_cut_off_does_not_go_on_in_the_next() {
     let (_directory, top) = made();
@@ -278,8 +280,7 @@ fn a_file_that_is_cut_off_does_not_go_on_in_the_next() {
     }
 }
 
-/// The blocks of an ASDF file in its exploded form: from regular files of the directory, and
-/// nothing else.
+/// The blocks of an exploded ASDF file are read only from regular files of the directory.
 #[test]
 fn blocks_of_an_exploded_file_that_are_no_files() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -329,8 +330,7 @@ fn blocks_of_an_exploded_file_that_are_no_files() {
     assert_eq!(fs::read(mount.at("good")).expect("good"), b"goodness");
 }
 
-/// References of two files to each other: to each other's references, and through each other's
-/// groups.
+/// Two files refer to each other: to each other's references, and through each other's groups.
 #[test]
 fn references_round_in_circles() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -1,4 +1,4 @@
-//! What an administrator installs: scripts, manual pages, completions, units.
+//! The files that an administrator installs: scripts, manual pages, completions and units.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Whether a program that only looks at files is there.
+/// Returns whether a tool for examining files is installed. Otherwise skips the test.
 fn is_there(program: &str) -> bool {
     let found = Command::new("sh")
         .args(["-c", "command -v \"$0\" > /dev/null", program])
@@ -26,7 +26,7 @@ fn said(program: &str, arguments: &[&str]) -> Finished {
     run(Command::new(program).args(arguments), SOON)
 }
 
-/// Installs as a package would, into a directory of its own.
+/// Installs into a temporary directory, as a package would.
 fn installed(prefix: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().canonicalize().expect("path");
@@ -36,7 +36,7 @@ fn installed(prefix: &str) -> (tempfile::TempDir, PathBuf) {
     (directory, top)
 }
 
-/// The files of the directories with scripts that begin with a line for a shell.
+/// Returns the shell scripts in the directories with scripts.
 fn shell_scripts() -> Vec<PathBuf> {
     let directories = [
         "scripts",
@@ -84,7 +84,8 @@ fn an_installation_leaves_nothing_behind() {
     }
 }
 
-/// The crates of the licences that `deny.toml` names beside MIT and Apache, by words of their texts.
+/// Crates under licences that `deny.toml` names in addition to MIT and Apache, with words of the
+/// licence texts.
 #[test]
 fn the_licences_of_what_is_linked_are_collected() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -140,7 +141,7 @@ fn the_licences_of_what_is_linked_are_collected() {
         let checksum = entry.split('"').nth(5).expect("the checksum");
         assert!(bill.contains(checksum), "{name}: {checksum}");
     }
-    // What builds and tests is not part of the program.
+    // Build and test dependencies are not part of the program.
     for name in ["cc", "clap_derive", "proptest", "syn", "tempfile"] {
         assert!(lock.contains(&format!("name = \"{name}\"\n")), "{name}");
         assert!(
@@ -176,7 +177,7 @@ fn the_crate_has_what_builds_it_and_no_more() {
     ] {
         assert!(files.contains(&file), "{file}");
     }
-    // The style of pages, and the document that a unit test compares with the bounds.
+    // The style of pages, and the document that a unit test compares with the limits.
     for file in ["src/view/texts/html/style.css", "docs/limits.md"] {
         assert!(files.contains(&file), "{file}");
     }
@@ -224,7 +225,7 @@ fn manual_pages_are_well_formed() {
         let told = said("mandoc", &["-Tlint", &page]);
         assert_eq!(told.text(), "", "{told:?}");
         let shown = said("mandoc", &["-Tutf8", &page]).success().text();
-        // Bold and underlined letters are struck twice.
+        // mandoc prints bold and underlined letters twice, with a backspace between them.
         let struck: Vec<char> = shown.chars().collect();
         let is_kept = |at: &usize| struck[*at] != '\u{8}' && struck.get(at + 1) != Some(&'\u{8}');
         let plain: String = (0..struck.len())
@@ -237,8 +238,8 @@ fn manual_pages_are_well_formed() {
     }
 }
 
-/// A line that ends where the user asks, what the shell has to make of its last word, and whether
-/// more can be typed behind it. `climate.h5` is the example.
+/// A line that ends at the cursor, the expected last word after completion, and whether more can be
+/// typed after it. `climate.h5` is the example.
 const COMPLETED: [(&[&str], &str); 11] = [
     (&["che"], "check"),
     (&["check", "--da"], "--data"),
@@ -256,14 +257,14 @@ const COMPLETED: [(&[&str], &str); 11] = [
     (&["cat", "climate.h5", "surface/la"], "surface/land"),
 ];
 
-/// A directory with the example, in which lines are completed.
+/// Creates a directory with the example, in which lines are completed.
 fn with_example() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("temporary directory");
     run(h5fs(["example"]).current_dir(&directory), SOON).success();
     directory
 }
 
-/// A shell that finds the program under test by its name.
+/// Returns a shell whose PATH starts with the program under test.
 fn shell(name: &str, directory: &Path) -> Command {
     let mut shell = Command::new(name);
     let inherited = std::env::var_os("PATH").unwrap_or_default();
@@ -280,8 +281,8 @@ fn completions_work_in_bash() {
     let (_kept, top) = installed("/usr");
     let directory = with_example();
     let script = top.join("usr/share/bash-completion/completions/h5fs");
-    // as bash calls the function that the script names, and takes files (`-o default`) where it
-    // finds nothing
+    // calls the script's function as bash does, and completes file names (`-o default`) if the
+    // function finds none
     let asked = r#"
         source "$0"
         [[ $(complete -p h5fs) == *"-o default"* ]] || exit 1
@@ -297,7 +298,7 @@ fn completions_work_in_bash() {
         run(&mut bash, SOON).success().text().trim_end().to_owned()
     };
     for (line, word) in COMPLETED {
-        // Where bash cuts a word at `=`, it replaces what is behind.
+        // bash splits a word at `=` and replaces only the part after it.
         let pieces: Vec<&str> = line.iter().flat_map(|word| cut(word)).collect();
         let replaced = match word.rsplit_once('=') {
             Some((_, behind)) => behind,
@@ -316,7 +317,7 @@ fn completions_work_in_bash() {
     );
 }
 
-/// The pieces of a word that bash makes of it.
+/// Returns the pieces into which bash splits a word.
 fn cut(word: &str) -> Vec<&str> {
     match word.rsplit_once('=') {
         Some((before, behind)) => vec![before, "=", behind],
@@ -393,7 +394,7 @@ fn scripts_and_units_have_no_faults() {
                 "systemd-analyze",
                 &["verify", "--man=no", &unit.display().to_string()],
             );
-            // Where it is not installed, the program of the service is missing.
+            // If the program is not installed, the program of the service is missing.
             let mut faults = told
                 .stderr
                 .lines()

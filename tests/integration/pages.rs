@@ -1,4 +1,4 @@
-//! Pages beneath `.h5fs/html`, read by a parser of HTML and by a browser; `h5fs view`.
+//! Pages in `.h5fs/html`, read by an HTML parser and by a browser, and `h5fs view`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,13 +17,13 @@ use crate::harness::{
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Runs one of the script's commands, which ends with a traceback where something differs.
+/// Runs one of the script's commands, which fails with a traceback on any difference.
 #[track_caller]
 fn pages(command: &str, paths: &[&Path]) {
     run(script("pages.py").arg(command).args(paths), LONG).success();
 }
 
-/// Has a browser open pages; says so where there is none.
+/// Opens pages in a browser. Skips the test without a browser.
 #[track_caller]
 fn browsed(command: &str, mounts: &[&Path]) {
     let script = Path::new(ROOT).join("tests/browser/pages.py");
@@ -65,7 +65,8 @@ fn pages_show_what_asdf_reads() {
     pages("asdf", &[&file, &mount.path]);
 }
 
-/// Text, natural sizes of pictures, no complaint, no request outside of the mount, no script.
+/// Checks the text, the natural sizes of pictures, and that the browser reports no problem,
+/// requests nothing outside the mount, and runs no script.
 #[test]
 fn a_browser_shows_the_pages() {
     let directory = written();
@@ -75,7 +76,7 @@ fn a_browser_shows_the_pages() {
     browsed("example", &[&mount.path]);
 }
 
-/// Files of other writers, where they are there.
+/// Files of other programs, if the corpus exists.
 #[test]
 fn a_browser_shows_the_pages_of_real_files() {
     const FILES: &[&str] = &[
@@ -106,7 +107,7 @@ fn a_browser_shows_the_pages_of_real_files() {
     browsed("any", &paths);
 }
 
-/// The first page of a group of 100 000 members needs no look at the others.
+/// The first page of a group of 100 000 members does not read the other members.
 #[test]
 fn the_page_of_a_large_group_is_quick() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -118,11 +119,12 @@ fn the_page_of_a_large_group_is_quick() {
     let page = fs::read_to_string(mount.at(".h5fs/html/many.html")).expect("the page");
     let took = worker.processor_time() - before;
     assert_eq!(page.matches("class=\"row\"").count(), 500);
-    // Reading all members takes some seconds in a build without optimisation.
+    // Reading all members takes several seconds in an unoptimised build.
     assert!(took.as_secs_f64() < 1.5, "{took:?}");
 }
 
-/// The range of a stack is found from 64 of its 5000 chunks; the page reads no other one than the first.
+/// The value range of a stack is determined from 64 of its 5000 chunks. The page reads no other
+/// chunk than the first.
 #[test]
 fn the_page_of_a_large_stack_decodes_few_chunks() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -134,7 +136,7 @@ fn the_page_of_a_large_stack_decodes_few_chunks() {
         page.contains("of 4096 values in 64 of 5000 chunks"),
         "{page}"
     );
-    // And 20 rows of 8 of the first picture.
+    // Also reads 20 rows of 8 values of the first picture.
     let decoded = mount.status("chunks decoded");
     assert!((64..=65).contains(&decoded), "{decoded}");
     fs::read(mount.at(".h5fs/html/stack[4999].png")).expect("the last picture");
@@ -143,7 +145,7 @@ fn the_page_of_a_large_stack_decodes_few_chunks() {
     assert!(fs::metadata(mount.at(".h5fs/html/stack[:,:,0].png")).is_err());
 }
 
-/// As h5py lists them, whatever the order of the index.
+/// Names are listed as h5py lists them, whatever the order of the index.
 #[test]
 fn names_are_listed_as_they_were_made_or_sorted() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -177,14 +179,14 @@ fn links_that_are_too_long_to_be_sorted_are_told() {
 
 // ------------------------------------------------------------------ h5fs view
 
-/// A running `h5fs view`; ended when dropped.
+/// A running `h5fs view`. It is stopped when the value is dropped.
 struct Viewed {
     child: Child,
     page: PathBuf,
 }
 
 impl Viewed {
-    /// Starts it with a directory of programs for a PATH, and waits for the page's path.
+    /// Starts the program with this directory as its PATH, and waits for the path of the page.
     fn new(source: &Path, programs: &Path, temporary: &Path) -> Self {
         let mut child = h5fs(["view"])
             .arg(source)
@@ -224,7 +226,7 @@ impl Viewed {
 }
 
 impl Drop for Viewed {
-    /// A test that failed must leave no mount, either.
+    /// Unmounts even if the test has failed.
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             let id = i32::try_from(self.child.id()).expect("an id");
@@ -234,7 +236,7 @@ impl Drop for Viewed {
     }
 }
 
-/// A directory for programs of which fusermount3 is one, and xdg-open is none.
+/// Creates a directory for programs, with fusermount3 and without xdg-open.
 fn programs(directory: &Path) -> PathBuf {
     let programs = directory.join("programs");
     fs::create_dir(&programs).expect("directory");
@@ -265,7 +267,7 @@ fn view_opens_the_page_and_leaves_nothing_behind() {
         viewed.end(signal);
         fs::remove_file(&opened).expect("the copy");
     }
-    // Unmounted by somebody else.
+    // Unmounted by another program.
     let mut viewed = Viewed::new(&file, &programs, directory.path());
     let point = viewed.point().to_owned();
     eventually(SOON, "nobody reads the page", || {
@@ -290,7 +292,7 @@ fn view_without_xdg_open_says_so_and_stays() {
     viewed.end(Signal::SIGTERM);
 }
 
-/// Its directory is left before the end, so it has an absolute path.
+/// The working directory changes before the end, so the temporary directory needs an absolute path.
 #[test]
 fn view_leaves_nothing_where_no_absolute_directory_is_named() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -1,5 +1,5 @@
-//! Parquet files whose every byte is computed, read by pyarrow and compared with what h5py and asdf
-//! read. The tables of conventions, and other readers, are tried by `tests/readers`.
+//! Parquet files whose bytes are computed on demand, read by pyarrow and compared with what h5py
+//! and asdf read. `tests/readers` tests the tables of conventions and other readers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn parquet(command: &str, paths: &[&Path]) {
     run(script("parquet.py").arg(command).args(paths), LONG).success();
 }
 
-/// Has the script write files, and look at their mount.
+/// Writes files with the script, and checks a mount of them.
 #[track_caller]
 fn compare(command: &str, options: &[&str]) {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -28,7 +28,7 @@ fn every_type_has_the_values_of_h5py() {
     compare("check", &[]);
 }
 
-/// Without the page cache, every read arrives with the offset and length it was made with.
+/// Without the page cache, every read arrives with its original offset and length.
 #[test]
 fn any_range_is_that_of_the_whole() {
     compare("check", &["--direct-io"]);
@@ -39,8 +39,8 @@ fn a_damaged_chunk_is_an_error_of_its_column_alone() {
     compare("damaged", &[]);
 }
 
-/// The texts that a few pointers lead to are many times as long as the file: they are read a few at a
-/// time.
+/// The strings that a few pointers lead to are many times larger than the file, so only a few are
+/// read at a time.
 #[test]
 fn what_no_file_can_hold_is_refused() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -75,7 +75,8 @@ impl Columns {
     }
 }
 
-/// The footer takes what `ls` takes; two columns of eight a quarter of the file.
+/// Reading the footer transfers the same bytes as `ls`. Reading two of eight columns transfers a quarter
+/// of the file.
 #[test]
 fn of_a_far_file_comes_what_a_query_names() {
     let file = Columns::write();
@@ -97,7 +98,7 @@ fn of_a_far_file_comes_what_a_query_names() {
     assert!(two <= footer + whole / 4 + whole / 32, "{what}");
 }
 
-/// Each has a chunk in each group of rows; the first tells in which a time is.
+/// Each column has a chunk in each row group. The first column shows which group contains a time.
 #[test]
 fn a_range_decodes_the_chunks_of_its_groups() {
     let file = Columns::write();
@@ -107,11 +108,12 @@ fn a_range_decodes_the_chunks_of_its_groups() {
         columns(command, &mount.at(TABLE));
         mount.status("chunks decoded") - before
     };
-    // The columns that ascend, up to where one does not; of the others, a look at the first chunk.
+    // The ascending columns up to the first value that does not ascend, and the first chunk of each
+    // other column.
     let footer = decoded("footer");
     assert!(footer <= 3 * 4 + 5, "{footer} chunks");
     assert_eq!(decoded("bounds"), 0);
-    // Of each column that is named a chunk, and another that is decoded ahead.
+    // One chunk of each requested column, and another chunk by read-ahead.
     let rows = decoded("between");
     assert!(rows <= 2 * 2, "{rows} chunks");
 }
@@ -127,7 +129,7 @@ fn two_columns_decode_no_others() {
     assert!(decoded <= 2 * 4, "{decoded} chunks");
 }
 
-/// Neither the kernel nor the mount keeps what was decoded.
+/// Neither the kernel nor the mount caches decoded chunks.
 #[test]
 fn many_readers_take_as_much_memory_as_is_promised() {
     const THREADS: u64 = 2;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{LONG, Mount, python, run, script};
 
-/// Runs one of the script's commands, which ends with a traceback where something differs.
+/// Runs one of the script's commands, which fails with a traceback on any difference.
 #[track_caller]
 fn pictures(command: &str, paths: &[&Path]) {
     run(script("pictures.py").arg(command).args(paths), LONG).success();
@@ -29,7 +29,7 @@ fn pictures_show_what_h5py_reads() {
     pictures("check", &[&file, &mount.path]);
 }
 
-/// With a cache that keeps nothing, and reads of any size at any offset.
+/// Without a cache, and with reads of any size at any offset.
 #[test]
 fn pictures_are_the_same_when_they_are_encoded_again() {
     let (_directory, file) = written();
@@ -37,8 +37,8 @@ fn pictures_are_the_same_when_they_are_encoded_again() {
     pictures("check", &[&file, &mount.path]);
 }
 
-/// `stat` of pictures that are too large to be compressed in a second looks at no pixel; what is read
-/// then is right, with reads of any size.
+/// `stat` of a picture that takes more than a second to compress reads no pixel. Later reads of any
+/// size are right.
 #[test]
 fn large_pictures_have_a_size_at_once() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -57,7 +57,7 @@ fn large_pictures_have_a_size_at_once() {
     }
 }
 
-/// All that are open count once.
+/// All open handles of a picture share one copy.
 #[test]
 fn a_picture_is_opened_many_times() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -1,4 +1,4 @@
-//! Which files the whole program opens, whatever a file names: strace(1) tells.
+//! Checks with strace(1) which files the program opens, for all kinds of references in a file.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::harness::{
 };
 use crate::hostile::superblocks;
 
-/// What the program opens of the system's before it knows the source.
+/// System files that the program opens before it knows the source.
 const SYSTEM: &[&str] = &[
     "/dev/fuse",
     "/dev/null",
@@ -35,10 +35,10 @@ const SYSTEM: &[&str] = &[
     "/usr/lib64/",
 ];
 
-/// What it reads of its own processes there.
+/// Files in /proc that the program reads about its own processes.
 const OWN: &[&str] = &["cgroup", "fd", "fdinfo", "maps", "mountinfo", "status"];
 
-/// The files that `policies.py` writes.
+/// Creates the files that `policies.py` writes.
 pub(crate) fn made() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
@@ -58,8 +58,7 @@ pub(crate) fn can_trace() -> bool {
     can
 }
 
-/// Mounts under strace with these options, reads all that is there, and gives back what strace
-/// wrote.
+/// Mounts under strace with these options, reads the whole mount, and returns strace's output.
 pub(crate) fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
     let mount = Mount::prepare();
     let log = mount.path.with_file_name("strace");
@@ -95,12 +94,12 @@ pub(crate) fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) 
         wait(&mut child, MOUNT_LIMIT).expect("ends when unmounted");
     }
     let log = fs::read_to_string(log).expect("what strace wrote");
-    // somebody has to open the mount point
+    // the mount point itself must be opened
     log.replace(&format!("<{}>", mount.path.display()), "</>")
 }
 
-/// The real paths of all that was opened, less what is the system's and what was only named, by
-/// `O_PATH`.
+/// Returns the real paths of all opened files, except system files and files that were only named
+/// with `O_PATH`.
 pub(crate) fn opened(log: &str) -> BTreeSet<PathBuf> {
     let mut naming = BTreeSet::new();
     let opened = log.lines().filter_map(|line| {
@@ -135,8 +134,8 @@ pub(crate) fn opened(log: &str) -> BTreeSet<PathBuf> {
         let is_number = parts.next().is_some_and(|pid| pid.parse::<u32>().is_ok());
         is_number && parts.next().is_some_and(|name| OWN.contains(&name))
     };
-    // Once the mount is gone, its number may be that of another test's mount. The supervisor looks
-    // at the root of that one, by O_PATH, to see that it is not its own.
+    // After the unmount, another test's mount may have the same number. The supervisor opens the
+    // root of that mount with `O_PATH` to see that it is another mount.
     let is_mount_point = |path: &str| path.contains("/h5fs-test-") && path.ends_with("/mnt");
     opened
         .filter(|path| !SYSTEM.iter().any(|system| path.starts_with(system)))
@@ -154,7 +153,7 @@ fn all(top: &Path, names: &[&str]) -> BTreeSet<PathBuf> {
     files.collect()
 }
 
-/// What there is to open for a policy, other than directories.
+/// Returns the files other than directories that a policy permits.
 pub(crate) fn allowed(top: &Path, policy: &str) -> BTreeSet<PathBuf> {
     let mut names = vec![];
     if policy != "none" {
@@ -171,8 +170,8 @@ pub(crate) fn allowed(top: &Path, policy: &str) -> BTreeSet<PathBuf> {
     allowed
 }
 
-/// Those of `opened` that are neither allowed nor the source itself, a log or a directory. Memory
-/// is a regular file to the system, of no bytes.
+/// Returns the paths in `opened` that are not permitted and are not the source, a log or a
+/// directory. The file `mem` in /proc is a regular file of length 0 to the system.
 fn surplus(
     opened: &BTreeSet<PathBuf>,
     allowed: &BTreeSet<PathBuf>,
@@ -206,7 +205,7 @@ fn nothing_is_opened_that_the_policy_does_not_allow() {
             assert!(surplus.is_empty(), "{name}, external={policy}: {surplus:?}");
             all_opened.extend(opened);
         }
-        // all that may be opened was asked for, so the test sees what it looks for
+        // checks that every permitted file was opened, so the test detects what it should detect
         for path in allowed.iter().filter(|path| path.exists()) {
             assert!(
                 all_opened.contains(path),
@@ -217,7 +216,8 @@ fn nothing_is_opened_that_the_policy_does_not_allow() {
     }
 }
 
-/// The members that driver information names: by the policy, a file of the directory and no other.
+/// The members that driver information names are opened as the policy permits: only files of the
+/// directory with `within`.
 #[test]
 fn members_of_a_file_are_opened_as_the_policy_allows() {
     if !can_trace() {
@@ -248,8 +248,8 @@ fn members_of_a_file_are_opened_as_the_policy_allows() {
     }
 }
 
-/// Runs a command that needs no mount under strace, and gives back what strace wrote and the
-/// command said.
+/// Runs a command without a mount under strace. Returns strace's output and the result of the
+/// command.
 fn trace_command(arguments: &[&str], source: &Path) -> (String, Finished) {
     let log = tempfile::NamedTempFile::new().expect("temporary file");
     let mut command = Command::new("strace");
@@ -276,7 +276,7 @@ fn the_source_is_read_in_the_cage_alone() {
     }
 }
 
-/// Those that need no mount, reading all that there is.
+/// Commands without a mount that read the whole file.
 const COMMANDS: [&[&str]; 5] = [
     &["ls", "-lR"],
     &["cat", "virtual_near"],
@@ -300,10 +300,11 @@ fn expect_caged(log: &str, source: &Path) {
     assert!(caged.expect("a filter") < read, "{}", lines[read]);
 }
 
-/// Whoever serves a mount must not look into it: nobody else would answer.
+/// The process that serves a mount must not open files in it, because no other process would
+/// answer.
 #[test]
 fn a_file_that_leads_into_its_own_mount_is_refused_at_once() {
-    // the source beside its mount point, and hidden by it
+    // the source is next to its mount point, or hidden by it
     for (place, threads) in [("own.h5", "1"), ("own.h5", "2"), ("mnt/own.h5", "1")] {
         let mount = Mount::prepare();
         let source = mount.path.with_file_name("").join(place);
@@ -327,7 +328,8 @@ fn a_file_that_leads_into_its_own_mount_is_refused_at_once() {
     }
 }
 
-/// The same by other ways in: the mount, and a group of it, bound to other places.
+/// The same references through other paths: the mount and one of its groups are bound to other
+/// places.
 #[test]
 fn a_file_that_leads_into_its_own_mount_bound_elsewhere_is_refused_at_once() {
     let mount = Mount::prepare();
@@ -359,17 +361,17 @@ fn a_file_that_leads_into_its_own_mount_bound_elsewhere_is_refused_at_once() {
     assert_eq!(fs::read(inside).expect("its own").len(), 80);
 }
 
-/// A place where mount(8) has mounted something, until this is dropped.
+/// A path on which mount(8) has mounted a filesystem. Dropping the value unmounts it.
 pub(crate) struct Bound(PathBuf);
 
 impl Bound {
-    /// A directory that is seen there, too.
+    /// Binds a directory to this path.
     #[track_caller]
     pub(crate) fn new(directory: &Path, place: PathBuf) -> Self {
         Self::mounted(&["--bind".as_ref(), directory.as_os_str()], place)
     }
 
-    /// A filesystem in memory.
+    /// Mounts a filesystem in memory.
     #[track_caller]
     pub(crate) fn memory(place: PathBuf) -> Self {
         Self::mounted(&["-t", "tmpfs", "none"].map(OsStr::new), place)
@@ -390,7 +392,7 @@ impl Drop for Bound {
     }
 }
 
-/// A filesystem that is stacked on the mount waits for it as well.
+/// A filesystem that is stacked on the mount also waits for the mount.
 #[test]
 fn a_way_over_an_overlay_on_the_mount_is_refused_at_once() {
     if !is_root() {
@@ -401,7 +403,8 @@ fn a_way_over_an_overlay_on_the_mount_is_refused_at_once() {
         let mount = Mount::prepare();
         let top = mount.path.parent().expect("a directory").to_owned();
         let source = top.join("source.h5");
-        // Of a lower directory, or of one above it: the mount is beneath `mnt` there.
+        // The lower directory of the overlay is the mount itself, or a directory above it, which
+        // shows the mount at `mnt`.
         let named = if over_all {
             "over/mnt/good"
         } else {
@@ -421,7 +424,7 @@ fn a_way_over_an_overlay_on_the_mount_is_refused_at_once() {
     }
 }
 
-/// The source itself may lie on an overlay, as all of a container does.
+/// The source itself may be on an overlay, like every file of a container.
 #[test]
 fn a_source_on_an_overlay_has_neighbours_there() {
     if !is_root() {
@@ -442,14 +445,14 @@ fn a_source_on_an_overlay_has_neighbours_there() {
     mount.must_be_gone(MOUNT_LIMIT);
 }
 
-/// A filesystem that shows a directory and what is written over it, until this is dropped.
+/// An overlay filesystem. Dropping the value unmounts it.
 struct Overlay(
     PathBuf,
     #[expect(dead_code, reason = "it is there")] tempfile::TempDir,
 );
 
 impl Overlay {
-    /// `None` where the kernel has none.
+    /// Mounts an overlay. Returns `None` if the kernel does not support overlays.
     fn new(lower: &Path, place: PathBuf) -> Option<Self> {
         let written = tempfile::tempdir().expect("temporary directory");
         let [upper, work] = ["upper", "work"].map(|name| written.path().join(name));
@@ -475,8 +478,8 @@ impl Drop for Overlay {
     }
 }
 
-/// Ends a connection of the FUSE device by force if the test hangs: whoever waits for it could not
-/// even be killed.
+/// Aborts a FUSE connection if the test hangs, because a process that waits for it cannot even be
+/// killed.
 struct AbortsLater(#[expect(dead_code, reason = "its end is the signal")] Sender<()>);
 
 impl AbortsLater {

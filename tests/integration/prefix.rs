@@ -1,4 +1,4 @@
-//! Mounted prefixes of a store: directories of objects, against the server of `tests/objects`.
+//! Mounted prefixes of an object store, with the server of `tests/objects`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ fn mounted(server: &Server, prefix: &str) -> Mount {
     Mount::with(Path::new(&format!("s3://data/{prefix}")), &options)
 }
 
-/// The listings and the other requests since the last call.
+/// Returns the numbers of listings and of other requests since the last call.
 fn requests(server: &Server) -> (usize, usize) {
     let seen = server.seen();
     let is_list = |path: &str| path.contains("list-type=2");
@@ -28,7 +28,7 @@ fn requests(server: &Server) -> (usize, usize) {
     (lists, seen.len() - lists)
 }
 
-/// Puts all files of a directory at `/data/PREFIX`.
+/// Uploads all files of a directory to `/data/PREFIX`.
 fn put_all(server: &Server, directory: &Path, prefix: &str) {
     for path in tree(directory).iter().filter(|path| path.is_file()) {
         let name = path.strip_prefix(directory).expect("beneath");
@@ -49,7 +49,7 @@ pub(crate) fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
     Errno::from_raw(error.raw_os_error().expect("an errno"))
 }
 
-/// Whether each name beneath a directory is listed with the type that `stat` tells, or without one.
+/// Checks that each name in a tree is listed with the type that `stat` returns, or without a type.
 fn has_listed_types(top: &Path) {
     let mut directories = vec![top.to_owned()];
     while let Some(directory) = directories.pop() {
@@ -76,7 +76,7 @@ fn has_listed_types(top: &Path) {
     }
 }
 
-/// What is beneath a mount, without its views: the paths, and what each file holds.
+/// Returns the paths in a mount and the content of each file, without views.
 pub(crate) fn content(mount: &Mount) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     has_listed_types(&mount.path);
     let all = tree(&mount.path).into_iter();
@@ -90,7 +90,7 @@ pub(crate) fn content(mount: &Mount) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     all.map(read).collect()
 }
 
-/// A directory with data files and others, deep and in names that need an encoding.
+/// Creates a directory tree with data files and other files. Some names need percent-encoding.
 pub(crate) fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path();
@@ -113,7 +113,8 @@ fn a_prefix_is_the_tree_that_the_directory_is() {
     let (server, directory) = (Server::start(), directory());
     put_all(&server, directory.path(), "archive/");
     let (near, far) = (Mount::new(directory.path()), mounted(&server, "archive/"));
-    // Its name does not tell a listing that it is a data file; a look does, from then on.
+    // The name does not show that this is a data file. A lookup determines it, and later listings
+    // show it.
     assert!(far.at("2026/a b+c/ü%2F&.dat").is_dir());
     let (near, far) = (content(&near), content(&far));
     for (one, other) in near.iter().zip(&far) {
@@ -136,7 +137,7 @@ fn a_listing_takes_its_pages_and_nothing_else() {
     let listed = names(&mount.path);
     assert_eq!(listed.len(), COUNT);
     assert_eq!(requests(&server), (COUNT / 1000, 0));
-    // Each is looked at, and the directory is listed again.
+    // The attributes of each file are requested, and the directory is listed again.
     let all = run(
         std::process::Command::new("ls").arg("-l").arg(&mount.path),
         LONG,
@@ -150,7 +151,7 @@ fn a_listing_takes_its_pages_and_nothing_else() {
     assert_eq!(requests(&server), (0, 0));
 }
 
-/// Of a directory of many pages nothing but the names that are asked for is listed.
+/// For a directory with many pages of names, only the requested names are listed.
 #[test]
 fn a_name_of_a_large_directory_is_asked_for_alone() {
     let server = Server::start();
@@ -175,7 +176,7 @@ fn a_name_of_a_large_directory_is_asked_for_alone() {
     assert_eq!(requests(&server), (2, 1), "`sub`, and what is in it");
 }
 
-/// A server with so many small data files beneath `runs/`.
+/// Starts a server with this number of small data files below `runs/`.
 fn runs(count: usize) -> Server {
     let server = Server::start();
     let bytes = fs::read(fixture("tiny.latest.h5")).expect("the fixture");
@@ -185,7 +186,8 @@ fn runs(count: usize) -> Server {
     server
 }
 
-/// The mount holds five of a hundred open at a time, and the kernel keeps none of their bytes.
+/// The mount keeps five of a hundred files open at a time, and the kernel caches none of their
+/// bytes.
 #[test]
 fn files_that_are_read_again_ask_for_nothing() {
     const COUNT: usize = 100;
@@ -212,12 +214,12 @@ fn files_that_are_read_again_ask_for_nothing() {
     assert_eq!(requests(&server), (0, COUNT));
     read_all();
     let again = requests(&server);
-    // What was seen half a minute ago is looked at again.
+    // A state that is older than half a minute is checked again.
     let is_over = begun.elapsed() > Duration::from_secs(29);
     assert!(again == (0, 0) || is_over, "{again:?}");
 }
 
-/// In a directory of many pages, a file that is read by its name takes one request.
+/// In a directory with many pages of names, reading a file by its name takes one request.
 #[test]
 fn no_listing_goes_before_a_file_that_is_read() {
     const COUNT: usize = 30;
@@ -236,13 +238,13 @@ fn no_listing_goes_before_a_file_that_is_read() {
         is_over || (lists, others) == (0, COUNT),
         "{lists}, {others}"
     );
-    // A name that is not there is sought by a listing, too: it may be a prefix.
+    // A missing name also causes a listing, because it may be a prefix.
     assert_eq!(errno(fs::metadata(mount.at("run_x.h5"))), Errno::ENOENT);
     server.put("/data/runs/store.h5/0", b"deep".to_vec());
     assert_eq!(fs::read(mount.at("store.h5/0")).expect("a file"), b"deep");
 }
 
-/// Of files that are looked at alone, no more are opened than may be unread.
+/// If files are only looked up, the number of files that are opened without being read is bounded.
 #[test]
 fn who_looks_at_many_files_brings_the_bytes_of_few() {
     const COUNT: usize = 200;
@@ -257,7 +259,7 @@ fn who_looks_at_many_files_brings_the_bytes_of_few() {
     let (lists, others) = requests(&server);
     assert_eq!(lists + others, COUNT);
     assert!((1..=64).contains(&others), "{others} of them were opened");
-    // Those that are read make room for others.
+    // Files that have been read make room for other files.
     for number in 0..others {
         fs::read(path(number).join("grid")).expect("a dataset");
     }
@@ -281,7 +283,7 @@ fn names_that_are_no_names_of_files_are_left_out() {
         names.iter().map(|name| (*name).to_owned()).collect()
     };
     assert_eq!(names(&mount.path), own(&["%2Eh5fs", "a", "a-b", "b", "d"]));
-    // The object `a` is hidden by the prefix of its name.
+    // The object `a` is hidden by the prefix of the same name.
     assert_eq!(names(&mount.at("a")), own(&["x"]));
     assert_eq!(names(&mount.at("b")), own(&[]));
     assert_eq!(names(&mount.at("d")), own(&["e", "f"]));
@@ -294,7 +296,7 @@ fn names_that_are_no_names_of_files_are_left_out() {
     assert_eq!(errno(fs::metadata(mount.at("a-b/x"))), Errno::ENOTDIR);
 }
 
-/// The content counts in the end, whatever the name of an object promises.
+/// The content decides whether an object is a data file, whatever its name suggests.
 #[test]
 fn a_name_that_promises_too_much_is_corrected() {
     let server = Server::start();
@@ -419,7 +421,7 @@ fn commands_read_a_prefix_without_a_mount() {
     }
 }
 
-/// As of the local directory, but for the names of the files.
+/// The outputs are those for the local directory, except for the names of the files.
 #[test]
 fn each_file_of_a_prefix_is_described_and_checked() {
     let (server, directory) = (Server::start(), directory());
@@ -463,7 +465,7 @@ fn each_file_of_a_prefix_is_described_and_checked() {
     assert!(absent.stderr.contains("s3://data/none/"), "{absent:?}");
 }
 
-/// An answer with the status 200 and this body, to so many listings.
+/// Answers this number of listings with the status 200 and this body.
 fn listed_as(server: &Server, left: u32, body: &str) {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
     let raw = Raw {
@@ -475,7 +477,7 @@ fn listed_as(server: &Server, left: u32, body: &str) {
     server.faults(|faults| faults.raw = Some(raw));
 }
 
-/// A proxy's own page, nothing, a listing that is cut: no names are no answer.
+/// A proxy's own page, an empty body or a truncated listing does not count as a listing.
 #[test]
 fn what_is_no_whole_listing_hides_no_name() {
     const WRONG: [&str; 4] = [
@@ -492,14 +494,14 @@ fn what_is_no_whole_listing_hides_no_name() {
         server.put(&format!("/data/p/{name}"), b"x".to_vec());
     }
     for wrong in WRONG {
-        // It passes, and leaves no trace; at the mount and later.
+        // The failure is temporary, at mounting and later, without a lasting effect.
         listed_as(&server, 2, wrong);
         let mount = Mount::with(Path::new("s3://data/p/"), &options);
         listed_as(&server, 2, wrong);
         assert_eq!(names(&mount.at("sub")).len(), 3, "{wrong}");
         mount.unmount();
         mount.must_be_gone(SOON);
-        // It stays.
+        // The failure is permanent.
         let mount = Mount::with(Path::new("s3://data/p/"), &options);
         server.seen();
         listed_as(&server, u32::MAX, wrong);
@@ -517,7 +519,7 @@ fn what_is_no_whole_listing_hides_no_name() {
     }
 }
 
-/// A server that says the same place again and again would be asked without end.
+/// A server that repeats the same marker would otherwise be asked without end.
 #[test]
 fn a_listing_that_comes_back_to_a_place_ends_at_once() {
     let server = Server::start();
@@ -539,7 +541,7 @@ fn a_listing_that_comes_back_to_a_place_ends_at_once() {
     assert_eq!(names(&mount.path).len(), 30);
 }
 
-/// The tag stays, and the date does not.
+/// The new object has the same entity tag, but another date.
 #[test]
 fn an_object_with_the_tag_of_another_is_not_mixed() {
     let server = Server::start();

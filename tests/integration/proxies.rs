@@ -1,4 +1,4 @@
-//! Sources by URL through a proxy, which records all that it is sent; no name is looked up but by it.
+//! Sources by URL through a proxy that records all requests. Only the proxy resolves host names.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,8 +17,8 @@ use crate::objects::server::{Seen, Server};
 
 const NAME: &str = "groups.latest.h5";
 
-/// A proxy as squid is by default: requests in absolute form go on, tunnels to port 443 alone. All
-/// hosts are one server.
+/// A proxy with squid's default behaviour: it forwards requests in absolute form, and permits
+/// tunnels to port 443 only. All hosts are the same server.
 struct RecordingProxy {
     address: SocketAddr,
     sent: Arc<Mutex<Vec<u8>>>,
@@ -38,7 +38,7 @@ impl RecordingProxy {
                     break;
                 }
                 let sent = Arc::clone(&own);
-                // A client that hangs up is no failure.
+                // A client that hangs up is not a failure.
                 thread::spawn(move || drop(forward(&client, to, &sent)));
             }
         });
@@ -53,7 +53,7 @@ impl RecordingProxy {
         format!("http://{}", self.address)
     }
 
-    /// What it was sent since this was asked for the last time.
+    /// Returns the requests since the last call.
     fn sent(&self) -> String {
         let sent = std::mem::take(&mut *self.sent.lock().expect("the record"));
         String::from_utf8_lossy(&sent).into_owned()
@@ -63,7 +63,7 @@ impl RecordingProxy {
 impl Drop for RecordingProxy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
+        // Wakes the thread that accepts connections.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -98,7 +98,7 @@ fn forward(client: &TcpStream, to: u16, sent: &Mutex<Vec<u8>>) -> io::Result<()>
     Ok(())
 }
 
-/// The lines of a message up to the empty one.
+/// Reads the lines of a message up to the empty line.
 fn head(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -109,7 +109,7 @@ fn head(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(head))
 }
 
-/// `h5fs ls` with options and variables, and no proxies and credentials but those.
+/// Runs `h5fs ls` with options and variables, without other proxies and credentials.
 fn listed(options: &[&str], variables: &[(&str, &str)]) -> Finished {
     let mut command = h5fs(["ls", "--timeout", "10"]);
     let all = std::env::vars_os().map(|(name, _)| name);
@@ -124,7 +124,7 @@ fn listed(options: &[&str], variables: &[(&str, &str)]) -> Finished {
     run(&mut command, MOUNT_LIMIT)
 }
 
-/// What the same file lists here.
+/// Returns the listing of the same file on this machine.
 fn near() -> String {
     let mut command: Command = h5fs([Path::new("ls"), &fixture(NAME)]);
     run(&mut command, MOUNT_LIMIT).success().text()
@@ -144,11 +144,11 @@ fn http_goes_through_a_proxy_in_absolute_form() {
         assert!(sent.starts_with(&line), "{sent}");
         assert!(sent.contains("\r\nhost: files.invalid:8080\r\n"), "{sent}");
         assert!(!sent.contains("CONNECT"), "{sent}");
-        // `printf joe:sesame | base64`
+        // Output of `printf joe:sesame | base64`.
         let login = "\r\nProxy-Authorization: Basic am9lOnNlc2FtZQ==\r\n";
         assert_eq!(sent.contains(login), *named == with_login, "{sent}");
     }
-    // A directory, of which many names are asked for.
+    // A directory, for which several names are requested.
     server.put(
         "/d/",
         b"<title>Index of /d/</title><a href=\"a.h5\">a</a></html>".to_vec(),
@@ -161,7 +161,7 @@ fn http_goes_through_a_proxy_in_absolute_form() {
             .sent()
             .starts_with("GET http://files.invalid/d/ HTTP/1.1\r\n")
     );
-    // TLS goes through a tunnel, and hosts that are excepted go directly.
+    // TLS uses a tunnel. Requests to exempt hosts go directly.
     let over_tls = listed(
         &["https://files.invalid/a.h5"],
         &[("https_proxy", &proxy.url())],
@@ -193,10 +193,10 @@ fn a_socks_proxy_is_refused_and_not_passed_by() {
     assert_eq!(near_by.success().text(), near());
 }
 
-/// A kind of secrets, and the words and the variables of a command that shows such a one.
+/// A kind of secret, and the arguments and variables of a command that sends such a secret.
 type Secret = (&'static str, Vec<String>, Vec<(&'static str, String)>);
 
-/// Kinds of secrets, each for a server of this machine.
+/// Returns commands for all kinds of secrets, with a server on this machine.
 fn secrets(server: &Server, own: &TempDir) -> Vec<Secret> {
     let file = |name: &str, text: &str| {
         let path = own.path().join(name);
@@ -294,8 +294,8 @@ fn what_is_for_this_machine_goes_through_no_proxy() {
     }
 }
 
-/// What may be shown over TLS or to this machine alone is not sent to another host over http, nor
-/// to a proxy on the way there.
+/// A secret that may be sent only over TLS or to this machine is not sent over http to another
+/// host, nor to a proxy on the way there.
 #[test]
 fn secrets_over_http_go_through_no_proxy() {
     let (server, own) = (server_of(NAME), tempfile::tempdir().expect("a directory"));
@@ -308,7 +308,7 @@ fn secrets_over_http_go_through_no_proxy() {
             .replace(&named, "files.invalid")
     };
     let mut asked = secrets(&server, &own);
-    // Signatures and presigned URLs are no secrets that are refused over http, but go directly.
+    // Signatures and presigned URLs may be sent over http, but only directly.
     let keys = vec![
         ("AWS_ACCESS_KEY_ID", "AKID".to_owned()),
         ("AWS_SECRET_ACCESS_KEY", "key".to_owned()),
@@ -319,7 +319,7 @@ fn secrets_over_http_go_through_no_proxy() {
     let presigned = format!("http://files.invalid/data/{NAME}?X-Amz-Signature={SECRET}");
     asked.push(("a presigned URL", vec![presigned], vec![]));
     for (kind, words, own_variables) in asked {
-        // Without their own host, there is nobody to show them to.
+        // These secrets are sent only to their own host, which this URL does not name.
         if matches!(kind, "netrc" | "cookies" | "a token of the environment") {
             continue;
         }

@@ -1,8 +1,7 @@
-//! Files that h5py writes at random, mounted one after the other and compared with h5py byte by
-//! byte.
+//! Files that h5py writes at random. Each file is mounted and compared with h5py byte by byte.
 //!
-//! Every run takes the same files, so that it fails only for what changed; `H5FS_RANDOM_SEED` and
-//! `H5FS_RANDOM_COUNT` take others, as `scripts/random` does.
+//! Every run uses the same files, so that a failure always means that the program has changed.
+//! `H5FS_RANDOM_SEED` and `H5FS_RANDOM_COUNT` select other files, as `scripts/random` does.
 
 use crate::harness::{H5FS, LONG, Mount, run, script};
 
@@ -13,7 +12,7 @@ fn a_hundred_files_are_served_as_h5py_reads_them() {
     are_served_as_h5py_reads_them(100);
 }
 
-/// So many files, unless the environment asks for another number.
+/// Checks this number of files, unless the environment sets another number.
 pub(crate) fn are_served_as_h5py_reads_them(count: u32) {
     let chosen = |name: &str, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
     let seed = chosen("H5FS_RANDOM_SEED", SEED);

@@ -1,4 +1,5 @@
-//! Why a path leads nowhere: what the commands say where a mount can only answer ENOENT.
+//! Reasons why a path does not exist. The commands explain them, while a mount can only return
+//! ENOENT.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use nix::errno::Errno;
 
 use crate::harness::{Finished, Mount, SOON, h5fs, python, run};
 
-/// `main.h5` with links that lead nowhere and arrays, `other.h5` beside it, and a file above both.
-/// The shapes are h5py's to tell.
+/// Writes `main.h5` with dangling links and arrays, `other.h5` next to it, and a file in the parent
+/// directory. Also returns the shape that h5py prints.
 fn written() -> (tempfile::TempDir, PathBuf, String) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().join("top");
@@ -43,7 +44,7 @@ fn tell(words: &[&str], top: &Path) -> Finished {
     run(h5fs(words).current_dir(top), SOON)
 }
 
-/// The last line of standard error: a warning may come before it.
+/// Returns the last line on standard error. A warning may precede it.
 #[track_caller]
 fn reason(words: &[&str], top: &Path) -> String {
     let told = tell(words, top);
@@ -137,7 +138,7 @@ fn a_link_that_leads_nowhere_is_named() {
             let line = reason(&[command, "main.h5", path], &top);
             assert_eq!(line, format!("h5fs: {path}: {wanted}"), "{command}");
         }
-        // In a directory, the path of a link that is named begins at its top.
+        // In a directory, the path of a link starts at the top of the directory.
         let inside = format!("main.h5/{path}");
         let top_of = if wanted.starts_with('/') {
             "/main.h5"
@@ -156,7 +157,7 @@ fn a_link_that_leads_nowhere_is_named() {
     assert_eq!(directory, "h5fs: group: is a directory");
 }
 
-/// The kernel is told what it always was.
+/// The kernel receives the same error as always.
 #[test]
 fn a_mount_answers_that_there_is_no_such_file() {
     let (_kept, top, _) = written();

@@ -26,7 +26,7 @@ fn references_lead_to_the_objects_that_h5py_finds() {
     references("check", &[&file, &mount.path]);
 }
 
-/// Among them are arrays that refer to themselves, and to groups that they are in.
+/// Some arrays refer to themselves, or to groups that contain them.
 #[test]
 fn walks_and_copies_of_references_end() {
     let (directory, file) = written();
@@ -70,7 +70,7 @@ fn walks_and_copies_of_references_end() {
     );
 }
 
-/// Those of HDF5 1.12, each of which says its own kind: an object, the root, a region, an
+/// References of HDF5 1.12, which each state their own kind: an object, the root, a region, an
 /// attribute, an object of another file, null.
 #[test]
 fn references_of_the_new_form_are_links_too() {

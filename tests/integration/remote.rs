@@ -1,4 +1,4 @@
-//! Mounted objects: against the server of `tests/objects`, over HTTP.
+//! Mounted objects, over HTTP, with the server of `tests/objects`.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -9,20 +9,21 @@ use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, 
 use crate::inspect::on_a_terminal;
 use crate::objects::server::Server;
 
-/// Serves a fixture at `/data/NAME`, and gives its URL.
+/// Serves a fixture at `/data/NAME`. Returns its URL.
 fn served(server: &Server, name: &str) -> String {
     let bytes = fs::read(fixture(name)).expect("the fixture");
     server.put(&format!("/data/{name}"), bytes);
     server.url(&format!("/data/{name}"))
 }
 
-/// The requests that brought bytes; an object that nobody reads is looked at now and then.
+/// Returns the number of requests that transferred bytes. Other requests only check the state of an
+/// object.
 fn brought(server: &Server) -> usize {
     let seen = server.seen();
     seen.iter().filter(|seen| seen.sent > 1).count()
 }
 
-/// The content of a file, or the error.
+/// Returns the content of a file, or the error.
 fn content(path: &Path) -> Result<Vec<u8>, ErrorKind> {
     fs::read(path).map_err(|error| error.kind())
 }
@@ -80,7 +81,7 @@ fn commands_read_an_object_without_a_mount() {
         let named = |text: &str, name: &str| text.replace(name, "SOURCE");
         let near = named(&near, &fixture("tiny.latest.h5").display().to_string());
         let owner = |text: &str| -> Vec<String> {
-            // The owner and the time of the file are not the object's.
+            // The owner and the time differ between the file and the object.
             let words = text.lines().map(|line| line.split_whitespace().last());
             words
                 .map(|word| word.unwrap_or_default().to_owned())
@@ -110,7 +111,7 @@ fn an_object_that_cannot_be_had_is_refused_in_one_line() {
     );
 }
 
-/// An ASDF file with the array `data`, which is so many times this byte.
+/// Returns an ASDF file with the array `data` of `length` equal bytes.
 pub(crate) fn array_file(byte: u8, length: usize) -> Vec<u8> {
     let tree = format!(
         "#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- \
@@ -128,7 +129,7 @@ pub(crate) fn array_file(byte: u8, length: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Old bytes or `ESTALE`, and then the new ones; never a mixture.
+/// A read returns old bytes or `ESTALE`, and later new bytes, but never a mixture.
 #[test]
 fn an_object_that_is_replaced_is_not_mixed() {
     const LENGTH: usize = 8 << 20;
@@ -169,7 +170,8 @@ fn an_object_that_is_replaced_is_not_mixed() {
     assert_eq!(stale.raw_os_error(), Some(nix::libc::ESTALE));
 }
 
-/// The requests of one task on a fresh mount, beyond its opening, and their bytes.
+/// Returns the number of requests of a task on a new mount, without the opening, and the number of
+/// their bytes.
 pub(crate) fn taken(server: &Server, name: &str, task: impl FnOnce(&Mount)) -> (usize, usize) {
     let mount = Mount::new(Path::new(&server.url(&format!("/data/{name}"))));
     server.seen();
@@ -178,7 +180,7 @@ pub(crate) fn taken(server: &Server, name: &str, task: impl FnOnce(&Mount)) -> (
     (seen.len(), seen.iter().map(|seen| seen.sent).sum())
 }
 
-/// The files of `remote.py` on a server that is 30 ms away, and how long they are.
+/// Serves the files of `remote.py` on a server with a latency of 30 ms.
 fn far_away(directory: &Path) -> Server {
     run(script("remote.py").arg(directory), LONG).success();
     let server = Server::start();
@@ -203,7 +205,7 @@ fn few_requests_bring_what_is_asked_for() {
         requests <= 3 + 1,
         "the list of a paged file took {requests}"
     );
-    // The first page of a paged file comes in any case.
+    // The first page of a paged file is transferred in any case.
     for (name, more) in [("default.h5", 0), ("paged.h5", 4 * MIB)] {
         let small = |mount: &Mount| {
             let bytes = fs::read(mount.at("group150/d3")).expect("a dataset");
@@ -226,7 +228,7 @@ fn few_requests_bring_what_is_asked_for() {
     );
 }
 
-/// Its mount, the listing and every dataset.
+/// Counts the requests for the mount, the listing and every dataset.
 #[test]
 fn a_small_object_of_many_datasets_takes_three_requests() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -249,7 +251,8 @@ fn a_small_object_of_many_datasets_takes_three_requests() {
     assert!(seen.len() <= 3, "{} requests: {seen:?}", seen.len());
 }
 
-/// What a server does not answer is an error in time; names that are known stay.
+/// A request that the server does not answer fails within the time limit. Known names stay
+/// available.
 #[test]
 fn a_server_that_hangs_is_an_error_within_the_timeout() {
     let server = Server::start();
@@ -269,7 +272,7 @@ fn a_server_that_hangs_is_an_error_within_the_timeout() {
     assert_eq!(tree(&mount.path).len(), known);
 }
 
-/// The kernel reads ahead, and asks once more for what failed: that is no second wait.
+/// The kernel reads ahead, and repeats a failed request. The repetition must not wait again.
 #[test]
 fn a_reader_waits_no_longer_than_the_timeout() {
     const LENGTH: usize = 8 << 20;
@@ -286,11 +289,11 @@ fn a_reader_waits_no_longer_than_the_timeout() {
     assert!(begun.elapsed() < Duration::from_secs(2 * 12), "{begun:?}");
 }
 
-/// A server that has stopped to answer shows in the status, and so does its return.
+/// The status shows when a server stops answering, and when it answers again.
 #[test]
 fn a_server_that_does_not_answer_shows_in_the_status() {
     let server = Server::start();
-    // Too long to come as a whole when the first bytes are read.
+    // Too large to be transferred completely with the first bytes.
     const LENGTH: usize = 12 << 20;
     for name in ["/data/a.asdf", "/data/b.asdf"] {
         server.put(name, array_file(b'o', LENGTH));
@@ -329,7 +332,7 @@ fn a_server_that_does_not_answer_shows_in_the_status() {
     }
 }
 
-/// On one line, which is gone at the end; in a file there is none.
+/// The progress is on one line, which is cleared at the end. Output to a file contains no progress.
 #[test]
 fn a_terminal_shows_how_far_a_long_command_has_come() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -352,8 +355,8 @@ fn a_terminal_shows_how_far_a_long_command_has_come() {
     }
 }
 
-/// Of a server that gives neither a tag nor a date: the mount says so, and whoever opens a file
-/// after a change has the new one.
+/// The server sends neither an entity tag nor a date. The mount warns about this, and a file that
+/// is opened after a change has the new content.
 #[test]
 fn a_server_that_tells_no_states_apart_is_warned_of() {
     const LENGTH: usize = 2 << 20;

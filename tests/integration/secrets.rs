@@ -1,4 +1,4 @@
-//! Secrets of each kind: they go to their own server, and are seen nowhere else.
+//! Secrets of each kind are sent only to their own server, and appear nowhere else.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,16 +15,16 @@ use crate::web::Web;
 
 const NAME: &str = "groups.latest.h5";
 
-/// Bytes of memory that are looked at at a time.
+/// Number of bytes of memory that are examined at a time.
 const PIECE: usize = 4096;
 
-/// What a command is called with.
+/// The arguments of a command.
 type Words<'a> = &'a [&'a str];
 
-/// The variables of its environment, by their names.
+/// The environment variables of a command, by name.
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Secrets, and a server that is to learn none of them, with the object of the fixture.
+/// Secrets, and a server that must receive none of them. The server has the object of the fixture.
 struct Kept<'a> {
     secrets: &'a [&'a str],
     other: Server,
@@ -36,21 +36,21 @@ impl<'a> Kept<'a> {
         Kept { secrets, other }
     }
 
-    /// A server that leads each request for the object to the other one.
+    /// Starts a server that redirects each request for the object to the other server.
     fn origin(&self) -> Server {
         let (origin, place) = (server_of(NAME), self.place());
         origin.faults(|to| to.redirect = Some(place));
         origin
     }
 
-    /// The object on the other server: another host than `127.0.0.1`.
+    /// Returns the URL of the object on the other server, whose host differs from `127.0.0.1`.
     fn place(&self) -> String {
         format!("http://127.1:{}/data/{NAME}", self.other.port())
     }
 
-    /// Mounts what `source` names, with all that it may log and cache in a directory; reads all,
-    /// and looks for the secrets, which stand in the source or in the `variables`, in all that the
-    /// system shows of the mount, and in what the other server got.
+    /// Mounts `source`, with its log and its cache in a directory, and reads the whole mount. Then
+    /// searches for the secrets, which are in the source or in the `variables`. The search covers
+    /// everything that the system shows about the mount, and the requests to the other server.
     fn in_mount(&self, source: Words<'_>, variables: Variables<'_>) {
         let directory = tempfile::tempdir().expect("directory");
         let at = |name: &str| directory.path().join(name);
@@ -93,7 +93,7 @@ impl<'a> Kept<'a> {
         for secret in self.secrets {
             assert_eq!(files_with(directory.path(), secret), "", "{secret}");
         }
-        // What is looked through has what is no secret.
+        // The searched files contain text that is not secret.
         let known = files_with(directory.path(), NAME);
         assert!(known.contains("/status"), "{known}");
         assert!(!is_root() || known.contains("/memory"), "{known}");
@@ -115,7 +115,7 @@ fn put(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).expect("a file");
 }
 
-/// The files beneath a directory that have a text in them, a line for each.
+/// Returns the files in a directory that contain a text, one per line.
 fn files_with(directory: &Path, text: &str) -> String {
     let mut grep = Command::new("grep");
     let found = run(grep.args(["-rlaF", "-e", text]).arg(directory), LONG);
@@ -123,16 +123,17 @@ fn files_with(directory: &Path, text: &str) -> String {
     found.text()
 }
 
-/// Writes what the system shows of a process to files: of the worker, which parses, all of it.
+/// Writes everything that the system shows about a process to files, including the memory of the
+/// worker.
 fn write_down(process: &Process, into: &Path) {
     let proc = PathBuf::from(format!("/proc/{}", process.pid));
     let is = |role: &str| process.is_called(role);
-    // The user's own variables are those of the supervisor, and the fetcher has the secrets.
+    // The supervisor has the user's environment, and the fetcher has the secrets.
     let has_secrets = is("supervisor") || is("fetcher");
     for name in ["cmdline", "comm", "maps", "limits", "environ"] {
         if name != "environ" || !has_secrets {
             let content = match fs::read(proc.join(name)) {
-                // Of a caged process, these are for root alone.
+                // Only root can read these files of a sandboxed process.
                 Err(_) if matches!(name, "maps" | "environ") && !is_root() => Vec::new(),
                 content => content.expect(name),
             };
@@ -170,9 +171,9 @@ fn write_down(process: &Process, into: &Path) {
     }
 }
 
-/// Copies what a file has, without its holes.
+/// Copies the data of a file without its holes.
 fn copy_data(from: &Path, to: &Path) {
-    // Not every descriptor can be opened for reading.
+    // Some descriptors cannot be opened for reading.
     let (Ok(mut from), mut to) = (File::open(from), File::create(to).expect("a file")) else {
         return;
     };
@@ -185,9 +186,10 @@ fn copy_data(from: &Path, to: &Path) {
     }
 }
 
-/// Copies the memory that a process can write, as a core file would have it, without pages of zeros.
+/// Copies the writable memory of a process, as a core file would contain it, without pages of
+/// zeros.
 fn copy_memory(proc: &Path, to: &Path) {
-    // Only root may.
+    // Only root may read the memory.
     let Ok(memory) = File::open(proc.join("mem")) else {
         assert!(!is_root(), "no memory");
         return;
@@ -211,7 +213,7 @@ fn copy_memory(proc: &Path, to: &Path) {
     }
 }
 
-/// A file with a secret in it.
+/// Writes a file with a secret.
 fn file(directory: &TempDir, name: &str, text: &str) -> String {
     let path = directory.path().join(name);
     put(&path, text.as_bytes());
@@ -311,7 +313,8 @@ fn logins() {
     }
 }
 
-/// The server of these credentials, by `clouds.py`, which looks at what it is shown.
+/// Starts the server for these credentials with `clouds.py`, which checks the credentials that it
+/// receives.
 fn cloud(kind: &str) -> (TempDir, PathBuf, Web) {
     let own = tempfile::tempdir().expect("a directory");
     let top = own.path().join("top");
@@ -369,7 +372,7 @@ fn keys_and_signatures_of_azure() {
     let own_key = part(&key, "AccountKey=");
     let sas = part(&signature, "SharedAccessSignature=");
     let (_, sig) = sas.split_once("sig=").expect("a signature");
-    // As it stands in the string, and as it was signed.
+    // As written in the string, and as decoded for signing.
     let secrets = [own_key.as_str(), sig, "c2VzYW1l+"];
     let kept = Kept::new(&secrets);
     let endpoint = azure.url("/acct");

@@ -1,5 +1,4 @@
-//! Parts of datasets by selector, and what stands behind links, compared with what h5py and NumPy
-//! make of the same.
+//! Parts of datasets by selector, and the targets of links, compared with what h5py and NumPy read.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::harness::{LONG, Mount, SOON, h5fs, run, script};
 
-/// Runs one of a script's commands, which ends with a traceback where something differs.
+/// Runs one of a script's commands, which fails with a traceback on any difference.
 #[track_caller]
 fn compare(name: &str, command: &str, paths: &[&Path]) {
     run(script(name).arg(command).args(paths), LONG).success();
@@ -21,7 +20,7 @@ fn written(name: &str) -> (TempDir, PathBuf) {
     (directory, main)
 }
 
-/// The directory in which the files that lead to each other stand.
+/// Creates the directory that contains the files with links to each other.
 fn linked() -> (TempDir, PathBuf) {
     let (top, _) = written("linked.py");
     let inside = top.path().join("inside");
@@ -64,7 +63,7 @@ fn links_take_selectors_and_have_views_as_their_targets() {
     let (_top, inside) = linked();
     let mount = Mount::new(&inside.join("main.h5"));
     compare("linked.py", "check", &[&inside, &mount.path]);
-    // A second time, after the kernel has forgotten what it saw.
+    // Repeats the test after the kernel's caches are gone.
     drop(mount);
     let mount = Mount::with(&inside.join("main.h5"), &["--direct-io"]);
     compare("linked.py", "check", &[&inside, &mount.path]);

@@ -1,11 +1,11 @@
-//! What `h5fs serve` answers: all that a mount shows, in parts and under conditions.
+//! Responses of `h5fs serve`: everything that a mount shows, with ranges and conditional requests.
 
 use std::fs;
 
 use crate::harness::{Mount, SOON, eventually, fixture, tree};
 use crate::served::{Served, archive, encoded};
 
-/// The kernel, with its own lookups and reads, is who says what is right.
+/// The expected results come from a mount, through the kernel's own lookups and reads.
 #[test]
 fn what_a_mount_shows_is_served() {
     let file = fixture("tiny.latest.h5");
@@ -53,7 +53,7 @@ fn what_a_mount_shows_is_served() {
     );
 }
 
-/// A page without what a server adds to it.
+/// Removes the parts of a page that the server adds.
 fn without_script(page: &str) -> String {
     let mut rest = page.replace("script-src 'self'; connect-src 'self'; ", "");
     let mut kept = String::new();
@@ -150,13 +150,13 @@ fn directories_are_listed_and_data_files_have_pages() {
     );
     let list = String::from_utf8(served.get("/a.h5/?list").ok()).expect("text");
     assert!(list.contains("<a href=\".h5fs/\">") && list.contains("./contiguous"));
-    // A text that another has written is no page of ours.
+    // An HTML file of another author is not served as a page.
     fs::write(top.join("evil.html"), "<script>alert(1)</script>").expect("write");
     let evil = served.get("/evil.html");
     assert_eq!(evil.field("content-type"), "application/octet-stream");
 }
 
-/// What is expected stands in RFC 9110, section 14; `src/fs/http/ranges.rs` has more cases.
+/// RFC 9110, section 14, defines the expected responses. `src/fs/http/ranges.rs` tests more cases.
 #[test]
 fn ranges_are_sent() {
     let bytes: Vec<u8> = (0..=255).collect();
@@ -214,7 +214,7 @@ fn ranges_are_sent() {
     .concat();
     assert!(answer.status == 206 && answer.is_whole);
     assert_eq!(answer.body, expected);
-    // A range is for GET alone, and one of something else is none.
+    // Ranges apply only to GET, and only in bytes.
     let head = served.ask("HEAD", "/bytes", &["Range: bytes=0-1"]);
     assert_eq!((head.status, head.field("content-length")), (200, "256"));
     assert_eq!(
@@ -244,7 +244,7 @@ fn a_tag_is_that_of_one_state() {
         (same.status, same.field("etag"), same.body.len()),
         (304, &*tag, 0)
     );
-    // A file that takes its place may have its date, and an earlier one.
+    // A file that replaces it may have the same or an earlier date.
     assert!(!head.fields.contains_key("last-modified"));
     let later = "If-Modified-Since: Fri, 31 Dec 2100 23:59:59 GMT";
     assert_eq!(served.ask("GET", "/contiguous", &[later]).ok(), first);
@@ -259,7 +259,7 @@ fn a_tag_is_that_of_one_state() {
     assert_eq!((rest.status, &rest.body[..]), (206, &first[4..8]));
     assert_ne!(served.get("/compact").field("etag"), tag);
 
-    // Another file takes its place: what a client has kept is over.
+    // Another file replaces it, so cached responses are invalid.
     let other = directory.path().join("other");
     fs::copy(fixture("groups.latest.h5"), &other).expect("copy");
     fs::rename(&other, &file).expect("rename");
@@ -296,7 +296,7 @@ fn a_text_is_compressed_where_that_is_taken() {
     assert_eq!(array.field("content-encoding"), "");
 }
 
-/// What is expected stands in RFC 9110, sections 8.8.3, 13.1 and 15.4.5.
+/// RFC 9110, sections 8.8.3, 13.1 and 15.4.5, defines the expected responses.
 #[test]
 fn a_tag_is_that_of_the_bytes_that_are_sent() {
     let (_kept, top) = archive(b"some bytes");
@@ -338,7 +338,7 @@ fn a_tag_is_that_of_the_bytes_that_are_sent() {
         (vec![gzip, &with_match(&plain)], (412, bare(), bare())),
         (vec![&identity, &with_match(&plain)], plain_content),
         (vec![&identity, &with_match(&packed)], (412, bare(), bare())),
-        // Parts are of the plain bytes.
+        // Ranges apply to the uncompressed bytes.
         (
             vec![gzip, range, &with_match(&packed)],
             (412, bare(), bare()),
@@ -350,7 +350,7 @@ fn a_tag_is_that_of_the_bytes_that_are_sent() {
     ] {
         assert_eq!(ask(&fields), expected, "{fields:?}");
     }
-    // What has no tag is not given an empty one.
+    // A missing entity tag is not sent as an empty one.
     let status = served.ask("GET", "/a.h5/.h5fs/status", &["If-None-Match: *"]);
     assert_eq!(
         (status.status, status.fields.contains_key("etag")),
@@ -358,7 +358,7 @@ fn a_tag_is_that_of_the_bytes_that_are_sent() {
     );
 }
 
-/// What is only written from front to back is the same each time, too.
+/// A document that can only be written from start to end is also the same each time.
 #[test]
 fn documents_that_are_written_in_order_have_tags() {
     let served = Served::new(&[], &[&fixture("groups.latest.h5")]);

@@ -1,4 +1,4 @@
-//! Who gets to `h5fs serve`, by which socket, and what many clients cost.
+//! Access control of `h5fs serve`, its sockets, and the cost of many clients.
 
 use std::fs::{self, File};
 use std::io::{BufRead, Read, Write};
@@ -49,15 +49,15 @@ fn who_is_not_let_in_learns_nothing() {
         ask("GET", &by_query, &[local, "Host: localhost"]).status,
         400
     );
-    // A browser keeps a cookie, and asks for a URL without the token.
+    // A browser stores the cookie, and is redirected to the URL without the token.
     let entered = ask("GET", &by_query, &[&own, "Accept: text/html,*/*"]);
     assert_eq!(
         (entered.status, entered.field("location")),
         (302, "./contiguous")
     );
     let cookie = entered.field("set-cookie").to_owned();
-    // One that another site has led here asks again from a page of ours: such a site's redirection
-    // would come without the cookie.
+    // A browser that comes from another site receives a page that loads the target again. After a
+    // redirect from another site, the browser would not send the cookie.
     let site = ["Sec-Fetch-Site: cross-site", &own, "Accept: text/html"];
     let led = ask("GET", &by_query, &site);
     assert_eq!((led.status, led.field("set-cookie")), (200, &*cookie));
@@ -70,7 +70,7 @@ fn who_is_not_let_in_learns_nothing() {
     assert_eq!(rest, "HttpOnly; SameSite=Strict; Path=/");
     let kept = format!("Cookie: other=1; {pair}");
     assert_eq!(ask("GET", "/contiguous", &[&own, &kept]).status, 200);
-    // Other sites read nothing, but the one that is named.
+    // Other sites cannot read responses, except the permitted origin.
     let evil = ask("GET", &by_query, &[local, "Origin: https://evil.example"]);
     assert!(!evil.fields.contains_key("access-control-allow-origin"));
     assert_eq!(evil.field("cross-origin-resource-policy"), "same-origin");
@@ -99,13 +99,13 @@ fn who_is_not_let_in_learns_nothing() {
         ask("GET", &by_query, &[local, "Content-Length: 5"]).status,
         413
     );
-    // Nothing of it stands where others look.
+    // The token is not visible to other users.
     let processes = processes_of(&file);
     assert!(processes.len() >= 2, "{processes:?}");
     for process in processes {
         for (what, has) in [("cmdline", "tiny.latest.h5"), ("environ", "PATH=")] {
             let text = match fs::read(format!("/proc/{}/{what}", process.pid)) {
-                // The environment of a caged process is for root alone.
+                // Only root can read the environment of a sandboxed process.
                 Err(_) if what == "environ" && !is_root() => continue,
                 text => text.expect(what),
             };
@@ -115,8 +115,8 @@ fn who_is_not_let_in_learns_nothing() {
     }
 }
 
-/// Another user of this machine listens on another port of its loopback addresses. A browser sends that
-/// server each cookie of such an address, and the server sends it on to ours.
+/// Another user of this machine listens on another port of its loopback addresses. A browser sends
+/// that server each cookie for such an address, and the server forwards the cookie to ours.
 #[test]
 fn no_other_server_of_the_machine_gets_a_cookie_that_lets_in() {
     let file = fixture("tiny.latest.h5");
@@ -161,7 +161,7 @@ fn no_other_server_of_the_machine_gets_a_cookie_that_lets_in() {
         assert_eq!(refused.status, 421, "{host}");
         assert!(!refused.fields.contains_key("set-cookie"), "{host}");
     }
-    // A program shows the token under any name of this machine.
+    // A program may send the token with any name of this machine.
     let bearer = format!("Authorization: Bearer {}", one.token());
     assert_eq!(
         ask("/contiguous", &["Host: 127.0.0.1", &bearer]).ok().len(),
@@ -199,7 +199,7 @@ fn what_is_no_request_ends_the_connection() {
     assert_eq!(served.get("/contiguous").status, 200);
 }
 
-/// A thousand connections have no thread each, and who reads slowly keeps nobody waiting.
+/// A thousand connections have no thread each, and slow readers do not delay other requests.
 #[test]
 fn many_and_slow_clients_cost_little() {
     let (_kept, top) = archive(b"");
@@ -221,7 +221,8 @@ fn many_and_slow_clients_cost_little() {
         assert_eq!(served.get("/a.h5/contiguous").ok().len(), 400);
     }
     let worker = served.worker();
-    // 2 that answer at once, 16 slow ones and 16 of other files, 2 heavy ones; and a few more.
+    // 2 threads that answer requests, 16 for slow requests, 16 for other files, 2 for heavy work,
+    // and a few more.
     assert!(worker.threads() < 45, "{}", worker.threads());
     assert!(worker.peak() < 160 << 20, "{} MiB", worker.peak() >> 20);
     drop((idle, slow));
@@ -240,7 +241,7 @@ fn a_file_that_changes_is_never_sent_as_if_whole() {
     send(&mut stream, "GET", "/big", &fields);
     let mut begun = [0; 1];
     stream.read_exact(&mut begun).expect("a beginning");
-    // In place, by a writer that takes no lock.
+    // Overwritten in place, by a writer without a lock.
     fs::write(&big, vec![8; 48 << 20]).expect("write");
     let answer = Answer::read((&begun[..]).chain(stream), "GET");
     assert!(!answer.is_whole, "{} bytes", answer.body.len());
@@ -264,7 +265,7 @@ fn signals_end_it_and_nothing_is_left() {
         let mode = fs::metadata(&socket).expect("socket").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let mut stream = UnixStream::connect(&socket).expect("a connection");
-        // A proxy has names of its own.
+        // A proxy may use any host name.
         let fields = ["Host: hub.example", "Connection: close"];
         send(&mut stream, "GET", "/contiguous", &fields);
         assert_eq!(Answer::read(stream, "GET").ok().len(), 400);
@@ -277,7 +278,7 @@ fn signals_end_it_and_nothing_is_left() {
         assert!(!socket.exists());
         eventually(SOON, "its processes end", || processes_of(&file).is_empty());
     }
-    // The keeper is killed: the worker ends, too, and the next one takes the path.
+    // After the keeper is killed, the worker ends, and a new server can use the path.
     let mut served = Served::new(&["--listen", &listen, "--no-token"], &[&file]);
     served.child.kill().expect("kill");
     served.child.wait().expect("an end");

@@ -1,4 +1,5 @@
-//! What `h5fs serve` does with clients that go, that come in crowds, and that know no chunks.
+//! Clients of `h5fs serve` that disconnect, that come in large numbers, or that do not support
+//! chunked responses.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -14,20 +15,20 @@ use crate::objects::server::Server;
 use crate::remote::array_file;
 use crate::served::{Answer, Served, archive, send};
 
-/// So many connections are open in a test at a time.
+/// Raises the limit of open files for the connections of a test.
 fn allow_sockets() {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("a limit");
 }
 
-/// Whose drop the other end is told of at once.
+/// Makes the stream reset the connection when it is dropped.
 fn abrupt(stream: TcpStream) -> TcpStream {
     let abrupt = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
     abrupt.expect("an option");
     stream
 }
 
-/// The origin is silent, so that nothing that is asked of it is ever done.
+/// The origin server does not answer, so no request for its bytes ever finishes.
 #[test]
 fn requests_that_wait_are_bounded_and_end_with_their_clients() {
     allow_sockets();
@@ -42,7 +43,7 @@ fn requests_that_wait_are_bounded_and_end_with_their_clients() {
         send(&mut stream, "GET", "/data", &["Host: localhost", &token]);
         stream
     };
-    // Those that wait, and more than can be under way.
+    // The requests that may wait, and more than can be in progress.
     let waiting: Vec<_> = (0..512 + 200).map(begun).collect();
     let mut refused = served.get("/.h5fs/status");
     eventually(SOON, "no more are taken", || {
@@ -78,7 +79,7 @@ fn who_shows_no_token_holds_no_place() {
     let refused = |fields: &[&str]| {
         let mut stream = served.connect();
         send(&mut stream, "GET", "/contiguous", fields);
-        // To the end of the connection, which is not asked for.
+        // Reads to the end of the connection, although the request did not ask to close it.
         let answer = Answer::read(stream, "GET");
         assert_eq!(answer.field("connection"), "close");
         answer.status
@@ -86,7 +87,7 @@ fn who_shows_no_token_holds_no_place() {
     assert_eq!(refused(&["Host: localhost"]), 401);
     assert_eq!(refused(&["Host: evil.example", &token]), 421);
     assert_eq!(refused(&[&token]), 400);
-    // As many as there are places, and all of them silent.
+    // As many silent connections as there are places.
     let crowd: Vec<_> = (0..1024).map(|_| abrupt(served.connect())).collect();
     ask(&mut served.connect());
     ask(&mut owner);
@@ -126,14 +127,14 @@ fn who_closes_one_way_gets_its_answer() {
     drop(served);
 }
 
-/// A file of so many names that no buffer of a socket holds them.
+/// Returns an ASDF file with so many names that its listing exceeds every socket buffer.
 fn names(word: &str) -> String {
     let pairs = (0..40_000).map(|n| format!("{word}{n:0200}: 1\n"));
     let pairs: String = pairs.collect();
     format!("#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n---\n{pairs}...\n")
 }
 
-/// In HTTP/1.0 the end of the connection is that of an answer without a length.
+/// In HTTP/1.0, the end of the connection marks the end of a response without a length.
 #[test]
 fn an_old_client_takes_no_part_for_all() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -163,7 +164,7 @@ fn an_old_client_takes_no_part_for_all() {
     let cut = stream.read_to_end(&mut part).expect_err("no clean end");
     assert_eq!(cut.kind(), io::ErrorKind::ConnectionReset);
     assert!(!part.ends_with(b"</html>\n"));
-    // No other end is to be had from a Unix socket.
+    // A Unix socket cannot reset a connection.
     let socket = directory.path().join("socket");
     let listen = format!("unix:{}", socket.display());
     let served = Served::new(&["--listen", &listen, "--no-token"], &[&file]);

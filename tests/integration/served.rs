@@ -1,4 +1,4 @@
-//! A running `h5fs serve`, and a client of it that reads what is sent as it is.
+//! A running `h5fs serve`, and a client that reads its raw responses.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +12,12 @@ use nix::unistd::Pid;
 
 use crate::harness::{MOUNT_LIMIT, Process, SOON, fixture, h5fs, processes_of, wait};
 
-/// A server that runs; ended when dropped.
+/// A running server. It is stopped when the value is dropped.
 pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) output: BufReader<ChildStdout>,
     pub(crate) url: String,
-    /// Names its processes.
+    /// A path in the arguments of its processes, to find them.
     mark: PathBuf,
 }
 
@@ -65,13 +65,13 @@ impl Served {
             .map_or("", |(_, token)| token)
     }
 
-    /// The host and the port of the printed URL.
+    /// Returns the host and the port of the printed URL.
     pub(crate) fn authority(&self) -> &str {
         let rest = self.url.strip_prefix("http://").expect("a URL");
         rest.split('/').next().expect("an authority")
     }
 
-    /// The address of the socket. Not every machine resolves names below `localhost`.
+    /// Returns the address of the socket. Not every machine resolves names below `localhost`.
     pub(crate) fn address(&self) -> String {
         match self.authority().split_once(".localhost:") {
             Some((_, port)) => format!("127.0.0.1:{port}"),
@@ -85,7 +85,8 @@ impl Served {
         stream
     }
 
-    /// The answer to a request of these lines, to which host and token are added.
+    /// Sends a request with these header lines, and with the host and the token. Returns the
+    /// response.
     #[track_caller]
     pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str]) -> Answer {
         let token = format!("Authorization: Bearer {}", self.token());
@@ -129,13 +130,13 @@ pub(crate) fn send(stream: &mut impl Write, method: &str, target: &str, fields: 
     stream.write_all(head.as_bytes()).expect("a request");
 }
 
-/// What a server has sent until it closed the connection.
+/// A response that was read until the server closed the connection.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) fields: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// Whether all of the body has come.
+    /// Whether the whole body was received.
     pub(crate) is_whole: bool,
 }
 
@@ -194,7 +195,7 @@ impl Answer {
     }
 }
 
-/// The content of chunks (RFC 9112, section 7.1), and whether the last one is there.
+/// Decodes a chunked body (RFC 9112, section 7.1). Also returns whether the last chunk is present.
 pub(crate) fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
     let mut content = Vec::new();
     loop {
@@ -215,7 +216,7 @@ pub(crate) fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// A path as a target.
+/// Percent-encodes a path as a request target.
 pub(crate) fn encoded(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes().iter();
     let encode = |byte: &u8| match byte {
@@ -226,7 +227,7 @@ pub(crate) fn encoded(path: &Path) -> String {
     bytes.map(encode).collect()
 }
 
-/// A directory with `a.h5`, and with `bytes`, which holds these.
+/// Creates a directory with `a.h5`, and with `bytes`, which contains these bytes.
 pub(crate) fn archive(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().canonicalize().expect("path");

@@ -1,5 +1,4 @@
-//! What programs ask of a filesystem: directories that can be sought, holes, copies, errors in
-//! their place.
+//! Filesystem operations that programs need: seeking in directories, holes, copies, and errors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +11,7 @@ use nix::errno::Errno;
 
 use crate::harness::{LONG, MOUNT_LIMIT, Mount, fixture, run, script, tree};
 
-/// Runs one of the questions of `probe.py`, which asks the kernel in ways that std has not.
+/// Runs one of the tests in `probe.py`, which calls the kernel in ways that std does not support.
 #[track_caller]
 fn probe(question: &str, arguments: &[&Path]) {
     let finished = run(script("probe.py").arg(question).args(arguments), LONG);
@@ -123,7 +122,7 @@ fn inode_numbers_are_the_same_in_every_mount() {
         let source = fixture(name);
         let (first, second) = (Mount::new(&source), Mount::new(&source));
         let first = inodes(&first);
-        // in another order: what was looked up first must not matter
+        // in another order, because the order of lookups must not matter
         for path in first.keys().rev() {
             let _ = fs::symlink_metadata(second.path.join(path));
         }
@@ -142,7 +141,7 @@ fn holes_are_where_zeros_are() {
     }
 }
 
-/// Copies a whole mount in several ways; every copy must hold what the mount holds, and the mount
+/// Copies a whole mount in several ways. Every copy must equal the mount, and the mount must equal
 /// what h5py reads.
 #[test]
 fn sparse_copies_are_right() {
@@ -288,8 +287,8 @@ fn extended_attributes() {
 
 // ------------------------------------------------------------------ damage
 
-/// Mounts a copy of `corruptible.h5` with one byte changed: at `offset` from the `nth` place where
-/// `pattern` stands.
+/// Mounts a copy of `corruptible.h5` with one byte changed, at `offset` from the `nth` match of
+/// `pattern`.
 fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (Mount, PathBuf, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let path = directory.path().join("damaged.h5");
@@ -305,11 +304,11 @@ fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (Mount, PathBuf, tempfi
     (mount, path, directory)
 }
 
-/// Bytes of a chunk of each of the three datasets. The kernel reads ahead in aligned pieces up to
-/// this size, and a piece with damage in it fails as a whole.
+/// Size in bytes of a chunk of each of the three datasets. The kernel reads ahead in aligned pieces
+/// up to this size, and a piece with damage fails as a whole.
 const CHUNK: usize = 1 << 20;
 
-/// Values 262144 to 262147, as they begin the second chunk.
+/// Values 262144 to 262147, the start of the second chunk.
 const SECOND_CHUNK: [u8; 16] = [0, 0, 4, 0, 1, 0, 4, 0, 2, 0, 4, 0, 3, 0, 4, 0];
 
 #[test]
@@ -337,7 +336,7 @@ fn a_damaged_chunk_is_eio_and_the_others_are_read() {
 
 #[test]
 fn a_damaged_object_header_is_eio_and_the_others_are_read() {
-    // the root's header is the first; the others are those of the datasets and of the group
+    // the root's header is the first; the others belong to the datasets and to the group
     let header = b"OHDR";
     let mut unreadable = 0;
     for nth in 1..5 {

@@ -1,4 +1,4 @@
-//! `h5fs ls`, `cat`, `ndl` and `check` of several sources, and of directories.
+//! `h5fs ls`, `cat`, `ndl` and `check` of several sources and of directories.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::{Finished, H5FS, LONG, Mount, fixture, h5fs, python, run, script, tree};
 use crate::inspect::{damaged, on_a_terminal};
 
-/// `a.h5`, `sub/b.h5`, `notes.txt`, and `torn.h5` that cannot be read.
+/// Creates `a.h5`, `sub/b.h5`, `notes.txt`, and `torn.h5`, which cannot be read.
 fn archive() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().canonicalize().expect("path");
@@ -26,7 +26,7 @@ fn command(words: &[&str], top: &Path) -> Finished {
     run(h5fs(words).current_dir(top), LONG)
 }
 
-/// What `words` write with success.
+/// Returns the output of a command that must succeed.
 #[track_caller]
 fn said(words: &[&str], top: &Path) -> String {
     command(words, top).success().text()
@@ -47,7 +47,7 @@ fn a_directory_is_listed_as_it_is_mounted() {
         format!("some words\n{}", said(&["cat", "a.h5", "text"], &top))
     );
 
-    // Every directory that a walk of the mount finds has a heading.
+    // Every directory in the mount has a heading.
     let mount = Mount::new(&top);
     let is_directory = |path: &PathBuf| path.symlink_metadata().unwrap().is_dir();
     let directories = tree(&mount.path).into_iter().filter(is_directory);
@@ -83,7 +83,7 @@ fn several_sources_are_listed_in_their_order() {
     assert_eq!(listed.stderr, format!("{}\n{sum}\n", alone.one_line()));
 }
 
-/// A word that the first source has is a path in it, whatever stands on disk.
+/// A word that names a path in the first source is a path, even if a file of this name exists.
 #[test]
 fn paths_come_before_sources_of_the_same_name() {
     let (_kept, top) = archive();
@@ -102,7 +102,7 @@ fn paths_come_before_sources_of_the_same_name() {
     assert_eq!(none.status.code(), Some(2));
 }
 
-/// The document of several files maps the name of each to its own one.
+/// The document of several files maps the name of each file to its own document.
 #[test]
 fn a_directory_is_described_file_by_file() {
     let (_kept, top) = archive();
@@ -114,8 +114,8 @@ fn a_directory_is_described_file_by_file() {
     assert_eq!(said(&["ndl", ".", "a.h5/group"], &top), sub);
 }
 
-/// Names that are not UTF-8 stay apart in JSON. Expected: Python's `os.fsencode` of what its `json`
-/// reads gives the names back.
+/// Names that are not UTF-8 remain distinct in JSON. Python's `os.fsencode` of the parsed JSON text
+/// must return the original names.
 #[test]
 fn names_that_are_no_text_are_keys_of_their_own() {
     let (_kept, top) = archive();
@@ -141,7 +141,7 @@ fn names_that_are_no_text_are_keys_of_their_own() {
     );
 }
 
-/// The lines come in the order of the files, however long each takes.
+/// The lines are in the order of the files, whatever time each file takes.
 #[test]
 fn a_check_keeps_the_order_of_the_files() {
     let (_first, bad) = damaged(b"OHDR", 1, 30);
@@ -169,7 +169,7 @@ fn a_check_keeps_the_order_of_the_files() {
         .lines()
         .partition(|line| line.starts_with("h5fs: .: warning: "));
     assert_eq!(faults, [alone.one_line().replace("torn", "./torn")]);
-    // What keeps these from being a part of all files as one is told, too.
+    // The reasons that keep these files from being joined are reported as well.
     let left_out = ["0.h5", "1.h5", "sub/0.h5", "torn.h5"];
     assert_eq!(joining.len(), left_out.len());
     for (line, name) in joining.iter().zip(left_out) {
@@ -189,7 +189,7 @@ fn a_check_of_a_directory_shows_how_far_it_is() {
         shown.contains(" of 43 files, ") && shown.contains("/s\x1b[K"),
         "{shown:?}"
     );
-    // The sum stands at the start of a line, which the progress may have been on until then.
+    // The sum starts at the beginning of a line, where the progress was before.
     let sum = shown.trim_end().rsplit(['\n', '\r']).next().unwrap();
     assert!(
         sum.trim_start_matches("\x1b[K").starts_with("43 files, "),
@@ -204,7 +204,7 @@ fn a_check_of_a_directory_shows_how_far_it_is() {
     assert!(coloured.contains("\x1b[1;34mgroup\x1b[0m"), "{coloured:?}");
 }
 
-/// A reader that has enough ends all processes.
+/// Closing the output pipe ends all processes.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let (_kept, top) = archive();

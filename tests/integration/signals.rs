@@ -1,4 +1,4 @@
-//! However it ends, nothing is left behind: no mount that answers ENOTCONN, no process.
+//! However the program ends, no dead mount and no process remain.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -50,7 +50,7 @@ fn killing_the_worker_unmounts() {
     }
 }
 
-/// A worker that is stopped stands for one that works on a request without an end.
+/// A stopped worker simulates a worker that is busy with an endless request.
 #[test]
 fn a_worker_that_outlives_its_unmount_is_killed() {
     let source = fixture("tiny.latest.h5");
@@ -62,7 +62,7 @@ fn a_worker_that_outlives_its_unmount_is_killed() {
     assert!(!worker.is_alive() && !supervisor.is_alive());
 }
 
-/// A lazy unmount leaves the mount to the processes that have a file of it open.
+/// After a lazy unmount, processes with an open file can still use the mount.
 #[test]
 fn a_worker_serves_open_files_after_a_lazy_unmount() {
     let source = fixture("tiny.latest.h5");
@@ -71,7 +71,7 @@ fn a_worker_serves_open_files_after_a_lazy_unmount() {
     let open = fs::File::open(mount.at("contiguous")).expect("open");
     let mut unmount = Command::new("fusermount3");
     run(unmount.args(["-u", "-z"]).arg(&mount.path), SOON).success();
-    // Longer than the supervisor would wait for the worker of a mount that has ended.
+    // Longer than the time for which the supervisor waits for the worker of an ended mount.
     thread::sleep(Duration::from_secs(5));
     assert!(worker.is_alive() && supervisor.is_alive());
     let mut byte = [0];
@@ -80,7 +80,7 @@ fn a_worker_serves_open_files_after_a_lazy_unmount() {
     mount.must_be_gone(SOON);
 }
 
-/// The cage lets nobody unmount, and a mount that is served is better than one that answers
+/// The sandboxed worker cannot unmount. A mount that is served is better than a mount that returns
 /// ENOTCONN.
 #[test]
 fn without_its_supervisor_the_worker_serves_until_the_unmount() {

@@ -1,19 +1,18 @@
-//! Short runs of the parts of the soak, each of which `scripts/soak` runs for as long as it is
-//! asked to.
+//! Short runs of the soak tests. `scripts/soak` runs each of them for a chosen time.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::harness::{H5FS, LONG, python, run};
 
-/// Runs a part of the soak for no longer than it takes to make `least` rounds.
+/// Runs a part of the soak test for `least` rounds.
 #[track_caller]
 fn part(name: &str, least: u32) {
     let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/soak");
     let mut command = Command::new(python());
     command.arg("-B").arg(parts.join(name)).args([H5FS, "0"]);
     command.arg(least.to_string()).env("SOAK_ENTRIES", "20000");
-    // How soon things happen is for an idle machine to tell: scripts/soak.
+    // Delays can only be measured on an idle machine, by scripts/soak.
     command.envs([("SOAK_AT_ONCE", "30"), ("SOAK_LAG", "15")]);
     let done = run(&mut command, LONG);
     assert!(done.status.success(), "{}{}", done.text(), done.stderr);
@@ -51,7 +50,7 @@ fn files_that_are_shown_as_one_come_change_and_go() {
 
 #[test]
 fn what_a_writer_appends_is_seen() {
-    // Seconds, not rounds; how soon it is seen is not for a busy machine to tell.
+    // This number is in seconds rather than rounds. Delays cannot be measured on a busy machine.
     part("growth.py", 3);
 }
 

@@ -1,4 +1,4 @@
-//! The exit statuses of the commands, and what `h5fs check --json` says with them.
+//! Exit statuses of the commands, and the output of `h5fs check --json`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::harness::{Finished, H5FS, Mount, SOON, fixture, h5fs, is_root, python, run};
 use crate::inspect::damaged;
 
-/// `sound.h5`, `bad.h5` with an object that cannot be read, `lacking.h5` with a virtual dataset of
-/// whose two sources one is missing, and `text.h5`, which is no data.
+/// Writes `sound.h5`, and `bad.h5` with an unreadable object. Also writes `lacking.h5` with a
+/// virtual dataset that lacks one of its two sources, and `text.h5`, which is not a data file.
 fn written() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().join("top");
@@ -70,7 +70,7 @@ fn the_status_of_a_check_says_what_was_found() {
     assert_eq!(several.stderr, unopened);
 }
 
-/// A file that may not be read, in a directory too, is not passed over.
+/// A file without read permission is reported, also within a directory.
 #[test]
 fn a_check_without_permission_is_no_sound_one() {
     if !is_root() {
@@ -120,7 +120,7 @@ fn a_check_without_permission_is_no_sound_one() {
     );
 }
 
-/// Python reads each line by itself; what it reads is what the lines for people say.
+/// Python parses each line separately. The result must agree with the output for people.
 #[test]
 fn a_check_in_json_says_what_its_lines_say() {
     let (_kept, top) = written();
@@ -184,7 +184,7 @@ print(total['files'], status, sorted(kinds))
     }
 }
 
-/// As the table in docs/install.md has them.
+/// The expected statuses are those of the table in docs/install.md.
 #[test]
 fn the_statuses_of_the_other_commands() {
     let (_kept, top) = written();

@@ -46,7 +46,7 @@ fn lines_are_as_many_as_strings() {
     assert_eq!(variable, fs::read(mount.at("variable")).expect("strings"));
 }
 
-/// A thousand million strings, and strings of a gibibyte, of which nothing is stored.
+/// A billion strings, and strings of a gibibyte, all without stored data.
 #[test]
 fn huge_strings_cost_nothing() {
     let directory = written();

@@ -1,5 +1,5 @@
-//! Who holds a mount: one at each place, ended by its own supervisor alone, and nobody else's to
-//! stop or to end.
+//! Ownership of mounts: one mount at each path, which only its own supervisor ends, and which other
+//! users can neither stop nor end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::harness::{
     processes_of, run, wait,
 };
 
-/// Somebody who is not root.
+/// An ordinary user.
 const SOMEBODY: u32 = 1000;
 
 fn numbers(name: &str, default: u32) -> u32 {
@@ -31,14 +31,14 @@ fn only_root() -> bool {
     is_root
 }
 
-/// The numbers of the mounts that stand at `path`.
+/// Returns the number of mounts at `path`.
 fn mounts_at(path: &Path) -> usize {
     let table = fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
     let points = table.lines().filter_map(|line| line.split(' ').nth(4));
     points.filter(|point| Path::new(point) == path).count()
 }
 
-/// A tmpfs with a file in it, until this is dropped.
+/// A tmpfs with a file. Dropping the value unmounts it.
 struct Cover(PathBuf);
 
 impl Cover {
@@ -112,7 +112,7 @@ fn a_covered_mount_goes_as_soon_as_it_is_uncovered() {
     }
 }
 
-/// A place that is cleared when this is dropped.
+/// A path whose mount is removed when the value is dropped.
 struct LeftAt(PathBuf);
 
 impl Drop for LeftAt {
@@ -123,7 +123,7 @@ impl Drop for LeftAt {
     }
 }
 
-/// Covered by way of a directory that leads to it, too.
+/// The mount may also be covered at a directory on its path.
 #[test]
 fn a_mount_whose_place_is_renamed_or_hidden_is_taken_away_where_it_is() {
     if !only_root() {
@@ -140,7 +140,7 @@ fn a_mount_whose_place_is_renamed_or_hidden_is_taken_away_where_it_is() {
     let others = Cover::on(&top.join("mnt"));
     let hiding = Cover::on(&renamed);
     let point = LeftAt(renamed.join("mnt"));
-    // its processes know the old name
+    // its processes have the old name in their arguments
     let known = || processes_of(&top.join("mnt"));
     let supervisor = known().into_iter().find(|one| one.is_called("supervisor"));
     supervisor.expect("a supervisor").signal(Signal::SIGTERM);
@@ -152,7 +152,7 @@ fn a_mount_whose_place_is_renamed_or_hidden_is_taken_away_where_it_is() {
     assert!(others.is_there());
 }
 
-/// A mount that was taken away lazily is served on, and its place is free.
+/// A lazily unmounted mount is still served, and its path is free.
 #[test]
 fn another_mount_that_has_taken_the_place_stays() {
     let source = fixture("tiny.latest.h5");
@@ -206,7 +206,7 @@ fn the_sources_owner_has_no_power_over_roots_worker() {
     }
 }
 
-/// The pipe of which a process has an end at this number.
+/// Opens the pipe that is the descriptor `number` of a process.
 #[track_caller]
 fn pipe_of(process: &Process, number: u32) -> File {
     let path = format!("/proc/{}/fd/{number}", process.pid);
@@ -214,7 +214,8 @@ fn pipe_of(process: &Process, number: u32) -> File {
     opened.expect("the worker's pipe")
 }
 
-/// What a worker says whose source has taken it over; it has said already that the mount is served.
+/// The reports of a worker that a hostile source has taken over. The worker has already reported
+/// that the mount is served.
 #[test]
 fn a_worker_that_says_what_it_cannot_mean_loses_its_mount() {
     if !only_root() {
@@ -236,7 +237,7 @@ fn a_worker_that_says_what_it_cannot_mean_loses_its_mount() {
         let (worker, supervisor) = mount.worker_and_supervisor(&source);
         let mut pipe = pipe_of(&worker, 1);
         let peak = supervisor.peak();
-        // cut off, once the supervisor has heard enough
+        // the write fails once the supervisor has read enough
         let written = pipe.write_all(said);
         assert_eq!(written.is_err(), said.len() == flood.len());
         if supervisor.is_alive() {
@@ -252,7 +253,7 @@ fn a_worker_that_says_what_it_cannot_mean_loses_its_mount() {
     assert_eq!(fs::read(other.at("contiguous")).expect("served").len(), 400);
 }
 
-/// In the foreground a worker writes to the user's terminal by way of its supervisor.
+/// In the foreground, the supervisor passes a worker's output on to the user's terminal.
 #[test]
 fn a_workers_lines_reach_the_terminal_without_power_over_it() {
     if !only_root() {
@@ -278,7 +279,7 @@ fn a_workers_lines_reach_the_terminal_without_power_over_it() {
     assert!(status.success(), "{status}: {shown}");
 }
 
-/// Whatever the moment, the exit status tells whether there is a mount.
+/// At any moment of the start, the exit status shows whether the mount exists.
 #[test]
 fn a_supervisor_that_is_killed_while_it_starts_leaves_what_is_said() {
     let source = fixture("tiny.latest.h5");

@@ -1,4 +1,4 @@
-//! A file that h5py appends to while it is mounted: single writer, multiple readers.
+//! A file that h5py appends to while it is mounted: single writer, multiple readers (SWMR).
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,28 +12,29 @@ use nix::unistd::Pid;
 
 use crate::harness::{LONG, Mount, SOON, eventually, fixture, run, script};
 
-/// Seconds that a writer is watched; `H5FS_SWMR_SECONDS` for more.
+/// Returns the number of seconds for which a writer is observed. `H5FS_SWMR_SECONDS` sets another
+/// number.
 fn seconds() -> u64 {
     let wanted = std::env::var("H5FS_SWMR_SECONDS").ok();
     wanted.map_or(6, |text| text.parse().expect("a number of seconds"))
 }
 
-/// Seconds from a flush to its being seen, on a machine that is busy with other things.
+/// Maximum number of seconds from a flush until its data is visible, on a busy machine.
 const LAG: &str = "50";
 
-/// A writer that is killed if the test ends before it.
+/// A writer that is killed if the test ends first.
 struct Writer {
     child: Child,
     said: BufReader<std::process::ChildStdout>,
 }
 
 impl Writer {
-    /// Returns once readers may come.
+    /// Starts the writer of `swmr.py`. Returns once readers may start.
     fn start(file: &Path, seconds: u64) -> Self {
         Self::of("swmr.py", file, seconds)
     }
 
-    /// The writer that a script of this name is.
+    /// Starts the writer in the script with this name.
     fn of(name: &str, file: &Path, seconds: u64) -> Self {
         let mut command = script(name);
         command.arg("write").arg(file).arg(seconds.to_string());
@@ -94,7 +95,7 @@ fn what_is_appended_is_seen() {
         LONG,
     )
     .success();
-    // A reader that was there all the time sees the end, too: `tail` asks for the size each second.
+    // A reader that was open all the time also sees the end: `tail` requests the size each second.
     let mut tail = Command::new("tail")
         .args(["-c", "+1", "-f"])
         .arg(mount.at("array"))
@@ -121,8 +122,7 @@ fn what_is_appended_is_seen() {
     assert_eq!(mount.processes().len(), 2, "a worker and a supervisor");
 }
 
-/// An open document stays that of one state, whatever its kind and however the file grows: none
-/// begins in one and ends in another.
+/// An open document shows one state, whatever its kind and however the file grows.
 #[test]
 fn an_open_document_is_of_one_state() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -138,8 +138,8 @@ fn an_open_document_is_of_one_state() {
     writer.close();
 }
 
-/// A variable and its dimension are as long as each other in each document, and no record is shown
-/// as missing that the file had when the document was opened.
+/// In each document, a variable is as long as its dimension. No record that the file had when the
+/// document was opened is shown as missing.
 #[test]
 fn variables_of_a_growing_file_are_of_one_state() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -155,9 +155,9 @@ fn variables_of_a_growing_file_are_of_one_state() {
     writer.close();
 }
 
-/// A data file of a directory is closed to make room for another, whatever is open in it. Opened
-/// again after something was appended, a document would have the head of one state and the rest of
-/// another.
+/// A data file of a directory is closed to make room for another, even if documents in it are open.
+/// If the file has grown when it is reopened, a document would otherwise start in one state and end
+/// in another.
 #[test]
 fn a_document_whose_file_was_closed_and_has_grown_is_stale() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -180,7 +180,7 @@ fn a_document_whose_file_was_closed_and_has_grown_is_stale() {
     writer.close();
 }
 
-/// How many appends the writer has noted.
+/// Returns the number of appends in the writer's log.
 fn appends(file: &Path) -> usize {
     let log = fs::read_to_string(file.with_extension("h5.log")).expect("the writer's log");
     log.lines().count()

@@ -1,7 +1,7 @@
-//! The tables of groups, by the conventions of AnnData, HDMF, astropy and pandas, and without one, compared
-//! with the values that the files were written from.
+//! Tables of groups with and without a convention (AnnData, HDMF, astropy, pandas), compared with
+//! the values from which the files were written.
 //!
-//! Files of the libraries themselves, pandas among them, are tried by `tests/readers`.
+//! `tests/readers` tests files that the libraries themselves write, including pandas.
 
 use std::path::Path;
 
@@ -44,14 +44,14 @@ fn groups_are_the_tables_that_their_conventions_say() {
     }
 }
 
-/// Without the page cache, every read arrives with the offset and length it was made with.
+/// Without the page cache, every read arrives with its original offset and length.
 #[test]
 fn tables_answer_direct_reads() {
     let directory = written();
     check(&directory, "dynamic.h5", &["--direct-io"]);
 }
 
-/// Has the script write its files, and compare a part of them with a mount of the directory.
+/// Writes the files of the script, and compares a part of them with a mount of the directory.
 #[track_caller]
 fn compare(part: &str) {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -62,13 +62,13 @@ fn compare(part: &str) {
     run(check.arg(part).arg(directory.path()).arg(&mount.path), LONG).success();
 }
 
-/// In all views; the reader of a Parquet file of them waited for ever.
+/// Tests all views. A reader of such a Parquet file once waited for ever.
 #[test]
 fn texts_of_no_bytes_are_texts() {
     compare("empty");
 }
 
-/// anndata 0.13 and pandas 3 write each index of texts as a group of values and mask.
+/// anndata 0.13 and pandas 3 write each index of strings as a group of values and a mask.
 #[test]
 fn frames_have_the_index_and_the_nulls_of_their_libraries() {
     compare("frames");

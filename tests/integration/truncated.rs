@@ -1,5 +1,5 @@
-//! A small file cut at every 512 bytes: it mounts or is refused with one line, a walk of it ends,
-//! and what can be read is what the whole file holds.
+//! A small file that is cut at every 512 bytes. It is mounted, or refused with one line. A walk
+//! through it ends, and everything that can be read equals the whole file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ const STEP: usize = 512;
 
 const ERROR: &str = "user.h5fs.error";
 
-/// What every regular file holds; nothing for those that cannot be read.
+/// Returns the content of every regular file that can be read.
 fn contents(mount: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = tree(mount)
         .into_iter()
@@ -87,7 +87,7 @@ fn new_file() {
     cut_everywhere("tiny.latest.h5");
 }
 
-/// A file that is cut in the middle is mounted, says so once, and shows what is left.
+/// A file that is cut in the middle is mounted with one warning, and shows the remaining data.
 #[test]
 fn a_file_that_is_cut_off_says_so() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -141,7 +141,7 @@ fn a_file_that_is_cut_off_says_so() {
     assert_eq!(faults, unreadable + 1, "{text}");
 }
 
-/// In the foreground the log goes to standard error, and says it once.
+/// In the foreground the log goes to standard error, with one warning.
 #[test]
 fn commands_warn_of_a_file_that_is_cut_off() {
     let directory = tempfile::tempdir().expect("temporary directory");

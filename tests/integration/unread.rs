@@ -1,5 +1,5 @@
-//! What a convention asks for and cannot be read: the views that need it say so, and show nothing that
-//! would be right only without it.
+//! Parts that a convention requires and that cannot be read. The views that need such a part report
+//! this, and show no value that would depend on it.
 
 use crate::harness::{LONG, Mount, run, script};
 

@@ -1,5 +1,5 @@
-//! What stands beneath `.h5fs`, and parts of datasets by selector, compared with what h5py and
-//! NumPy make of the same file.
+//! The files in `.h5fs`, and parts of datasets by selector, compared with what h5py and NumPy read
+//! from the same file.
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{LONG, Mount, fixture, run, script, tree};
 
-/// Runs one of the script's commands, which ends with a traceback where something differs.
+/// Runs one of the script's commands, which fails with a traceback on any difference.
 #[track_caller]
 fn views(command: &str, paths: &[&Path]) {
     run(script("views.py").arg(command).args(paths), LONG).success();
@@ -29,7 +29,7 @@ fn views_show_what_h5py_and_numpy_read() {
     views("check", &[&file, &mount.path]);
 }
 
-/// Raw files keep these bytes.
+/// Raw files contain these bytes.
 #[test]
 fn what_stands_behind_texts_and_booleans_is_not_in_views() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -39,7 +39,7 @@ fn what_stands_behind_texts_and_booleans_is_not_in_views() {
     views("check_rests", &[&file, &mount.path]);
 }
 
-/// Without the page cache, every read arrives with the offset and length it was made with.
+/// Without the page cache, every read arrives with its original offset and length.
 #[test]
 fn views_answer_direct_reads_at_any_offset() {
     let (_directory, file) = written();
@@ -54,7 +54,8 @@ fn noviews_leaves_the_data_alone() {
     views("absent", &[&file, &mount.path]);
 }
 
-/// What `rsync`, `tar`, `http.server` and DuckDB go by: a file is as long as `stat` says, at any time.
+/// A file always has the length that `stat` returns. `rsync`, `tar`, `http.server` and DuckDB rely
+/// on this.
 #[test]
 fn every_file_is_as_long_as_stat_says() {
     for name in [
@@ -69,7 +70,7 @@ fn every_file_is_as_long_as_stat_says() {
         let mut documents = 0;
         for path in files {
             let told = fs::metadata(&path).expect("a size").len();
-            // What cannot be read has no bytes, unless that is a column of several.
+            // A file that cannot be read has length 0, except a Parquet file of several columns.
             let is_parquet = path.extension().is_some_and(|suffix| suffix == "parquet");
             let content = match fs::read(&path) {
                 Err(_) if is_parquet => continue,

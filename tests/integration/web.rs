@@ -1,4 +1,4 @@
-//! Mounted directories of the web, of servers that were not made for it.
+//! Mounted directories of web servers, including servers of other makes.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, 
 use crate::objects::server::Server;
 use crate::prefix::{content, directory, errno, names};
 
-/// A server of another make, which ends with its value.
+/// A server of another make. It is stopped when the value is dropped.
 pub(crate) struct Web {
     process: Child,
     port: u16,
@@ -26,12 +26,12 @@ impl Drop for Web {
 }
 
 impl Web {
-    /// A server by Python of what is in `directory`, with index pages or WebDAV.
+    /// Starts a Python server of `directory`, with index pages or WebDAV.
     fn python(directory: &Path, kind: &[&str]) -> Self {
         Self::by("web_server.py", directory, kind)
     }
 
-    /// A server by a script, which prints its port.
+    /// Starts a server by a script, which prints its port.
     pub(crate) fn by(name: &str, directory: &Path, kind: &[&str]) -> Self {
         let mut command = script(name);
         command.arg(directory).args(kind).stdout(Stdio::piped());
@@ -43,7 +43,7 @@ impl Web {
         Web { process, port }
     }
 
-    /// Starts a program that is to listen on the port.
+    /// Starts a program and waits until it listens on the port.
     pub(crate) fn listening(mut command: Command, port: u16) -> Option<Self> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().ok()?;
@@ -54,7 +54,7 @@ impl Web {
         Some(web)
     }
 
-    /// nginx, where it is installed, with index pages in HTML or JSON.
+    /// Starts nginx with index pages in HTML or JSON, if it is installed.
     fn nginx(directory: &Path, own: &Path, format: &str) -> Option<Self> {
         let port = free_port();
         let (own, directory) = (own.display(), directory.display());
@@ -74,7 +74,7 @@ impl Web {
         Self::listening(command, port)
     }
 
-    /// Caddy, where it is installed.
+    /// Starts Caddy, if it is installed.
     fn caddy(directory: &Path, own: &Path) -> Option<Self> {
         let port = free_port();
         let mut command = Command::new("caddy");
@@ -87,7 +87,7 @@ impl Web {
         Self::listening(command, port)
     }
 
-    /// WsgiDAV, where it is installed, without pages for people.
+    /// Starts WsgiDAV without HTML pages, if it is installed.
     fn wsgidav(directory: &Path, own: &Path) -> Option<Self> {
         let port = free_port();
         let settings = format!(
@@ -113,11 +113,11 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-/// A directory `archive` in a new one.
+/// Creates a directory that contains the directory `archive`.
 fn archive() -> (tempfile::TempDir, tempfile::TempDir) {
     let (own, archive) = (tempfile::tempdir().expect("a directory"), directory());
     std::os::unix::fs::symlink(archive.path(), own.path().join("archive")).expect("a link");
-    // Others than this user may serve it.
+    // The server may run as another user.
     for directory in [own.path(), archive.path()] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(directory, mode).expect("its mode");
@@ -125,10 +125,10 @@ fn archive() -> (tempfile::TempDir, tempfile::TempDir) {
     (own, archive)
 }
 
-/// The mounted URL is the tree that the directory is.
+/// Checks that the mounted URL shows the same tree as the directory.
 pub(crate) fn is_the_directory(url: &str, options: &[&str], directory: &Path) {
     let (near, far) = (Mount::new(directory), Mount::with(Path::new(url), options));
-    // A look tells that it is a data file: its name does not.
+    // A lookup shows that this is a data file, which its name does not show.
     assert!(far.at("2026/a b+c/ü%2F&.dat").is_dir());
     assert_eq!(errno(fs::metadata(far.at("none"))), Errno::ENOENT);
     assert_eq!(errno(fs::metadata(far.at("2026/none.h5"))), Errno::ENOENT);
@@ -147,7 +147,7 @@ fn pages_of_python_are_a_directory() {
     let (own, archive) = archive();
     let web = Web::python(own.path(), &[]);
     is_the_directory(&web.url("/archive/"), &[], archive.path());
-    // What the page hides, and what is beside the URL's directory.
+    // The parent directory has another file, which is not shown.
     fs::write(own.path().join("beside.h5"), "x").expect("a file");
     let mount = Mount::new(Path::new(&web.url("/archive/2026/")));
     assert_eq!(names(&mount.path).len(), 4);
@@ -208,7 +208,7 @@ fn collections_of_wsgidav_are_directories() {
     is_the_directory(&web.url("/"), &[], archive.path());
 }
 
-/// A THREDDS data server has the catalogs in one place, and the files in another.
+/// A THREDDS data server has separate paths for catalogs and files.
 #[test]
 fn a_catalog_of_thredds_is_a_directory() {
     let server = Server::start();
@@ -246,13 +246,13 @@ fn a_catalog_of_thredds_is_a_directory() {
     assert_eq!(errno(fs::metadata(mount.at("2025"))), Errno::ENOENT);
 }
 
-/// Nothing but a look tells what such a name is, and a listing says so.
+/// Only a lookup shows whether such a name is a directory, and a listing leaves the type open.
 #[test]
 fn links_to_directories_need_no_slash() {
     let (own, archive) = archive();
     let web = Web::python(own.path(), &["bare"]);
     is_the_directory(&web.url("/archive/"), &[], archive.path());
-    // Whoever walks through it goes into all of them.
+    // A walk through the mount enters all directories.
     let mount = Mount::new(Path::new(&web.url("/archive/")));
     let mut find = Command::new("find");
     find.arg(&mount.path).args([
@@ -283,7 +283,7 @@ fn what_h5fs_serves_is_a_directory() {
     fs::write(&file, token).expect("a file");
     let token = file.path().display().to_string();
     let options = ["--bearer-token-file", token.as_str()];
-    // The files' own bytes: the rest is as it is served.
+    // Compares the original bytes of the files. The other parts are shown as they are served.
     let originals = format!("{url}.h5fs/original/");
     is_the_directory(&originals, &options, archive.path());
     let far = Mount::with(Path::new(url), &options);
@@ -293,7 +293,7 @@ fn what_h5fs_serves_is_a_directory() {
     let _ = process.wait();
 }
 
-/// The API of the Hub tells which names are directories.
+/// The API of the Hub says which names are directories.
 #[test]
 fn a_tree_of_a_dataset_is_a_directory() {
     let server = Server::start();
@@ -309,7 +309,7 @@ fn a_tree_of_a_dataset_is_a_directory() {
     let found = content(&mount);
     assert!(found.len() > 5, "{found:?}");
     assert_eq!(fs::read(mount.at("odd")).expect("a file"), b"words");
-    // Names of other directories are no answer.
+    // A listing with names of other directories is rejected.
     let wrong = r#"[{"type": "file", "path": "other/a.h5", "size": 5}]"#;
     server.put("/api/datasets/o/n/tree/main", wrong.into());
     let url = server.url("/datasets/o/n/resolve/main/");

@@ -1,4 +1,5 @@
-//! `.h5fs/file.zarr` and `.h5fs/stored.zarr`, compared with what h5py and asdf read of the same file.
+//! `.h5fs/file.zarr` and `.h5fs/stored.zarr`, compared with what h5py and asdf read from the same
+//! file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,13 +10,13 @@ use crate::harness::{LONG, Mount, fixtures, run, script};
 
 const STORE: &str = ".h5fs/file.zarr";
 
-/// Runs one of a script's commands, which ends with a traceback where something differs.
+/// Runs one of a script's commands, which fails with a traceback on any difference.
 #[track_caller]
 fn call(name: &str, command: &str, paths: &[&Path]) {
     run(script(name).arg(command).args(paths), LONG).success();
 }
 
-/// The file that a command of a script writes.
+/// Writes a file with a command of a script.
 fn written(name: &str, command: &str, file: &str) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join(file);
@@ -60,7 +61,8 @@ fn a_store_of_stored_chunks() {
     call("zarr_stores.py", "stored-check", &[&file, &store]);
 }
 
-/// As readers see it that take one document for all, and those that read document by document.
+/// Some readers use the consolidated document of a group, and others read each document separately.
+/// Both must agree.
 #[test]
 fn the_document_of_a_group_says_what_those_below_it_say() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -90,7 +92,7 @@ fn the_documents_of_groups_of_all_fixtures() {
     call("zarr_stores.py", "all-check", &[&mount.at("")]);
 }
 
-/// Expected: the elements are those that their places tell.
+/// Each element's expected value is computed from its position.
 #[test]
 fn chunks_of_arrays_of_random_shapes() {
     for seed in ["1", "2"] {
@@ -102,7 +104,7 @@ fn chunks_of_arrays_of_random_shapes() {
     }
 }
 
-/// A reader takes a chunk that is not there for the fill value.
+/// A reader would replace a missing chunk by the fill value.
 #[test]
 fn a_damaged_chunk_is_there_and_cannot_be_read() {
     let (_directory, file) = written("zarr_stores.py", "damaged-write", "damaged.h5");
@@ -110,7 +112,7 @@ fn a_damaged_chunk_is_there_and_cannot_be_read() {
     call("zarr_stores.py", "damaged-check", &[&mount.at(STORE)]);
 }
 
-/// More chunks than are asked for one by one, and one that is cut.
+/// More chunks than are looked up one by one, and one truncated chunk.
 #[test]
 fn arrays_of_very_many_and_of_very_large_chunks() {
     let (_directory, file) = written("zarr_stores.py", "extreme-write", "extreme.h5");
@@ -125,7 +127,7 @@ fn a_store_of_an_asdf_tree() {
     call("zarr_stores.py", "asdf-check", &[&mount.at(STORE)]);
 }
 
-/// An empty array would be taken for one without elements.
+/// An empty array would look like an array without elements.
 #[test]
 fn an_ndarray_that_cannot_be_described_is_absent() {
     let (_directory, file) = written("zarr_stores.py", "asdf-damaged-write", "damaged.asdf");
