@@ -1,41 +1,42 @@
-//! The calendars of the CF conventions (CF 1.12, 4.4.1): dates as numbers of days, and back.
+//! The calendars of the CF conventions (CF 1.12, 4.4.1): conversions between dates and numbers of
+//! days.
 //!
-//! Days are counted from 1970-01-01 of the calendar itself; of the Julian calendar and of the
-//! mixed one, from that day in the Gregorian calendar, so that days of the calendars of this world
-//! are the same days. Years are counted with a year 0, and written without one where the calendar
-//! has none.
+//! Days are counted from 1970-01-01 of the calendar itself. In the Julian and the mixed calendar,
+//! they are counted from that day in the Gregorian calendar. A number is therefore the same day in
+//! all historical calendars. Years are counted with a year 0, and written without one if the
+//! calendar does not have it.
 
 use serde::{Deserialize, Serialize};
 
-/// A rule that puts days together to months and years.
+/// A rule that groups days into months and years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Calendar {
-    /// Julian up to 1582-10-04, Gregorian from the next day on, which is 1582-10-15.
+    /// Julian up to 1582-10-04, and Gregorian from the next day on, which is 1582-10-15.
     Standard,
-    /// The Gregorian rule at all times.
+    /// The Gregorian rule for all dates.
     ProlepticGregorian,
     /// A leap year every four years.
     Julian,
-    /// No leap years.
+    /// Years of 365 days, without leap years.
     NoLeap,
-    /// Leap years only.
+    /// Years of 366 days, all of them leap years.
     AllLeap,
     /// Twelve months of 30 days.
     Days360,
 }
 
-/// A day of a calendar.
+/// A date in a calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Date {
     /// The year, counted with a year 0.
     pub year: i64,
-    /// From 1 on.
+    /// The month, counted from 1.
     pub month: u8,
-    /// From 1 on.
+    /// The day, counted from 1.
     pub day: u8,
 }
 
-/// Days before 1970-01-01 from 0001-01-01 on, in the Gregorian calendar.
+/// Days from 0001-01-01 to 1970-01-01 in the Gregorian calendar.
 const GREGORIAN_EPOCH: i64 = 719_162;
 
 /// Days by which the Gregorian calendar is ahead of the Julian one in the year 1.
@@ -48,7 +49,7 @@ const REFORM: Date = Date {
     day: 15,
 };
 
-/// Its number.
+/// The number of the day `REFORM`.
 const FIRST_GREGORIAN: i64 = -141_427;
 
 /// The last Julian day of the mixed calendar.
@@ -58,11 +59,11 @@ const BEFORE_REFORM: Date = Date {
     day: 4,
 };
 
-/// Days of years before months begin, in a year without a leap day.
+/// Days of a common year before each month.
 const MONTHS: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
 
 impl Calendar {
-    /// The calendar that the attribute `calendar` names, in letters of either case.
+    /// Returns the calendar with this value of the attribute `calendar`, in upper or lower case.
     pub(super) fn named(name: &[u8]) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_slice() {
             b"standard" | b"gregorian" => Calendar::Standard,
@@ -75,7 +76,7 @@ impl Calendar {
         })
     }
 
-    /// The first of its names.
+    /// Returns the primary name of the calendar.
     pub(super) fn name(self) -> &'static str {
         match self {
             Calendar::Standard => "standard",
@@ -87,13 +88,13 @@ impl Calendar {
         }
     }
 
-    /// Whether its days are those of NumPy's `datetime64`.
+    /// Returns whether NumPy's `datetime64` uses the days of this calendar.
     pub(super) fn is_of_this_world(self) -> bool {
         matches!(self, Calendar::Standard | Calendar::ProlepticGregorian)
     }
 
-    /// The year as it is counted inside, from how it is written; `None` for a year 0 that the
-    /// calendar has not.
+    /// Converts a written year to the internal count; `None` for a year 0 in a calendar without
+    /// one.
     pub(super) fn year_of(self, written: i64) -> Option<i64> {
         match written {
             written if self.has_year_zero() => Some(written),
@@ -103,7 +104,7 @@ impl Calendar {
         }
     }
 
-    /// The year as it is written.
+    /// Converts a year to its written form.
     pub(super) fn written_year(self, year: i64) -> i64 {
         if year <= 0 && !self.has_year_zero() {
             year - 1
@@ -112,12 +113,12 @@ impl Calendar {
         }
     }
 
-    /// Whether there is a year 0, by CF 1.9 and ISO 8601.
+    /// Returns whether the calendar has a year 0, by CF 1.9 and ISO 8601.
     fn has_year_zero(self) -> bool {
         !matches!(self, Calendar::Standard | Calendar::Julian)
     }
 
-    /// The number of a day; `None` where the calendar has no such date.
+    /// Returns the number of a day; `None` if the calendar does not have the date.
     pub(super) fn number(self, date: Date) -> Option<i64> {
         let rule = match self {
             Calendar::Standard if date >= REFORM => Calendar::ProlepticGregorian,
@@ -135,7 +136,7 @@ impl Calendar {
         is_there.then(|| rule.year(date.year) + begin + day - 1 - rule.epoch())
     }
 
-    /// The day that has a number.
+    /// Returns the date of the day with this number.
     pub(super) fn date(self, number: i64) -> Date {
         let rule = match self {
             Calendar::Standard if number >= FIRST_GREGORIAN => Calendar::ProlepticGregorian,
@@ -144,7 +145,7 @@ impl Calendar {
         };
         let day = number + rule.epoch();
         let (days, years) = rule.cycle();
-        // Leap days are not spread quite evenly, so that it may be a year too early or too late.
+        // Leap days are not evenly distributed, so the guess may be one year too early or too late.
         let guess = (day * years).div_euclid(days) + 1;
         let near = [guess + 1, guess, guess - 1];
         let begun = near.into_iter().find(|&year| rule.year(year) <= day);
@@ -161,7 +162,8 @@ impl Calendar {
         }
     }
 
-    /// Days from 0001-01-01 to 1970-01-01, or to the same day in the Gregorian calendar.
+    /// Returns the days from 0001-01-01 to 1970-01-01, or to the same day in the Gregorian
+    /// calendar.
     fn epoch(self) -> i64 {
         match self {
             Calendar::Standard | Calendar::ProlepticGregorian => GREGORIAN_EPOCH,
@@ -170,7 +172,7 @@ impl Calendar {
         }
     }
 
-    /// Days from 0001-01-01 to the first day of `year`.
+    /// Returns the days from 0001-01-01 to the first day of `year`.
     fn year(self, year: i64) -> i64 {
         let before = year - 1;
         let leap_days = match self {
@@ -185,7 +187,8 @@ impl Calendar {
         365 * before + leap_days
     }
 
-    /// Days of `year` before its month `month`; of month 13, of the whole year.
+    /// Returns the days of `year` before month `month`. For month 13, returns the days of the whole
+    /// year.
     fn month(self, year: i64, month: u8) -> i64 {
         if self == Calendar::Days360 {
             return 30 * (i64::from(month) - 1);
@@ -194,7 +197,7 @@ impl Calendar {
         MONTHS[usize::from(month) - 1] + i64::from(is_leap && month > 2)
     }
 
-    /// Days after which the leap years repeat, and the number of those years.
+    /// Returns the days of a leap year cycle, and the number of its years.
     fn cycle(self) -> (i64, i64) {
         match self {
             Calendar::Standard | Calendar::ProlepticGregorian => (146_097, 400),
@@ -225,8 +228,8 @@ mod tests {
         Date { year, month, day }
     }
 
-    /// Days from 1970-01-01 as `cftime.date2num` counts them; of the two calendars with leap years
-    /// of this world, `cftime.datetime.toordinal() - 2440588`.
+    /// Days from 1970-01-01 by `cftime.date2num`. For the standard and the proleptic Gregorian
+    /// calendar, `cftime.datetime.toordinal() - 2440588`.
     #[test]
     fn numbers_of_days() {
         let days = |calendar: Calendar, y, m, d| calendar.number(date(y, m, d)).unwrap();
@@ -244,7 +247,7 @@ mod tests {
         assert_eq!(days(Days360, 0, 1, 1), -709_200);
     }
 
-    /// Every day of 400 years follows the one before.
+    /// Each day of 400 years follows the previous one.
     #[test]
     fn days_follow_each_other() {
         let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -295,7 +298,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each number has its own date, and the dates follow one another as the numbers do.
+        /// Each number has its own date, and dates are in the order of their numbers.
         #[test]
         fn each_number_is_a_date(number in -110_000_000_i64..110_000_000, which in 0..6_usize) {
             let calendar = ALL[which];

@@ -1,5 +1,5 @@
-//! Variables by netCDF's conventions (CF 1.12, NUG): numbers scaled, missing ones as NaN, times as
-//! times, with the coordinates of each value.
+//! Variables decoded by the netCDF conventions (CF 1.12, NUG). Numbers are scaled, missing values
+//! are NaN, times are decoded, and each value has its coordinates.
 
 pub(crate) mod attributes;
 pub(super) mod column;

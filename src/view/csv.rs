@@ -1,21 +1,21 @@
-//! Tables as comma-separated text (RFC 4180): rows of cells, of any length, not padded.
+//! Tables as comma-separated text (RFC 4180). Rows have cells of varying length, without padding.
 //!
-//! A cell stands in quotes only where it has to: where it holds a comma, a quote or a line break,
-//! begins or ends with a blank, or is the empty string. A missing value is nothing at all; in a table
-//! of one column it is `""`, for an empty line would be no row. What a quoted cell holds cannot
-//! leave it: each quote within is doubled.
+//! A cell is quoted only if necessary: if it contains a comma, a quote or a line break, begins or
+//! ends with a space, or is the empty string. A missing value is an empty cell. In a table with one
+//! column it is `""`, because an empty line would not be a row. Quotes within a quoted cell are
+//! doubled, so that its content cannot end the cell.
 //!
 //! | elements | rows |
 //! |---|---|
-//! | of a scalar or one dimension | a row for each element |
-//! | of more dimensions | a row for each vector along the last one |
-//! | compounds of any dimensions | a row for each element, below a line of the columns' names |
+//! | scalar, or one dimension | a row for each element |
+//! | more dimensions | a row for each vector on the last dimension |
+//! | compounds with any dimensions | a row for each element, after a line with the names of the columns |
 //!
 //! A compound has a column for each of its parts, `a`, `b.c`, `f[0]`, `f[1][2]`; a complex number
-//! has two. [`mod@column`] says which text they hold.
+//! has two. [`mod@column`] describes the text of each datatype.
 //!
-//! The text is counted, row by row. Of a table with more values than are counted, the cells are
-//! padded with zeros if all of its columns are numbers, so that all rows have one length.
+//! The length of the text is counted, row by row. A table with too many values to count is padded
+//! if all its columns are numbers: zeros in its cells give all rows the same length.
 
 pub(crate) mod array;
 pub(crate) mod column;
@@ -33,26 +33,27 @@ use crate::view::elements::long_elements::{LongElements, Pace};
 use crate::view::texts::counted::{Even, Units};
 use crate::wire::{to_u64, to_usize};
 
-/// A table: a header, if it has one, and rows.
+/// A table: an optional header, and rows.
 pub(crate) struct Table {
     fields: Vec<Box<dyn Fields>>,
     long: LongElements,
-    /// The line of the columns' names; empty where there is none.
+    /// The line with the names of the columns; empty for a table without a header.
     header: Vec<u8>,
     rows: u64,
-    /// Rows whose cells stand in one line.
+    /// Number of rows whose cells are on the same line.
     per_line: u64,
-    /// Bytes of a row whose cells are padded so that all have one length.
+    /// Bytes of a row, if cells are padded so that all rows have this length.
     width: Option<u64>,
-    /// The fields whose number makes up for empty cells of a padded row.
+    /// The index of the fields whose number is extended to compensate for empty cells in a padded
+    /// row.
     stretched: Option<usize>,
 }
 
-/// Bytes of cells that are read at a time.
+/// Bytes of cells to read at a time.
 const BUFFER: u64 = 64 << 10;
 
 impl Table {
-    /// A table of `rows` rows below a line of the columns' names.
+    /// Creates a table of `rows` rows with a header.
     ///
     /// # Errors
     /// `Limit` for too many columns, or names that are too long.
@@ -69,8 +70,8 @@ impl Table {
         })
     }
 
-    /// The same; where it has more values than are counted and all are numbers, all rows have one
-    /// length.
+    /// Pads all rows to the same length, if the table has too many values to count and all of them
+    /// are numbers.
     pub(crate) fn padded_if_long(mut self) -> Self {
         let stretched = self.fields.iter().position(|fields| fields.is_stretched());
         let may_be_empty = self.fields.iter().any(|fields| fields.may_be_empty());
@@ -84,7 +85,7 @@ impl Table {
         self
     }
 
-    /// The same, of rows whose stored bytes are equal: the first tells how long each is.
+    /// Sets the row length from the first row, for a table whose rows are all equal.
     ///
     /// # Errors
     /// Fails if the first row cannot be written.
@@ -95,7 +96,7 @@ impl Table {
         Ok(Table { width, ..self })
     }
 
-    /// A table without a header, with the cells of `per_line` rows in each line.
+    /// Creates a table without a header. Each line has the cells of `per_line` rows.
     pub(crate) fn bare(
         fields: Vec<Box<dyn Fields>>,
         rows: u64,
@@ -113,17 +114,18 @@ impl Table {
         }
     }
 
-    /// The number of units before the first row.
+    /// Returns the number of units before the first row.
     fn headers(&self) -> u64 {
         u64::from(!self.header.is_empty())
     }
 
-    /// Whether there is one column, so that a row without a value would be an empty line.
+    /// Returns whether the table has only one column, so that a row without a value would be an
+    /// empty line.
     fn is_narrow(&self) -> bool {
         self.per_line == 1 && matches!(&*self.fields, [fields] if fields.names().len() == 1)
     }
 
-    /// How many rows are read at a time.
+    /// Returns the number of rows to read at a time.
     fn batch(&self) -> u64 {
         (BUFFER / self.row_bytes().max(1)).max(1)
     }
@@ -133,8 +135,7 @@ impl Table {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Appends the rows of `rows`, of those that are read at a time, until `out` has `enough`
-    /// bytes; gives the row that comes next.
+    /// Writes one batch of `rows` until `out` holds at least `enough` bytes. Returns the next row.
     fn write_rows(&self, rows: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let is_long = LongElements::are(self.row_bytes());
         let room = is_long.then(|| self.long.room()).transpose()?;
@@ -186,8 +187,9 @@ impl Table {
         Ok(end)
     }
 
-    /// The row behind those of `rows`, of those that are read at a time, that have `enough` bytes,
-    /// and their bytes; `None` where cells have to be written for that.
+    /// Measures one batch of `rows` until they have `enough` bytes. Returns the next row, and the
+    /// bytes of the measured rows. Returns `None` if the cells cannot be measured without writing
+    /// them.
     fn measure_rows(
         &self,
         rows: Range<u64>,
@@ -210,13 +212,13 @@ impl Table {
             let Some(length) = cells.length(to_usize(row - rows.start)?, scratch) else {
                 return Ok(None);
             };
-            // A comma or the end of the line stands behind each cell.
+            // A comma or a line break follows each cell.
             bytes += length + fields.names().len();
         }
         Ok(Some((end, to_u64(bytes))))
     }
 
-    /// Quotes the cell that begins at `before`, where it needs that.
+    /// Quotes the cell that begins at `before` if necessary.
     fn finish(&self, cell: Cell, before: usize, out: &mut Vec<u8>) {
         let is_quoted = match cell {
             Cell::Missing => self.is_narrow(),
@@ -230,7 +232,7 @@ impl Table {
     }
 }
 
-/// The header, if there is one, and the rows.
+/// The units are the header, if any, and the rows.
 impl Units for Table {
     fn count(&self) -> u64 {
         self.rows + self.headers()
@@ -310,7 +312,7 @@ fn stretch(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The line of the columns' names.
+/// Formats the line with the names of the columns.
 fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for (number, name) in names.enumerate() {
@@ -334,8 +336,7 @@ fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Whether a reader could take the text, or a part of it, for something else.
-/// Appends a text as a cell: in quotes where it needs them.
+/// Appends a text as a cell, in quotes if readers could misinterpret it.
 pub(crate) fn append_field(text: &[u8], out: &mut Vec<u8>) {
     if needs_quotes(text) {
         quote(text, out);
@@ -349,7 +350,7 @@ fn needs_quotes(text: &[u8]) -> bool {
     has_syntax || text.trim_ascii().len() < text.len() || text.is_empty()
 }
 
-/// Appends text in quotes.
+/// Appends a text in quotes.
 fn quote(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in text {

@@ -1,4 +1,4 @@
-//! The attributes by which a variable says what its elements mean.
+//! The attributes that define the meaning of a variable's elements.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -10,11 +10,12 @@ use crate::view::cf::stored::{Number, Stored};
 use crate::view::cf::time::TimeUnits;
 use crate::wire::{to_u64, to_usize};
 
-/// The attributes of how numbers are packed.
+/// Reads the attributes that define how numbers are packed.
 ///
 /// # Errors
-/// `Unsupported` for a scale or an offset that is not one number, and for others that are neither
-/// numbers nor texts; `Limit` for too many missing values; fails if an attribute cannot be read.
+/// `Unsupported` for a scale or an offset that is not one number, and for other attributes that are
+/// neither numbers nor texts; `Limit` for too many missing values. Fails if an attribute cannot be
+/// read.
 pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<Attributes> {
     let numbers = |name: &[u8]| numbers(container, node, name);
     let one = |name: &[u8]| {
@@ -43,7 +44,7 @@ pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<Attribu
     })
 }
 
-/// The attributes of times; `None` where they are none.
+/// Reads the attributes of times; `None` if the variable does not have times.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
@@ -55,7 +56,7 @@ pub(crate) fn time(container: &dyn Container, node: NodeId) -> Result<Option<Tim
     Ok(TimeUnits::parse(&units, calendar.as_deref()))
 }
 
-/// The number that stored ones are multiplied by, or that is added to them.
+/// Reads `scale_factor` or `add_offset`.
 fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Factor>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
@@ -74,8 +75,8 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
     }))
 }
 
-/// The numbers of an attribute, at most so many; `None` where it has none, and where it is a text,
-/// by which readers do not compute.
+/// Reads the numbers of an attribute. Returns `None` if the attribute is absent, or is a text,
+/// which readers ignore.
 fn numbers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<Number>>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The columns of a long table: decoded values, of the variable and of its coordinates.
+//! The columns of a long table: decoded values of the variable and of its coordinates.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,35 +23,35 @@ pub(crate) struct Column {
     elements: Elements,
     count: u64,
     decoding: Decoding,
-    /// Which element a row has; without it, each row has its own.
+    /// The element of each row; `None` if each row has its own element.
     place: Option<Place>,
-    /// Makes its cells as long as the longest, where they are padded.
+    /// The padding of its cells to the longest one, in a padded table.
     padding: Option<Padding>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
 }
 
-/// A column of numbers of rows.
+/// A column of row numbers.
 pub(crate) struct Numbers {
     pub(in crate::view) name: [Vec<u8>; 1],
     pub(in crate::view) place: Place,
-    /// Makes its cells as long as the longest, where they are padded.
+    /// The padding of its cells to the longest one, in a padded table.
     pub(super) padding: Option<Padding>,
 }
 
-/// The elements of some rows, one each.
+/// The elements of some rows, one for each row.
 struct OwnCells<'a> {
     column: &'a Column,
     bytes: Bytes,
 }
 
-/// The elements of some rows, each of which several may have.
+/// The elements of some rows, where several rows may share an element.
 struct SharedCells<'a> {
     column: &'a Column,
-    /// The slot of each row, if it has one.
+    /// The slot of each row's element, if the row has one.
     slots: Vec<Option<usize>>,
     bytes: Vec<u8>,
-    /// Of numbers and times, the text of each slot: where it ends, and its kind.
+    /// For numbers and times, the end of each slot's text in `texts`, and its kind.
     ends: Vec<(usize, Cell)>,
     texts: Vec<u8>,
 }
@@ -61,14 +61,14 @@ struct NumberCells<'a> {
     first: u64,
 }
 
-/// Elements that are read in vain, at most, between two that are wanted.
+/// Maximum number of unwanted elements to read between two wanted ones.
 const GAP: u64 = 16;
 
 impl Column {
-    /// A column of the `stored` elements.
+    /// Creates a column of the `stored` elements.
     ///
     /// # Errors
-    /// `Limit` for characters that are too long a text.
+    /// `Limit` for a text with too many characters.
     pub(super) fn new(
         name: Vec<u8>,
         stored: Elements,
@@ -90,27 +90,27 @@ impl Column {
         })
     }
 
-    /// Its name.
+    /// Returns the name of the column.
     pub(in crate::view) fn name(&self) -> &[u8] {
         &self.name[0]
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     pub(in crate::view) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Which element a row has; without it, each row has its own.
+    /// Returns the element of each row; `None` if each row has its own element.
     pub(in crate::view) fn place(&self) -> Option<&Place> {
         self.place.as_ref()
     }
 
-    /// The stored elements, and what they mean.
+    /// Returns the stored elements, and their decoding.
     pub(in crate::view) fn elements(&self) -> (&Elements, &Decoding) {
         (&self.elements, &self.decoding)
     }
 
-    /// Hands on the element of each row; nothing where a row has none.
+    /// Passes the element of each row to `take`, or `None` for a row without an element.
     ///
     /// # Errors
     /// Fails if an element cannot be read, and as `take` does.
@@ -149,13 +149,13 @@ impl Column {
         Ok(cell)
     }
 
-    /// Whether each row has an element.
+    /// Returns whether each row has an element.
     fn is_whole(&self) -> bool {
         let place = self.place.as_ref();
         place.is_none_or(|place| place.most() < self.count)
     }
 
-    /// The elements that these rows have, each read once, and the texts of those that are short.
+    /// Reads the elements of these rows, each once, and formats those with short texts.
     fn shared(&self, place: &Place, rows: Range<u64>) -> Result<SharedCells<'_>> {
         let mut cells = self.slots(place, rows)?;
         if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
@@ -164,14 +164,14 @@ impl Column {
         Ok(cells)
     }
 
-    /// The elements that these rows have, each read once.
+    /// Reads the elements of these rows, each once.
     fn slots(&self, place: &Place, rows: Range<u64>) -> Result<SharedCells<'_>> {
         let of_rows: Vec<u64> = rows.map(|row| place.of(row)).collect();
         let mut wanted: Vec<u64> = of_rows.clone();
         wanted.dedup();
         wanted.sort_unstable();
         wanted.dedup();
-        // A coordinate need not have grown as far as the variable.
+        // A coordinate may be shorter than the variable's dimension.
         wanted.truncate(wanted.partition_point(|&element| element < self.count));
         let size = self.size()?;
         let mut cells = SharedCells {
@@ -198,11 +198,11 @@ impl Column {
     }
 }
 
-/// The place of each row's element among those that are wanted.
+/// Returns the index of each row's element in `wanted`.
 fn slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
     let mut last: Option<usize> = None;
     let each = of_rows.iter().map(|element| {
-        // Mostly it is the same one, or the next.
+        // It is usually the same index as before, or the next one.
         let near = last.into_iter().flat_map(|slot| [slot, slot + 1]);
         let near = { near }.find(|&slot| wanted.get(slot) == Some(element));
         let slot = near.or_else(|| wanted.binary_search(element).ok());
@@ -213,7 +213,7 @@ fn slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
 }
 
 impl SharedCells<'_> {
-    /// Writes the text of each slot.
+    /// Formats the text of each slot.
     fn write_all(&mut self, size: usize) -> Result<()> {
         for element in self.bytes.chunks_exact(size.max(1)) {
             let cell = self.column.write(element, usize::MAX, &mut self.texts)?;
@@ -229,7 +229,7 @@ impl Fields for Column {
     }
 
     fn row_bytes(&self) -> u64 {
-        /// Of a shared element: its slot, its text, and what finding it takes.
+        /// Bytes of memory for the slot and the text of a shared element, and for finding it.
         const SHARED: u64 = 64;
         let shared = if self.place.is_some() { SHARED } else { 0 };
         u64::from(self.elements.datatype.size) + shared
@@ -264,7 +264,7 @@ impl Fields for Column {
     }
 
     fn is_stretched(&self) -> bool {
-        // A coordinate has its values, whatever number its type has for none.
+        // A coordinate has values in all rows, whatever its type uses for missing ones.
         self.place.is_some() && self.is_whole() && self.decoding.is_plain_real()
     }
 

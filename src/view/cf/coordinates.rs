@@ -1,6 +1,7 @@
-//! The coordinates of a variable, as xarray finds them: the variables that are named as the
-//! dimensions are, and those of its group that `coordinates` of any variable or of the group names,
-//! if their dimensions are some of the variable's.
+//! The coordinates of a variable, in the same way as in xarray. They are the variables named like a
+//! dimension. Other variables of the group are also coordinates if the attribute `coordinates` of
+//! any variable or of the group names them. Their dimensions must be some of the variable's
+//! dimensions.
 
 use std::collections::HashSet;
 
@@ -17,15 +18,15 @@ use crate::view::texts::json::SharedPaths;
 pub(super) struct Coordinate {
     pub(super) name: Vec<u8>,
     pub(super) variable: Variable,
-    /// The dimension of the variable that each of its own is.
+    /// For each dimension of the coordinate, the index of the same dimension in the variable.
     pub(super) dimensions: Vec<usize>,
 }
 
-/// Finds coordinates.
+/// The search for the coordinates of a variable.
 pub(super) struct Finder<'a> {
     pub(super) container: &'a dyn Container,
     pub(super) paths: &'a SharedPaths,
-    /// The variable whose coordinates they are, and its path.
+    /// The variable whose coordinates are searched. `path` is its path.
     pub(super) variable: &'a Variable,
     pub(super) path: &'a [u8],
     pub(super) siblings: &'a Siblings,
@@ -38,7 +39,7 @@ struct Member {
 }
 
 impl Finder<'_> {
-    /// The name of a dimension: that of its scale.
+    /// Returns the name of a dimension, which is the name of its scale.
     pub(super) fn name(&self, dimension: usize) -> Result<Vec<u8>> {
         let path = match self.scale(dimension) {
             Some(scale) => (self.paths)(scale)?,
@@ -48,8 +49,9 @@ impl Finder<'_> {
         Ok(name.unwrap_or_else(|| format!("dim_{dimension}").into_bytes()))
     }
 
-    /// The variable that is named as a dimension: the nearest one from the variable's group up to
-    /// the group of the dimension. `None` where there is none, and of the variable itself.
+    /// Finds the variable with the name of a dimension, in the groups from the variable's own up to
+    /// the dimension's. The nearest one is returned. Returns `None` if there is none, or if it is
+    /// the variable itself.
     pub(super) fn of_dimension(&self, dimension: usize) -> Result<Option<Coordinate>> {
         let Some(scale) = self.scale(dimension) else {
             return Ok(None);
@@ -75,9 +77,10 @@ impl Finder<'_> {
         Ok(found.filter(|found| found.dimensions == [dimension]))
     }
 
-    /// The coordinates of the dimensions `dropped`, then those that the variable's own attribute
-    /// `coordinates` names, then others by name: an index of links does not tell in which order
-    /// they were written. The nodes `taken` are the coordinates of other dimensions.
+    /// Returns the other coordinates: first those of the dimensions `dropped`, then those in the
+    /// variable's own attribute `coordinates`, then all others by name. They are sorted because an
+    /// index of links does not have their creation order. The nodes `taken` are coordinates of
+    /// other dimensions.
     pub(super) fn others(&self, dropped: &[usize], taken: &[NodeId]) -> Result<Vec<Coordinate>> {
         let mut found = Vec::new();
         for &dimension in dropped {
@@ -110,7 +113,7 @@ impl Finder<'_> {
         self.variable.scales.get(dimension).copied().flatten()
     }
 
-    /// The array at `node`, if it is a variable over some dimensions of the variable.
+    /// Returns the array at `node` if it is a variable over some dimensions of this variable.
     fn coordinate(&self, name: Vec<u8>, node: NodeId) -> Result<Option<Coordinate>> {
         if node == self.variable.node {
             return Ok(None);
@@ -130,7 +133,7 @@ impl Finder<'_> {
         };
         let dims = self.variable.dims();
         let extents = dimensions.iter().map(|&dimension| dims[dimension]);
-        // One of a single dimension need not have grown as far as the variable.
+        // A coordinate with one dimension may be shorter than the variable's dimension.
         let fits = dimensions.len() == 1 || extents.eq(variable.dims());
         Ok(fits.then_some(Coordinate {
             name,
@@ -139,8 +142,8 @@ impl Finder<'_> {
         }))
     }
 
-    /// The first members of the variable's group, and the names that `coordinates` has of them and
-    /// of the group itself.
+    /// Returns the first members of the variable's group, and the names in the attributes
+    /// `coordinates` of the members and the group.
     fn members(&self) -> Result<(Vec<Member>, HashSet<Vec<u8>>)> {
         let mut members = Vec::new();
         let mut named = HashSet::new();
@@ -157,7 +160,7 @@ impl Finder<'_> {
             let LinkTarget::Hard(node) = link.target else {
                 continue;
             };
-            // A damaged one is missed where it is named.
+            // A damaged member fails only if it is named.
             if let Some(found) = if_lasting(self.container.node(node))? {
                 if found.array().is_none() {
                     continue;
@@ -174,7 +177,7 @@ impl Finder<'_> {
         Ok((members, named))
     }
 
-    /// Adds the names that an object's `coordinates` has; gives the bytes of the text.
+    /// Adds the names in an object's attribute `coordinates`. Returns the bytes of the text.
     fn read_names(&self, node: NodeId, named: &mut HashSet<Vec<u8>>) -> Result<usize> {
         let text = text(self.container, node, b"coordinates")?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {
@@ -184,7 +187,7 @@ impl Finder<'_> {
     }
 }
 
-/// The names that a text holds, with blanks between them.
+/// Returns the names in a text, separated by white space.
 pub(super) fn names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let names = text.split(u8::is_ascii_whitespace);
     names.filter(|name| !name.is_empty())

@@ -16,11 +16,11 @@ use crate::view::elements::normal::normal;
 use crate::view::pictures::framed::Framed;
 use crate::view::pictures::npy;
 
-/// The numbers that the elements `stored` of an array stand for: scaled, and NaN where they are
-/// missing. Elements that no convention gives another meaning stay what they are.
+/// Decodes the `stored` elements of an array to numbers: scaled, and NaN if missing. Elements
+/// without a convention are unchanged.
 ///
 /// # Errors
-/// Fails if its attributes cannot be used, or cannot be read now.
+/// Fails if an attribute cannot be used or read.
 pub(crate) fn numbers(
     container: &dyn Container,
     node: &Node,
@@ -34,7 +34,8 @@ pub(crate) fn numbers(
     }
 }
 
-/// The same of numbers that may be times, which stay numbers, of these units.
+/// Like [`numbers`], for numbers that may be times. Times remain numbers, and their units are
+/// returned.
 ///
 /// # Errors
 /// Fails as [`numbers`] does.
@@ -64,11 +65,11 @@ fn unpacked(packing: Packing, stored: Elements) -> Result<Elements> {
     })
 }
 
-/// The NumPy file of `variable`, or of a selection from it, the elements of which are `stored`;
-/// `None` where NumPy has no such type.
+/// Creates the NumPy file of `variable`, or of a selection from it. `stored` are the selected
+/// elements. Returns `None` if NumPy does not have the datatype.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
+/// `Limit` if the file is longer than any file can be.
 pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>> {
     let decoding = variable.decoding;
     let stored = normal(decoding.joined(stored)?)?;
@@ -92,7 +93,7 @@ pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>
     npy::of_type(&descr, elements)
 }
 
-/// The bytes of decoded elements of `size` bytes each.
+/// Returns the bytes of decoded elements of `size` bytes each.
 fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn View>> {
     Ok(Box::new(Converted {
         count: product(stored.dims.as_deref().unwrap_or_default())?,
@@ -103,8 +104,8 @@ fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn 
     }))
 }
 
-/// Bytes of that file of the whole variable, without a look at its elements; `None` where there is
-/// none.
+/// Returns the length of the NumPy file of the whole variable without reading its elements; `None`
+/// if it does not have one.
 ///
 /// # Errors
 /// Fails as [`npy`] does.

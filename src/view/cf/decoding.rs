@@ -1,4 +1,4 @@
-//! The meaning of the elements of a variable: what each stands for, as bytes and as text.
+//! The decoding of the elements of a variable, to bytes and to text.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -13,7 +13,7 @@ use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
 use crate::view::elements::Elements;
 
-/// The meaning of the elements of a variable.
+/// The decoding of the elements of a variable.
 #[derive(Debug)]
 pub(in crate::view) enum Decoding {
     Numbers(Packing),
@@ -21,37 +21,37 @@ pub(in crate::view) enum Decoding {
     /// Numbers that xarray marks as booleans.
     Booleans(Packing),
     Texts(ValueWriter),
-    /// Those along the last dimension are one text.
+    /// The characters on the last dimension form a text.
     Characters,
 }
 
-/// The kind of the values that elements stand for.
+/// The kind of decoded values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::view) enum Meaning {
-    /// They are the stored elements, and none is missing.
+    /// The stored elements, none of which is missing.
     Stored,
-    /// IEEE 754 numbers of so many bytes.
+    /// IEEE 754 numbers of this many bytes.
     Number(u32),
     /// Integers of this type, none of which is missing.
     Integer(Stored),
-    /// Times from 1970 on: nanoseconds, or microseconds.
+    /// Times from 1970 on, in nanoseconds or microseconds.
     Instant {
         is_nanosecond: bool,
     },
-    /// Times that have but a text, of so many bytes at most.
+    /// Times that are only texts, with this maximum length.
     Time(usize),
     Boolean,
     Text,
 }
 
-/// `datetime64` has this for no time.
+/// The value of `NaT` in `datetime64`.
 const NO_TIME: Ticks = Ticks::MIN;
 
-/// Bytes of a time as text, four each character.
+/// Bytes of a time as text, with four bytes for each character.
 const TIME_TEXT: usize = 4 * TEXT_BYTES;
 
 impl Decoding {
-    /// The kind of the values.
+    /// Returns the kind of the decoded values.
     pub(in crate::view) fn meaning(&self) -> Meaning {
         match self {
             Decoding::Numbers(packing) if packing.is_plain() => Meaning::Stored,
@@ -70,7 +70,7 @@ impl Decoding {
         }
     }
 
-    /// Makes the texts of values as long as the longest; `None` of those that cannot be padded.
+    /// Returns the padding of values to the longest one; `None` for values that cannot be padded.
     pub(super) fn padding(&self) -> Option<Padding> {
         match self {
             Decoding::Numbers(packing) => Padding::of_numbers(&packing.datatype()),
@@ -79,7 +79,7 @@ impl Decoding {
         }
     }
 
-    /// Whether a value may be missing.
+    /// Returns whether a value may be missing.
     pub(super) fn may_miss(&self) -> bool {
         match self {
             Decoding::Numbers(packing) | Decoding::Times(packing, _) => packing.may_miss(),
@@ -87,7 +87,7 @@ impl Decoding {
         }
     }
 
-    /// Whether values are floating-point numbers as they are stored.
+    /// Returns whether values are floating-point numbers without decoding.
     pub(super) fn is_plain_real(&self) -> bool {
         match self {
             Decoding::Numbers(packing) => {
@@ -97,16 +97,17 @@ impl Decoding {
         }
     }
 
-    /// The dimensions that stored ones become.
+    /// Returns the dimensions of the decoded values from those of the stored elements.
     pub(super) fn dims(&self, stored: &[u64]) -> Vec<u64> {
         let taken = usize::from(matches!(self, Decoding::Characters));
         stored[..stored.len().saturating_sub(taken)].to_vec()
     }
 
-    /// The type of the elements that are decoded one by one, of stored ones of these dimensions.
+    /// Returns the datatype of the elements that are decoded one by one. `dims` are the dimensions
+    /// of the stored elements.
     ///
     /// # Errors
-    /// `Limit` for characters that are too long a text.
+    /// `Limit` for a text with too many characters.
     pub(super) fn joined_type(&self, stored: &Datatype, dims: &[u64]) -> Result<Datatype> {
         match self {
             Decoding::Characters => text_of(dims.last().copied().unwrap_or(1)),
@@ -114,7 +115,7 @@ impl Decoding {
         }
     }
 
-    /// The elements that are decoded one by one, of those that are stored.
+    /// Returns the elements that are decoded one by one, with characters joined to texts.
     ///
     /// # Errors
     /// Fails as [`joined_type`](Self::joined_type) does.
@@ -127,7 +128,7 @@ impl Decoding {
         })
     }
 
-    /// Whether the bytes of decoded elements are those of the stored.
+    /// Returns whether decoded elements have the same bytes as the stored ones.
     pub(super) fn is_plain(&self) -> bool {
         match self {
             Decoding::Numbers(packing) => packing.is_plain(),
@@ -136,8 +137,9 @@ impl Decoding {
         }
     }
 
-    /// The type of decoded elements as an .npy header has it, and their bytes, of elements of
-    /// `joined`; `None` where NumPy has none.
+    /// Returns the datatype of decoded elements in the header of an .npy file, and their bytes.
+    /// `joined` is the datatype of the elements that are decoded. Returns `None` if NumPy does not
+    /// have the datatype.
     pub(super) fn numpy_type(&self, joined: &Datatype) -> Option<(String, u32)> {
         let datatype = match self {
             Decoding::Numbers(packing) => packing.datatype(),
@@ -158,8 +160,8 @@ impl Decoding {
         Some((numpy_literal(&datatype)?, datatype.size))
     }
 
-    /// Appends the bytes of a number or a time, or the text of anything else; says whether there is
-    /// one.
+    /// Appends the bytes of a number or a time, or the text of any other value. Returns whether the
+    /// element has a value.
     ///
     /// # Errors
     /// Fails as [`write`](Self::write) does.
@@ -192,7 +194,7 @@ impl Decoding {
         }
     }
 
-    /// Appends what an element stands for, in the type of [`numpy_type`](Self::numpy_type).
+    /// Decodes an element, and appends the bytes in the type of [`numpy_type`](Self::numpy_type).
     ///
     /// # Errors
     /// Fails as [`write`](Self::write) does.
@@ -220,10 +222,10 @@ impl Decoding {
         Ok(())
     }
 
-    /// Appends what an element stands for as text.
+    /// Decodes an element, and appends its text.
     ///
     /// # Errors
-    /// `Limit` for a time that is too far away; else fails as [`ValueWriter::text`] does.
+    /// `Limit` for a time out of range; otherwise fails as [`ValueWriter::text`] does.
     pub(super) fn write(
         &self,
         element: &[u8],
@@ -263,7 +265,7 @@ impl Decoding {
     }
 }
 
-/// The time that an element stands for; `None` where it is missing.
+/// Returns the time of an element; `None` if it is missing.
 fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
     match packing.number(element) {
         Some(number) => units.time(number),
@@ -271,13 +273,13 @@ fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<T
     }
 }
 
-/// What is missing is true, as in NumPy a number that is none.
+/// Returns a boolean. A missing value is true, as NaN is in NumPy.
 fn is_true(packing: &Packing, element: &[u8]) -> bool {
     let number = packing.number(element);
     number.is_none_or(|number| !number.equals(Number::Integer(0)))
 }
 
-/// The type of texts of so many characters.
+/// Returns the datatype of texts of this many characters.
 fn text_of(characters: u64) -> Result<Datatype> {
     let most = limits::TEXT_ELEMENT_BYTES;
     let size = u32::try_from(characters).ok();

@@ -1,23 +1,25 @@
-//! Packed numbers and what stands for missing ones (CF 1.12, 2.5.1 and 8.1; NUG, Appendix B).
+//! Packed numbers and missing values (CF 1.12, 2.5.1 and 8.1; NUG, Appendix B).
 //!
-//! A number is missing where it is equal to `_FillValue` or to one of `missing_value`, or lies
-//! outside of `valid_range`, or of `valid_min` and `valid_max`; all of them are compared with it as
-//! it is stored. Any other number is multiplied by `scale_factor`, and `add_offset` is added.
+//! A number is missing if it equals `_FillValue` or one of `missing_value`. It is also missing if
+//! it is outside of `valid_range`, or of `valid_min` and `valid_max`. All of these are compared
+//! with the stored number. Any other number is multiplied by `scale_factor`, and `add_offset` is
+//! added.
 //!
-//! | attributes | decoded type, as xarray chooses it |
+//! | attributes | decoded type, as in xarray |
 //! |---|---|
-//! | `scale_factor` and `add_offset`, both float32 | float32; of integers of four bytes float64 |
+//! | `scale_factor` and `add_offset`, both float32 | float32; float64 for integers of four bytes |
 //! | `scale_factor` alone, float32 | float32 |
-//! | `scale_factor` alone, an integer, of integers none of which is missing | the type of `scale_factor` |
-//! | any other of the two | float64 |
-//! | only some that make numbers missing | of up to two bytes and of float32: float32; else float64 |
+//! | `scale_factor` alone, an integer, and integers without missing values | the type of `scale_factor` |
+//! | any other combination of the two | float64 |
+//! | only attributes for missing values | float32 for numbers of up to two bytes and for float32; otherwise float64 |
 //! | none | as stored |
 //!
-//! xarray does not look at valid ranges, netCDF4-python does; there and here a bound that the
-//! stored type cannot hold does not count. `_Unsigned` says that integers have the other sign than
-//! their type. A product that the integer type of `scale_factor` cannot hold is an error: xarray
-//! wraps it around. xarray also cuts the fractions of floating-point numbers whose `scale_factor` is
-//! an integer, and fails where integers with such a factor have a `_FillValue`: both are float64 here.
+//! xarray ignores valid ranges, and netCDF4-python applies them. As in netCDF4-python, a bound that
+//! the stored type cannot represent is ignored. `_Unsigned` gives integers the opposite signedness
+//! of their type. If the integer type of `scale_factor` cannot represent a product, this is an
+//! error; xarray wraps around. xarray also truncates floating-point numbers with an integer
+//! `scale_factor`, and fails for integers with such a factor and a `_FillValue`. Both become
+//! float64 here.
 
 use std::cmp::Ordering;
 
@@ -29,36 +31,36 @@ use crate::model::datatype::ByteOrder;
 use crate::model::number::{Integer, Real};
 use crate::view::cf::stored::{Number, Stored};
 
-/// The attributes of a variable that say how its numbers are packed.
+/// The attributes of a variable that define how its numbers are packed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Attributes {
     pub scale_factor: Option<Factor>,
     pub add_offset: Option<Factor>,
-    /// Of `_FillValue` and of `missing_value`.
+    /// The values of `_FillValue` and `missing_value`.
     pub missing: Vec<Number>,
-    /// Of `valid_range`, or of `valid_min` and `valid_max`.
+    /// The bounds in `valid_range`, or in `valid_min` and `valid_max`.
     pub valid_min: Option<Number>,
     pub valid_max: Option<Number>,
-    /// Whether integers have no sign.
+    /// The value of `_Unsigned`.
     pub unsigned: Option<bool>,
 }
 
-/// A number to compute with.
+/// The value of `scale_factor` or `add_offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Factor {
     pub number: Number,
-    /// The type that the attribute has.
+    /// The type of the attribute.
     pub stored: Stored,
 }
 
 impl Factor {
-    /// Whether the factor is an IEEE 754 number of 32 bits.
+    /// Returns whether the factor is a 32-bit IEEE 754 number.
     fn is_single(&self) -> bool {
         self.stored.sign().is_none() && self.stored.size() == 4
     }
 }
 
-/// Decodes the numbers of a variable.
+/// The decoding of the numbers of a variable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Packing {
     stored: Stored,
@@ -73,7 +75,7 @@ pub(crate) struct Packing {
 /// The type of decoded numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Decoded {
-    /// They are the stored ones, and none is missing.
+    /// The stored numbers, none of which is missing.
     AsStored,
     Single,
     Double,
@@ -82,13 +84,13 @@ enum Decoded {
 }
 
 impl Packing {
-    /// The packing of numbers that are stored as `stored`.
+    /// Creates the decoding of numbers of the type `stored`.
     pub(crate) fn new(stored: Stored, attributes: &Attributes) -> Self {
         let stored = match (stored.sign(), attributes.unsigned) {
             (Some(_), Some(unsigned)) => stored.with_sign(!unsigned),
             _ => stored,
         };
-        // No element is equal to NaN, and of reals it is missing anyway.
+        // Elements never equal NaN, and a NaN element is missing anyway.
         let missing = attributes.missing.iter().filter(|number| !number.is_nan());
         let bound = |number: Option<Number>| {
             let number = number.map(|number| stored.same_bits(number));
@@ -130,12 +132,12 @@ impl Packing {
         }
     }
 
-    /// Whether decoded elements are the stored ones.
+    /// Returns whether decoded elements equal the stored ones.
     pub(crate) fn is_plain(&self) -> bool {
         self.decoded == Decoded::AsStored
     }
 
-    /// The type of decoded integers that are not the stored ones.
+    /// Returns the type of decoded integers, if they differ from the stored ones.
     pub(super) fn integers(&self) -> Option<Stored> {
         match self.decoded {
             Decoded::Integer(stored) => Some(stored.with_order(ByteOrder::Little)),
@@ -143,13 +145,13 @@ impl Packing {
         }
     }
 
-    /// Whether a number may be missing: a real may be NaN.
+    /// Returns whether a number may be missing. A floating-point number may be NaN.
     pub(super) fn may_miss(&self) -> bool {
         let is_bounded = self.valid_min.is_some() || self.valid_max.is_some();
         is_bounded || !self.missing.is_empty() || self.stored.sign().is_none()
     }
 
-    /// The type of decoded numbers.
+    /// Returns the datatype of decoded numbers.
     pub(crate) fn datatype(&self) -> Datatype {
         match self.decoded {
             Decoded::AsStored => self.stored.datatype(),
@@ -159,7 +161,7 @@ impl Packing {
         }
     }
 
-    /// The number that an element stands for; `None` where it is missing.
+    /// Decodes an element to a number; `None` if it is missing.
     pub(crate) fn number(&self, element: &[u8]) -> Option<Number> {
         let stored = self.stored.read(element);
         if stored.is_nan() || self.is_missing(stored) {
@@ -171,7 +173,7 @@ impl Packing {
         if let (Decoded::Integer(_), Some(product)) = (self.decoded, self.product(stored)) {
             return Some(Number::Integer(product));
         }
-        // What is not there changes nothing, not even the sign of a zero.
+        // The defaults leave a number unchanged, even the sign of a zero.
         let scale = self.scale_factor.map_or(1.0, Number::as_f64);
         let offset = self.add_offset.map_or(-0.0, Number::as_f64);
         Some(Number::Real(match self.decoded {
@@ -180,7 +182,8 @@ impl Packing {
         }))
     }
 
-    /// The product of an integer and an integer `scale_factor`; `None` where 128 bits do not hold it.
+    /// Returns the product of an integer and an integer `scale_factor`; `None` if it overflows 128
+    /// bits.
     fn product(&self, stored: Number) -> Option<i128> {
         let scale = self.scale_factor?.as_integer()?;
         stored.as_integer()?.checked_mul(scale)
@@ -195,10 +198,10 @@ impl Packing {
             || is(self.valid_max, Ordering::Greater)
     }
 
-    /// Appends the decoded number of an element, NaN where it is missing.
+    /// Appends the decoded number of an element; NaN if it is missing.
     ///
     /// # Errors
-    /// `Limit` for an integer that the type of `scale_factor` cannot hold.
+    /// `Limit` for an integer that the type of `scale_factor` cannot represent.
     pub(crate) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let number = || self.number(element).unwrap_or(Number::Real(f64::NAN));
         match self.decoded {
@@ -213,7 +216,7 @@ impl Packing {
         Ok(())
     }
 
-    /// Appends the text of the decoded number. Returns whether there is one.
+    /// Appends the text of the decoded number. Returns whether the element has a number.
     ///
     /// # Errors
     /// Fails as [`decode`](Self::decode) does.
@@ -231,10 +234,10 @@ impl Packing {
     }
 }
 
-/// The integer that a number of the type `stored` is.
+/// Returns a number as an integer of the type `stored`.
 ///
 /// # Errors
-/// `Limit` for one that the type cannot hold.
+/// `Limit` for an integer that the type cannot represent.
 fn held(stored: Stored, number: Number) -> Result<i128> {
     let integer = number.as_integer().filter(|_| stored.holds(number));
     integer.ok_or_else(|| {
@@ -271,7 +274,7 @@ mod tests {
         Packing::new(Stored::new(datatype).unwrap(), attributes)
     }
 
-    /// The bytes of one decoded number, and their type.
+    /// Returns the bytes of one decoded number, and whether its type is an integer.
     fn decoded(packing: &Packing) -> (u32, bool) {
         let datatype = packing.datatype();
         (
@@ -324,7 +327,7 @@ mod tests {
         assert_eq!(of(&ieee(4), double(0.1), None), [real(8); 2]);
     }
 
-    /// Expected: xarray's types, and its values where it does not wrap them around.
+    /// Expected: xarray's types, and its values unless it wraps around.
     #[test]
     fn integers_with_an_integer_scale_stay_integers() {
         let scaled = |datatype: &Datatype, scale: &Datatype, missing: Vec<Number>| {

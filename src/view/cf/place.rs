@@ -1,4 +1,4 @@
-//! The rows of a long table, and the element of a coordinate that belongs to each.
+//! The rows of a long table, and the element of a coordinate for each row.
 
 use crate::error::{Error, Result};
 use crate::model::selection::{Axis, Places};
@@ -9,40 +9,40 @@ use crate::view::cf::variable::Variable;
 
 /// The rows of a table: one for each decoded element of a variable, or of a selection from it.
 pub(super) struct Rows {
-    /// The dimension of the variable that each dimension of the rows is, slowest first.
+    /// The index of each row dimension in the variable, slowest first.
     pub(super) dimensions: Vec<usize>,
     axes: Vec<Axis>,
-    /// Along each dimension of the variable, the place of the first row.
+    /// For each dimension of the variable, the position of the first row.
     first: Vec<u64>,
-    /// Bytes in the variable from one place to the next along each of its dimensions.
+    /// For each dimension of the variable, the bytes between two neighbours.
     strides: Vec<u64>,
 }
 
-/// Which element belongs to each row.
+/// The mapping from rows to elements.
 #[derive(Clone)]
 pub(in crate::view) struct Place {
     start: u64,
-    /// For each dimension of the rows, slowest first.
+    /// One step for each dimension of the rows, slowest first.
     steps: Vec<Step>,
 }
 
 #[derive(Clone)]
 struct Step {
-    /// Rows along the dimension.
+    /// Number of rows in the dimension.
     count: u64,
-    /// The places of the rows in the variable, and bytes from one place to the next; without it,
+    /// The positions of the rows in the variable, and the bytes between two neighbours; `None` if
     /// rows are counted.
     along: Option<(Axis, u64)>,
-    /// Elements from one place to the next.
+    /// Number of elements between two neighbours.
     stride: u64,
 }
 
 impl Rows {
-    /// The rows of a selection from `variable`, or of all of it.
+    /// Creates the rows of a selection from `variable`, or of the whole variable.
     ///
     /// # Errors
-    /// `NotFound` where it has no such part, or one without the dimension of characters; `Limit`
-    /// for an array that no file can hold.
+    /// `NotFound` if the variable does not have the part, or if the part does not have the
+    /// dimension of characters; `Limit` for an array that is longer than any file can be.
     pub(super) fn of(variable: &Variable, selector: Option<&Selector>) -> Result<Self> {
         variable.check(selector)?;
         let stored = &variable.array;
@@ -73,14 +73,14 @@ impl Rows {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub(super) fn count(&self) -> Result<u64> {
         let counts: Vec<u64> = self.axes.iter().map(|axis| axis.count).collect();
         product(&counts)
     }
 
-    /// The element of a coordinate over these dimensions of the variable, with so many elements
-    /// along each.
+    /// Returns the mapping to a coordinate over the dimensions `dimensions` of the variable.
+    /// `extents` has the lengths of the coordinate's dimensions.
     pub(super) fn place(&self, dimensions: &[usize], extents: &[u64]) -> Place {
         let stride = |number: usize| {
             let inner = extents.get(number + 1..).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Rows {
         }
     }
 
-    /// The number of a row along dimension `number` of the rows.
+    /// Returns the mapping to the row number in dimension `number` of the rows.
     pub(super) fn number(&self, number: usize) -> Place {
         let steps = self
             .axes
@@ -129,8 +129,8 @@ impl Rows {
 }
 
 impl Place {
-    /// A number that no element's is greater than; the greatest one where places follow each other
-    /// at strides.
+    /// Returns an upper bound of the element numbers. It is exact if positions have constant
+    /// strides.
     pub(in crate::view) fn most(&self) -> u64 {
         let ends = self.steps.iter().filter(|step| step.count > 1);
         let more = ends.map(|step| match &step.along {
@@ -147,8 +147,8 @@ impl Place {
         more.fold(self.start, u64::saturating_add)
     }
 
-    /// Whether the element depends on the place along the slowest dimension alone, so that it is the
-    /// same, or a later one, in each following row.
+    /// Returns whether the element depends only on the slowest dimension, so that it never
+    /// decreases from row to row.
     pub(in crate::view) fn ascends(&self) -> bool {
         let mut steps = self.steps.iter().filter(|step| step.count > 1);
         let first = steps.next();
@@ -159,7 +159,7 @@ impl Place {
         first.is_none_or(is_along) && steps.all(|step| step.stride == 0)
     }
 
-    /// The number of the element.
+    /// Returns the element number of a row.
     pub(in crate::view) fn of(&self, row: u64) -> u64 {
         let mut rest = row;
         let mut element = self.start;

@@ -1,22 +1,23 @@
-//! The time that numbers are counted from, as `units` writes it: `1850-1-1 00:00:0.0 +1:00`.
+//! The reference time in `units`: `1850-1-1 00:00:0.0 +1:00`.
 //!
-//! What cftime and pandas read is read: a year alone or with a month; one digit or two; `T` or
-//! anything else before the time; an hour alone; a fraction of a second; `Z`, `UTC`, `GMT` or an
-//! offset behind it. A text of which a part would be left over is none: it could be a time zone.
+//! The parser accepts the same texts as cftime and pandas. The month, the day, and parts of the
+//! time may be missing. Numbers may have one or two digits. `T` or any other character may precede
+//! the time. Seconds may have a fraction. `Z`, `UTC`, `GMT` or an offset may follow. A text with an
+//! unknown rest is not a time, because the rest may be a time zone.
 
-/// A time of a calendar that is not named.
+/// A time in an unspecified calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReferenceTime {
-    /// The year that is written.
+    /// The year as it is written.
     pub(super) year: i64,
     pub(super) month: u8,
     pub(super) day: u8,
-    /// Of the day; before it or after it where the time zone leads there.
+    /// The second of the day. The time zone may move it to another day.
     pub(super) second: i64,
     pub(super) nanosecond: i64,
 }
 
-/// What is left of a text.
+/// The rest of a text while it is parsed.
 struct Rest<'a>(&'a [u8]);
 
 impl ReferenceTime {
@@ -36,7 +37,7 @@ impl ReferenceTime {
 }
 
 impl Rest<'_> {
-    /// The next byte, if it is one of `bytes`.
+    /// Takes the next byte if it is one of `bytes`.
     fn take(&mut self, bytes: &[u8]) -> Option<u8> {
         let (&first, after) = self.0.split_first()?;
         let taken = bytes.contains(&first).then_some(first);
@@ -46,7 +47,7 @@ impl Rest<'_> {
         taken
     }
 
-    /// The number of the next digits, `most` of them at most, and how many they are.
+    /// Takes the next digits, at most `most`. Returns their number and their count.
     fn digits(&mut self, most: usize) -> Option<(i64, usize)> {
         let digits = self.0.iter().take(most);
         let count = digits.take_while(|byte| byte.is_ascii_digit()).count();
@@ -56,7 +57,7 @@ impl Rest<'_> {
         Some((text.parse().ok()?, count))
     }
 
-    /// The next one or two digits, as a number of at most `most`.
+    /// Takes one or two digits. Returns their number if it is at most `most`.
     fn part(&mut self, most: i64) -> Option<i64> {
         let (number, _) = self.digits(2)?;
         (number <= most).then_some(number)
@@ -70,14 +71,14 @@ impl Rest<'_> {
         self.0 = self.0.trim_ascii_start();
     }
 
-    /// Year, month and day; the last two are the first where they are left out.
+    /// Takes the year, the month and the day. A missing month or day is 1.
     fn date(&mut self) -> Option<(i64, u8, u8)> {
-        /// More than any time of 64 bits has.
+        /// More digits than any 64-bit time has.
         const YEAR_DIGITS: usize = 8;
         let sign = self.take(b"+-");
         let (year, digits) = self.digits(YEAR_DIGITS)?;
         if digits == YEAR_DIGITS && sign.is_none() {
-            // As 20000131.
+            // The date has the form 20000131.
             let small = |number: i64| u8::try_from(number % 100).ok();
             return Some((year / 10_000, small(year / 100)?, small(year)?));
         }
@@ -93,7 +94,7 @@ impl Rest<'_> {
         Some((year, month, day))
     }
 
-    /// The second of the day and the nanoseconds beside it, zero where they are left out.
+    /// Takes the time. Returns the second of the day and the nanoseconds; zero if they are missing.
     fn time(&mut self) -> Option<(i64, i64)> {
         let is_digit = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
         let behind = match self.0.split_first() {
@@ -121,7 +122,7 @@ impl Rest<'_> {
         Some((hour * 3600 + minute * 60 + second, nanosecond))
     }
 
-    /// The nanoseconds that a fraction of a second is, without what is less.
+    /// Takes the fraction of a second. Returns it in nanoseconds, rounded down.
     fn fraction(&mut self) -> i64 {
         let (number, count) = self.digits(9).unwrap_or_default();
         let rest = self.0.iter().take_while(|byte| byte.is_ascii_digit());
@@ -129,7 +130,7 @@ impl Rest<'_> {
         (count..9).fold(number, |number, _| number * 10)
     }
 
-    /// Seconds that the time is ahead of UTC.
+    /// Takes the time zone. Returns the seconds by which the time is ahead of UTC.
     fn zone(&mut self) -> Option<i64> {
         self.blanks();
         for name in [&b"UTC"[..], b"GMT", b"Z"] {

@@ -1,5 +1,5 @@
-//! What the other variables of a group say of a variable: whose boundary it is, and whether its last
-//! dimension is the length of texts.
+//! The information about a variable in other variables of its group: the coordinate whose boundary
+//! it is, and whether its last dimension is the length of texts.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,12 +14,12 @@ use crate::view::elements::dimensions::{
     group_of, groups_down_to, has_no_values, last_name, listed,
 };
 
-/// The variables of one group, which are searched at most once for each question.
+/// The variables of one group, with cached results of searches.
 #[derive(Default)]
 pub(super) struct Siblings {
-    /// The attributes of coordinates of times, by the names of their boundary variables.
+    /// The attributes of time coordinates, by the names of their boundary variables.
     boundaries: OnceCell<HashMap<Vec<u8>, TimeText>>,
-    /// Whether texts lie along each dimension that variables have, by its scale.
+    /// Whether each dimension is the length of texts, by the scale of the dimension.
     text_lengths: OnceCell<HashMap<NodeId, bool>>,
 }
 
@@ -42,13 +42,12 @@ impl TimeText {
         TimeUnits::parse(self.units.as_deref()?, self.calendar.as_deref())
     }
 
-    /// Whether a coordinate may say more of the numbers: which unit they have, or which calendar
-    /// the unit is of.
+    /// Returns whether a coordinate could add the units, or the calendar of the units.
     fn is_incomplete(&self) -> bool {
         self.units.is_none() || self.calendar.is_none() && self.parsed().is_some()
     }
 
-    /// Bytes of the texts.
+    /// Returns the bytes of the texts.
     fn length(&self) -> usize {
         let texts = [&self.units, &self.calendar].into_iter().flatten();
         texts.map(Vec::len).sum()
@@ -56,9 +55,9 @@ impl TimeText {
 }
 
 impl Siblings {
-    /// The units of the numbers of the variable at `path`, if they are times. As in xarray, a
-    /// boundary variable takes from the coordinate of times that names it the units and the
-    /// calendar that it does not have itself.
+    /// Returns the units of the variable at `path` if its numbers are times. As in xarray, a
+    /// boundary variable inherits the units and the calendar that it lacks from its time
+    /// coordinate.
     ///
     /// # Errors
     /// Fails if an attribute cannot be read.
@@ -84,9 +83,9 @@ impl Siblings {
         Ok(whole.parsed())
     }
 
-    /// The attributes of the coordinate of times that names the variable at `path` as its boundary:
-    /// the scale of one of its dimensions, which may be in a group above, or any variable of its
-    /// group.
+    /// Finds the time coordinate whose boundary is the variable at `path`, and returns its
+    /// attributes. The coordinate is the scale of one of the variable's dimensions, which may be in
+    /// a parent group, or any variable of its group.
     fn coordinate_of(
         &self,
         container: &dyn Container,
@@ -106,9 +105,10 @@ impl Siblings {
         Ok(boundaries.get(name).cloned())
     }
 
-    /// Whether the dimension of `scale`, the last one of the variable at `path`, is the length of
-    /// texts. As in xarray, no variable is named as the dimension, and it is the last one of all
-    /// variables that have it, which hold characters or texts.
+    /// Returns whether the dimension of `scale`, the last one of the variable at `path`, is the
+    /// length of texts. As in xarray, this is the case under two conditions. First, the dimension
+    /// does not have a coordinate variable. Second, it is the last dimension of all variables that
+    /// have it, and all of these contain characters or texts.
     ///
     /// # Errors
     /// Fails if an attribute cannot be read.
@@ -126,7 +126,7 @@ impl Siblings {
     }
 }
 
-/// What `cell` holds, or what `find` finds now.
+/// Returns the cached value, or computes it with `find`.
 fn kept<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(known) = cell.get() {
         return Ok(known);
@@ -135,15 +135,16 @@ fn kept<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
     Ok(cell.get_or_init(|| found))
 }
 
-/// The name of the boundary variable of a coordinate (CF 1.12, 7.1). As for xarray, those of
-/// climatologies are numbers unless they have units of their own.
+/// Returns the name of the boundary variable of a coordinate (CF 1.12, 7.1). As in xarray,
+/// climatology boundaries do not inherit units.
 fn boundary_of(container: &dyn Container, coordinate: NodeId) -> Result<Option<Vec<u8>>> {
     let named = text(container, coordinate, b"bounds")?;
     Ok(named.map(|named| named.trim_ascii().to_vec()))
 }
 
-/// The attributes of the coordinates of times of the group of what is at `path`, by the names of
-/// their boundary variables. Of two coordinates that name the same one, the first counts.
+/// Returns the attributes of the time coordinates in the group of the object at `path`, by the
+/// names of their boundary variables. If several coordinates name the same variable, the first
+/// counts.
 fn boundaries(container: &dyn Container, path: &[u8]) -> Result<HashMap<Vec<u8>, TimeText>> {
     let mut found = HashMap::new();
     let mut bytes = 0;
@@ -161,7 +162,8 @@ fn boundaries(container: &dyn Container, path: &[u8]) -> Result<HashMap<Vec<u8>,
     Ok(found)
 }
 
-/// Whether texts lie along each dimension of the variables of that group, by its scale.
+/// Returns whether each dimension of the variables in that group is the length of texts, by the
+/// scale of the dimension.
 fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId, bool>> {
     let mut found = HashMap::new();
     each_array(container, path, &mut |node, array| {
@@ -179,7 +181,7 @@ fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId
     Ok(found)
 }
 
-/// Hands the first arrays of the group of what is at `path` to `visit`, until it returns false.
+/// Passes the first arrays in the group of the object at `path` to `visit`, until it returns false.
 fn each_array(
     container: &dyn Container,
     path: &[u8],
@@ -195,7 +197,7 @@ fn each_array(
         let LinkTarget::Hard(node) = link.target else {
             continue;
         };
-        // A damaged one says nothing.
+        // A damaged member is skipped.
         let Some(found) = if_lasting(container.node(node))? else {
             continue;
         };

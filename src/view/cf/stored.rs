@@ -1,4 +1,4 @@
-//! Stored numbers as they are computed with.
+//! Stored numbers in a form for computations.
 
 use std::cmp::Ordering;
 
@@ -8,15 +8,15 @@ use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Float};
 use crate::model::number::{self, Integer, Real, append};
 
-/// A number, exact.
+/// An exact number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Number {
     Integer(i128),
     Real(f64),
 }
 
-/// Reads the numbers of one datatype: integers of up to eight bytes, IEEE 754 numbers of two, four
-/// or eight.
+/// A type of stored numbers: integers of up to eight bytes, or IEEE 754 numbers of two, four or
+/// eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     size: u8,
@@ -34,7 +34,7 @@ enum Kind {
 }
 
 impl Number {
-    /// The number, rounded to 64 bits.
+    /// Returns the number, rounded to 64 bits.
     pub(crate) fn as_f64(self) -> f64 {
         match self {
             Number::Integer(number) => number as f64,
@@ -42,7 +42,7 @@ impl Number {
         }
     }
 
-    /// The number, where it is of a type of integers.
+    /// Returns an integer; `None` for a floating-point number.
     pub(crate) fn as_integer(self) -> Option<i128> {
         match self {
             Number::Integer(number) => Some(number),
@@ -50,7 +50,7 @@ impl Number {
         }
     }
 
-    /// The number, rounded to 32 bits.
+    /// Returns the number, rounded to 32 bits.
     pub(crate) fn as_f32(self) -> f32 {
         match self {
             Number::Integer(number) => number as f32,
@@ -62,7 +62,7 @@ impl Number {
         matches!(self, Number::Real(number) if number.is_nan())
     }
 
-    /// The order by value, whatever the kind; what is no number has none.
+    /// Compares two numbers by value, whatever their kind; `None` if one is NaN.
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Number::Integer(a), Number::Integer(b)) => Some(a.cmp(&b)),
@@ -77,9 +77,9 @@ impl Number {
     }
 }
 
-/// An integer beside a number that rounding to 64 bits could make equal to it.
+/// Compares an integer with a floating-point number without rounding.
 fn compare_exactly(integer: i128, real: f64) -> Option<Ordering> {
-    /// 2 to the 127th.
+    /// 2 to the power of 127.
     const BOUND: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
     if !(-BOUND..BOUND).contains(&real) {
         return 0.0_f64.partial_cmp(&real);
@@ -90,8 +90,8 @@ fn compare_exactly(integer: i128, real: f64) -> Option<Ordering> {
 }
 
 impl Stored {
-    /// The reader of numbers of `datatype`, of an enumeration's integers; `None` where it has none
-    /// that are computed with.
+    /// Returns the number type of `datatype`, or of the integers of an enumeration; `None` for
+    /// unsupported datatypes.
     pub(crate) fn new(datatype: &Datatype) -> Option<Self> {
         let size = u8::try_from(datatype.size).ok().filter(|&size| size <= 8)?;
         let kind = match &datatype.class {
@@ -114,12 +114,12 @@ impl Stored {
         Some(Stored { size, kind })
     }
 
-    /// Bytes of one number.
+    /// Returns the bytes of one number.
     pub(crate) fn size(&self) -> u8 {
         self.size
     }
 
-    /// Whether they are integers, and with a sign.
+    /// Returns whether integers are signed; `None` for floating-point numbers.
     pub(crate) fn sign(&self) -> Option<bool> {
         match self.kind {
             Kind::Integer { signed, .. } => Some(signed),
@@ -127,7 +127,7 @@ impl Stored {
         }
     }
 
-    /// Integers of the same bits, with a sign or without.
+    /// Returns integers of the same bits, signed or unsigned.
     pub(crate) fn with_sign(self, has_sign: bool) -> Self {
         let kind = match self.kind {
             Kind::Integer { order, bits, .. } => Kind::Integer {
@@ -140,7 +140,7 @@ impl Stored {
         Stored { kind, ..self }
     }
 
-    /// The same integers in another byte order.
+    /// Returns the same integers in another byte order.
     pub(crate) fn with_order(self, order: ByteOrder) -> Self {
         let kind = match self.kind {
             Kind::Integer { signed, bits, .. } => Kind::Integer {
@@ -153,7 +153,7 @@ impl Stored {
         Stored { kind, ..self }
     }
 
-    /// The datatype of the numbers.
+    /// Returns the datatype of the numbers.
     pub(crate) fn datatype(&self) -> Datatype {
         let class = match self.kind {
             Kind::Integer {
@@ -171,7 +171,7 @@ impl Stored {
         Datatype { size, class }
     }
 
-    /// The number in an element; of one that is too short, none.
+    /// Reads the number in an element; NaN if the element is too short.
     pub(crate) fn read(&self, element: &[u8]) -> Number {
         match self.kind {
             Kind::Integer {
@@ -203,8 +203,8 @@ impl Stored {
         }
     }
 
-    /// The integer of this type that has the bits of an integer of the other sign; any other number
-    /// stays.
+    /// Converts an integer of the opposite signedness to the integer of this type with the same
+    /// bits. Any other number is unchanged.
     pub(crate) fn same_bits(&self, number: Number) -> Number {
         match (self.range(), number) {
             (Some((low, high)), Number::Integer(number)) => {
@@ -219,7 +219,7 @@ impl Stored {
         }
     }
 
-    /// Whether a number, or none, can be stored as it is.
+    /// Returns whether a number, or NaN, can be stored exactly.
     pub(crate) fn holds(&self, number: Number) -> bool {
         match (self.range(), self.size) {
             (Some((low, high)), _) => {
@@ -236,7 +236,7 @@ impl Stored {
         }
     }
 
-    /// The lowest integer, and the one behind the highest.
+    /// Returns the lowest integer, and one more than the highest integer.
     fn range(&self) -> Option<(i128, i128)> {
         let Kind::Integer { signed, bits, .. } = self.kind else {
             return None;

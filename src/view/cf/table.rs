@@ -1,8 +1,9 @@
 //! The long table of a variable: a row for each value, with a column for each coordinate.
 //!
-//! The columns are those of xarray's `to_dataframe`: the dimensions, then the coordinates of
-//! dimensions that an integer has picked a place of and all others, then the variable. A dimension
-//! without a coordinate variable has the number of the row along it, and is named as its scale is.
+//! The columns are those of xarray's `to_dataframe`. First come the dimensions, then the
+//! coordinates of dimensions with an integer index and all other coordinates, then the variable. A
+//! dimension without a coordinate variable has the index in the dimension, and the name of its
+//! scale.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,15 +24,15 @@ use crate::view::elements::Elements;
 use crate::view::elements::dimensions::last_name;
 use crate::view::texts::json::SharedPaths;
 
-/// The file that a variable is in.
+/// The file that contains a variable.
 pub(crate) struct Surroundings<'a> {
     pub(crate) container: Arc<dyn Container>,
     pub(crate) paths: SharedPaths,
-    /// Opens all elements of an array.
+    /// A function that opens all elements of an array.
     pub(crate) open: &'a dyn Fn(NodeId, &Arc<Array>) -> Result<Elements>,
 }
 
-/// The columns of a long table, and how many rows they have.
+/// The columns of a long table, and the number of its rows.
 pub(crate) struct LongTable {
     pub(crate) rows: u64,
     pub(crate) columns: Vec<LongColumn>,
@@ -39,17 +40,17 @@ pub(crate) struct LongTable {
 
 /// A column of a long table.
 pub(crate) enum LongColumn {
-    /// Of decoded elements.
+    /// Decoded elements.
     Values(Box<Column>),
-    /// Of the numbers of rows along a dimension.
+    /// Row numbers in a dimension.
     Numbers(Numbers),
 }
 
-/// The columns of the table of the variable at `path`, or of a selection from it, the elements of
-/// which are `stored`.
+/// Returns the columns of the variable at `path`, or of a selection from it. `stored` are the
+/// selected elements.
 ///
 /// # Errors
-/// `NotFound` where it has no such part; fails if a coordinate cannot be read now.
+/// `NotFound` if the variable does not have the part. Fails if a coordinate cannot be read.
 pub(crate) fn columns(
     variable: Variable,
     path: &[u8],
@@ -66,10 +67,10 @@ pub(crate) fn columns(
     })
 }
 
-/// The columns of the table of variables of the group at `path` that have the same axes.
+/// Returns the columns of variables with the same axes in the group at `path`.
 ///
 /// # Errors
-/// `NotFound` without any; fails if one of them, or a coordinate, cannot be read now.
+/// `NotFound` without variables. Fails if a variable or a coordinate cannot be read.
 pub(crate) fn side_by_side(
     variables: Vec<Together>,
     path: &[u8],
@@ -89,14 +90,15 @@ pub(crate) fn side_by_side(
     })
 }
 
-/// The column of the values of a variable.
+/// Returns the column of a variable's values.
 fn values(
     variable: Variable,
     name: &[u8],
     stored: Elements,
     around: &Surroundings<'_>,
 ) -> Result<LongColumn> {
-    // netCDF marks a variable that is named as a dimension that it is no coordinate of.
+    // netCDF adds this prefix to a variable that is named like a dimension, but is not its
+    // coordinate.
     let name = name.strip_prefix(b"_nc4_non_coord_").unwrap_or(name);
     let (container, paths) = (&around.container, &around.paths);
     let name = name.to_vec();
@@ -104,8 +106,8 @@ fn values(
     Ok(LongColumn::Values(Box::new(values)))
 }
 
-/// The table of `shown` rows as text, in columns of fixed width if it is long and holds only numbers
-/// and times.
+/// Creates the table of the rows `shown` as text. A long table of only numbers and times has
+/// columns of fixed width.
 ///
 /// # Errors
 /// `Limit` for names that are too long.
@@ -122,7 +124,7 @@ pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> 
     Ok(Table::named(fields.collect(), count, engine)?.padded_if_long())
 }
 
-/// The columns of the coordinates.
+/// Returns the columns of the coordinates.
 fn coordinates(
     variable: &Variable,
     path: &[u8],

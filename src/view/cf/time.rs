@@ -1,11 +1,11 @@
-//! Times as netCDF has them: numbers of a unit since a reference time, `hours since 1850-01-01`
-//! (CF 1.12, 4.4).
+//! Times in netCDF: numbers of a unit since a reference time, `hours since 1850-01-01` (CF 1.12,
+//! 4.4).
 //!
-//! What a number means is what cftime makes of it: integers are exact, floating-point numbers are
-//! rounded to the microsecond, and one that is a microsecond beside a whole second, which no
-//! fraction of a day can help, to the second. The product is exact, however large the number is.
-//! As text, a number that is exact to the nanosecond keeps its nanoseconds, as xarray has them, in
-//! the calendars and the years of NumPy's `datetime64[ns]`.
+//! Numbers are decoded as in cftime. Integers are exact, and floating-point numbers are rounded to
+//! the microsecond. A time within one microsecond of a whole second is rounded to that second,
+//! because fractions of a day are inexact. Products are exact for all numbers. As text, a number
+//! that is exact to the nanosecond keeps its nanoseconds, as in xarray. This applies to the
+//! calendars and years of NumPy's `datetime64[ns]`.
 
 pub(crate) mod round;
 
@@ -22,26 +22,26 @@ use crate::view::cf::stored::Number;
 pub(crate) struct TimeUnits {
     calendar: Calendar,
     tick: Tick,
-    /// Ticks of one unit.
+    /// Number of ticks in one unit.
     per_unit: i64,
     /// The reference time, in ticks from 1970-01-01.
     reference: i128,
-    /// Nanoseconds of the reference time after that tick.
+    /// Nanoseconds from that tick to the reference time.
     rest: i64,
 }
 
-/// The part of a second that times are counted in.
+/// The fraction of a second in which times are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Tick {
     Microsecond,
-    /// Of units of nanoseconds only.
+    /// Used only for units of nanoseconds.
     Nanosecond,
 }
 
 /// A time, in ticks from 1970-01-01.
 pub(crate) type Ticks = i64;
 
-/// Bytes of the text of a time, at most.
+/// Maximum bytes of the text of a time.
 pub(crate) const TEXT_BYTES: usize = 29;
 
 const MICROSECONDS: i64 = 1_000_000;
@@ -55,7 +55,7 @@ impl Tick {
         }
     }
 
-    /// Nanoseconds of one tick.
+    /// Returns the nanoseconds of one tick.
     fn nanoseconds(self) -> i64 {
         match self {
             Tick::Microsecond => 1000,
@@ -64,8 +64,8 @@ impl Tick {
     }
 }
 
-/// The tick, and ticks of a unit, by its name in lower case; `None` for one that the calendar has
-/// not.
+/// Returns the tick, and the number of ticks in a unit, from its name in lower case; `None` for a
+/// unit that the calendar does not have.
 fn unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
     const DAY: i64 = DAY_SECONDS * MICROSECONDS;
     let microseconds = match name {
@@ -85,8 +85,8 @@ fn unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
 }
 
 impl TimeUnits {
-    /// The meaning of the attributes `units` and `calendar`; `None` where numbers of such units are
-    /// no times, or not known which.
+    /// Parses the attributes `units` and `calendar`; `None` if numbers of such units are not times,
+    /// or not defined.
     pub(crate) fn parse(units: &[u8], calendar: Option<&[u8]>) -> Option<Self> {
         let calendar = match calendar {
             Some(name) => Calendar::named(name.trim_ascii())?,
@@ -117,36 +117,35 @@ impl TimeUnits {
         })
     }
 
-    /// The tick of `datetime64` that the times are numbers of; `None` of a calendar whose days are
-    /// not its days.
+    /// Returns the tick of `datetime64` for these times; `None` for a calendar with other days.
     pub(crate) fn datetime64(&self) -> Option<Tick> {
         self.calendar.is_of_this_world().then_some(self.tick)
     }
 
-    /// The name of the calendar, as CF writes it.
+    /// Returns the name of the calendar in CF.
     pub(crate) fn calendar(&self) -> &'static str {
         self.calendar.name()
     }
 
-    /// Nanoseconds of a time from 1970-01-01 of the calendar on.
+    /// Returns the nanoseconds from 1970-01-01 in the calendar to a time.
     pub(crate) fn nanoseconds(&self, time: Ticks) -> i128 {
         i128::from(time) * i128::from(self.tick.nanoseconds())
     }
 
-    /// The time that a number means; `None` for none: no number, or infinite.
+    /// Returns the time of a number; `None` for NaN and infinities.
     ///
     /// # Errors
-    /// `Limit` for a time that 64 bits do not hold.
+    /// `Limit` for a time that does not fit in 64 bits.
     pub(crate) fn time(&self, number: Number) -> Result<Option<Ticks>> {
         let since = match number {
-            // As NumPy has it.
+            // NumPy uses this number for `NaT`.
             Number::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
             Number::Integer(number) => number.checked_mul(self.per_unit.into()),
             Number::Real(number) if !number.is_finite() => return Ok(None),
             Number::Real(number) => self.rounded(number),
         };
         let ticks = since.and_then(|since| since.checked_add(self.reference));
-        // The lowest number stands for no time.
+        // The lowest number is `NaT`.
         let ticks = ticks.and_then(|ticks| Ticks::try_from(ticks).ok());
         let ticks = ticks.filter(|&ticks| ticks > Ticks::MIN);
         let most = Ticks::MAX.unsigned_abs();
@@ -155,8 +154,8 @@ impl TimeUnits {
             .ok_or_else(|| Error::limit("cf: distance of a time from 1970", most))
     }
 
-    /// The ticks of a finite number of units, as cftime rounds them; `None` where they are far too
-    /// many.
+    /// Returns the ticks of a finite number of units, rounded as in cftime; `None` if they
+    /// overflow.
     fn rounded(&self, number: f64) -> Option<i128> {
         let (mantissa, exponent) = parts(number);
         let product = i128::from(mantissa) * i128::from(self.per_unit);
@@ -181,7 +180,7 @@ impl TimeUnits {
         })
     }
 
-    /// Appends the text of the time that a number means. Returns whether there is one.
+    /// Appends the text of the time of a number. Returns whether the number has a time.
     ///
     /// # Errors
     /// Fails as [`time`](Self::time) does.
@@ -196,9 +195,10 @@ impl TimeUnits {
         Ok(true)
     }
 
-    /// The time that a number means in nanoseconds from 1970-01-01; `None` where 64 bits do not hold
-    /// it, in a calendar that is not the world's, and of a floating-point number whose neighbours
-    /// are further away than a nanosecond.
+    /// Returns the nanoseconds from 1970-01-01 to the time of a number.
+    ///
+    /// Returns `None` if they do not fit in 64 bits, or if the number is not exact to the
+    /// nanosecond. Also returns `None` in calendars with other days than `datetime64`.
     fn exact_nanoseconds(&self, number: Number) -> Option<i64> {
         self.datetime64()?;
         let of_tick = i128::from(self.tick.nanoseconds());
@@ -219,8 +219,8 @@ impl TimeUnits {
         i64::try_from(since_1970).ok()
     }
 
-    /// Appends a time as text in ISO 8601: `2000-01-31T12:00:00`, with six or nine more digits
-    /// where they are not zeros.
+    /// Appends a time as text in ISO 8601: `2000-01-31T12:00:00`, with six or nine decimals if they
+    /// are not zero.
     pub(crate) fn write(&self, time: Ticks, out: &mut Vec<u8>) {
         self.write_ticks(time, self.tick, out);
     }
@@ -254,7 +254,7 @@ impl TimeUnits {
     }
 }
 
-/// `product / 2^shift`, rounded half to even.
+/// Returns `product / 2^shift`, rounded half to even.
 fn half_even(product: i128, shift: u32) -> i128 {
     let floor = product >> shift;
     let rest = product - (floor << shift);
@@ -263,7 +263,7 @@ fn half_even(product: i128, shift: u32) -> i128 {
     floor + i128::from(up)
 }
 
-/// A finite number as `mantissa * 2^exponent`.
+/// Splits a finite number into `mantissa * 2^exponent`.
 fn parts(number: f64) -> (i64, i32) {
     const FRACTION: u64 = (1 << 52) - 1;
     let bits = number.to_bits();
@@ -280,7 +280,7 @@ fn parts(number: f64) -> (i64, i32) {
     }
 }
 
-/// The first word of a text, and what follows it.
+/// Splits a text into its first word and the rest.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace);
@@ -305,8 +305,8 @@ mod tests {
         String::from_utf8(text).unwrap()
     }
 
-    /// Expected: `xarray.conventions.decode_cf_variable(…).values`; `cftime.num2date` of a calendar
-    /// that NumPy has not, and where neighbours of the number are further away than a nanosecond.
+    /// Expected: `xarray.conventions.decode_cf_variable(…).values`. For calendars that NumPy does
+    /// not have, and for numbers that are not exact to the nanosecond, `cftime.num2date`.
     #[test]
     fn exact_numbers_keep_their_nanoseconds() {
         let real = |units, number| text(units, "standard", Number::Real(number));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every time of 64 bits has a text, of no more bytes than that.
+        /// Each 64-bit time has a text of at most this length.
         #[test]
         fn every_time_has_a_text(time: i64, which in 0..7_usize) {
             let all = [

@@ -1,15 +1,15 @@
-//! The variables of a group that stand side by side in one table: those over the axes of the main
-//! variables.
+//! The variables of a group that share one table: those over the axes of the main variables.
 //!
-//! Each axis has a dimension scale. A set of axes is preferred, in this order, if a variable over it
+//! Each axis has a dimension scale. Of several sets of axes, the first by this order is chosen:
 //!
-//! 1. has numbers, not texts;
-//! 2. has `cell_methods`, `grid_mapping` or `mesh`, which fields have and their descriptions lack;
-//! 3. has more axes;
+//! 1. sets with a variable of numbers, not texts
+//! 2. sets with a field: a variable that has `cell_methods`, `grid_mapping` or `mesh`
+//! 3. sets with more axes
 //!
-//! then if more variables have that set, then if it comes first. Scales, variables with `cf_role`,
-//! and those to which `coordinates`, `bounds`, `climatology`, `formula_terms` or the attributes of a
-//! mesh lead are left out, unless there are no others.
+//! After these criteria, sets with more variables are preferred, and then the first set. The
+//! following variables are excluded, unless there are no others: scales, variables with `cf_role`,
+//! and variables that are named in `coordinates`, `bounds`, `climatology`, `formula_terms` or the
+//! attributes of a mesh.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub(crate) struct Together {
     pub(crate) name: Vec<u8>,
     pub(crate) node: Arc<Node>,
     pub(super) variable: Variable,
-    /// Whether an attribute marks it as a field.
+    /// Whether an attribute marks the variable as a field.
     is_marked: bool,
 }
 
-/// The attributes that name other members which say where and when values are.
+/// The attributes that name other members with the coordinates of values.
 const NAMING: [&[u8]; 4] = [b"coordinates", b"bounds", b"climatology", b"formula_terms"];
 
-/// The attributes by which a mesh (UGRID 1.0) names the members that describe it.
+/// The attributes with which a mesh (UGRID 1.0) names its members.
 const MESH: [&[u8]; 10] = [
     b"node_coordinates",
     b"edge_coordinates",
@@ -52,16 +52,17 @@ const MESH: [&[u8]; 10] = [
     b"boundary_node_connectivity",
 ];
 
-/// The attribute that a mesh, its tables and the names of series have.
+/// The attribute of a mesh, of its tables, and of the names of time series.
 const ROLE: &[u8] = b"cf_role";
 
-/// The attributes that fields have.
+/// The attributes that only fields have.
 const FIELD: [&[u8]; 3] = [b"cell_methods", b"grid_mapping", b"mesh"];
 
-/// Whether a group has a variable with axes. One with more links than a table may have has none.
+/// Returns whether a group has a variable with axes. The result is false for a group with more
+/// links than a table may have.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails with a temporary error of a member.
 pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
     let mut is_found = false;
     let all = each(group, &mut |link, node| {
@@ -78,11 +79,11 @@ pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
     Ok(all && is_found)
 }
 
-/// The variables of the group at `path` that stand side by side, in the order of their links;
-/// none where there are no variables with axes.
+/// Returns the variables of the group at `path` that share one table, in the order of their links.
+/// The result is empty if the group does not have variables with axes.
 ///
 /// # Errors
-/// `Limit` for too many; fails if a member cannot be read.
+/// `Limit` for too many variables. Fails if a member cannot be read.
 pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>> {
     let mut all = Vec::new();
     let mut named_by_others = HashSet::new();
@@ -138,7 +139,7 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>>
     }))
 }
 
-/// Those over the preferred set of axes.
+/// Returns the variables over the preferred set of axes.
 fn over_main_axes(mut all: Vec<Together>) -> Vec<Together> {
     let axes = |found: &Together| (found.variable.scales.clone(), found.variable.dims());
     let mut sets = HashMap::new();
@@ -154,7 +155,7 @@ fn over_main_axes(mut all: Vec<Together>) -> Vec<Together> {
         let (has_numbers, is_marked, count) = sets[&axes(found)];
         (has_numbers, is_marked, found.variable.scales.len(), count)
     };
-    // Of equals, `max_by_key` takes the last.
+    // `max_by_key` returns the last of several maxima, so the order is reversed.
     let Some(most) = all.iter().rev().max_by_key(rank).map(axes) else {
         return all;
     };
@@ -162,8 +163,8 @@ fn over_main_axes(mut all: Vec<Together>) -> Vec<Together> {
     all
 }
 
-/// Hands the members on to `visit`, until it wants no more; gives whether the group has no more links
-/// than a table may.
+/// Passes the members to `visit` until it returns false. Returns whether the number of links is
+/// within the limit of a table.
 fn each(
     group: &Group<'_>,
     visit: &mut dyn FnMut(Link, Result<Arc<Node>>) -> Result<bool>,
@@ -186,7 +187,7 @@ fn each(
     Ok(false)
 }
 
-/// Whether each dimension of an array has a scale, and it is none itself.
+/// Returns whether each dimension of an array has a scale, and the array is not a scale itself.
 fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
     let Some(array) = node.array() else {
         return Ok(false);
@@ -199,7 +200,7 @@ fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
     Ok(scales.len() == rank && scales.iter().all(Option::is_some))
 }
 
-/// Adds the names that an object's attributes have. Returns the bytes of these texts.
+/// Adds the names in an object's attributes. Returns the bytes of these texts.
 fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> Result<u64> {
     let mesh: &[&[u8]] = if is_there(group.container, node, ROLE)? {
         &MESH
@@ -210,7 +211,7 @@ fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> 
     for attribute in NAMING.iter().chain(mesh) {
         let text = text(group.container, node, attribute)?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {
-            // A word with a colon says what the next one is.
+            // A word that ends with a colon describes the next word.
             let names = names(&text).filter(|name| !name.ends_with(b":"));
             found.extend(names.map(<[u8]>::to_vec));
             bytes += to_u64(text.len());
@@ -219,7 +220,7 @@ fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> 
     Ok(bytes)
 }
 
-/// Whether an object has one of these attributes.
+/// Returns whether an object has one of these attributes.
 fn has_any(group: &Group<'_>, node: NodeId, attributes: &[&[u8]]) -> Result<bool> {
     for attribute in attributes {
         if is_there(group.container, node, attribute)? {

@@ -1,4 +1,5 @@
-//! The variables of a netCDF-4 file, and those of other HDF5 files that have the attributes of one.
+//! The variables of a netCDF-4 file, and arrays of other HDF5 files with the attributes of a
+//! variable.
 
 use std::sync::Arc;
 
@@ -16,23 +17,24 @@ use crate::view::cf::stored::Stored;
 use crate::view::cf::time::TimeUnits;
 use crate::view::elements::dimensions::{self, FindPath};
 
-/// A variable: an array with dimensions and a meaning.
+/// A variable: an array with dimensions and a decoding.
 #[derive(Debug)]
 pub(crate) struct Variable {
     pub(super) node: NodeId,
     pub(super) array: Arc<Array>,
-    /// The scale of each dimension that the elements have once they are decoded.
+    /// The scale of each dimension of the decoded elements.
     pub(super) scales: Vec<Option<NodeId>>,
     pub(super) decoding: Decoding,
 }
 
 impl Variable {
-    /// The variable that an array is whose path `path` finds: one of numbers or texts that is in a
-    /// file of netCDF, has a dimension scale, or an attribute that says what its numbers mean.
-    /// `None` for all else, and for a dimension alone.
+    /// Returns the variable of an array of numbers or texts. `path` finds the path of the array.
+    /// The array must be in a netCDF file, have a dimension scale, or have an attribute that
+    /// defines the meaning of its numbers. Returns `None` for any other object, and for a dimension
+    /// without values.
     ///
     /// # Errors
-    /// Fails if its attributes cannot be used or read.
+    /// Fails if an attribute cannot be used or read.
     pub(crate) fn of(
         container: &dyn Container,
         node: &Node,
@@ -41,7 +43,7 @@ impl Variable {
         Self::among(container, node, path, &Siblings::default())
     }
 
-    /// The same, where the variables of the group were searched before.
+    /// Like [`of`](Self::of), with cached searches of the group's variables.
     ///
     /// # Errors
     /// Fails as [`of`](Self::of) does.
@@ -56,7 +58,8 @@ impl Variable {
         Self::found(container, node, path, siblings, &is_of_netcdf)
     }
 
-    /// The variable that an array is which another one names as such; `None` for what can be none.
+    /// Returns the variable of an array that another variable names; `None` if the array cannot be
+    /// a variable.
     ///
     /// # Errors
     /// Fails as [`of`](Self::of) does.
@@ -112,11 +115,10 @@ impl Variable {
         }))
     }
 
-    /// Fails where a selection from it does not have the dimension of characters last, if it has
-    /// one.
+    /// Checks that a selection has the dimension of characters last, if the variable has one.
     ///
     /// # Errors
-    /// `NotFound` then.
+    /// `NotFound` if it does not.
     pub(crate) fn check(&self, selector: Option<&Selector>) -> Result<()> {
         let rank = self.array.shape.dims().len();
         match (&self.decoding, selector) {
@@ -129,13 +131,13 @@ impl Variable {
         }
     }
 
-    /// The dimensions that the elements have once they are decoded.
+    /// Returns the dimensions of the decoded elements.
     pub(super) fn dims(&self) -> Vec<u64> {
         self.decoding.dims(self.array.shape.dims())
     }
 }
 
-/// The meaning of numbers, and whether an attribute says it.
+/// Returns the decoding of numbers, and whether an attribute defines it.
 fn numbers(
     container: &dyn Container,
     node: NodeId,
@@ -154,8 +156,8 @@ fn numbers(
     Ok((Decoding::Numbers(packing), is_marked))
 }
 
-/// The meaning of strings: characters of netCDF are strings of one byte, which are texts where their
-/// last dimension is the length of texts.
+/// Returns the decoding of strings. netCDF stores characters as strings of one byte. They form
+/// texts if their last dimension is the length of texts.
 fn texts(
     container: &dyn Container,
     array: &Array,

@@ -19,14 +19,14 @@ use crate::view::elements::{Elements, values_of_bytes};
 use crate::view::texts::json::SharedPaths;
 use crate::wire::to_usize;
 
-/// The columns that the elements of an array have, a row for each element.
+/// The columns of the elements of an array, with a row for each element.
 pub(crate) struct ArrayFields {
     elements: Elements,
     columns: Columns,
     missing: Option<Missing>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
-    /// Elements of sequences that were followed.
+    /// Number of items of variable-length sequences that were read.
     followed: AtomicU64,
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct ArrayFields {
 struct ArrayCells<'a> {
     fields: &'a ArrayFields,
     bytes: Bytes,
-    /// Whether each element is missing; empty where none is.
+    /// Whether each element is missing; empty if none is.
     missing: Vec<bool>,
 }
 
 impl ArrayFields {
-    /// The columns of `elements`, all of whose names begin with `name`; `None` where they have
-    /// none.
+    /// Creates the columns of `elements`, whose names all begin with `name`; `None` if they do not
+    /// have columns.
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
@@ -61,13 +61,14 @@ impl ArrayFields {
         }))
     }
 
-    /// The same, without a value for those that are missing.
+    /// Sets which elements are missing. Missing elements have empty cells.
     pub(crate) fn without(self, missing: Option<Missing>) -> Self {
         ArrayFields { missing, ..self }
     }
 }
 
-/// The table of `elements`, of which some may be missing; `None` where they have no columns.
+/// Creates the table of `elements`, some of which may be missing; `None` if they do not have
+/// columns.
 ///
 /// # Errors
 /// `Limit` for too many columns, or an element that is too long.
@@ -97,7 +98,7 @@ pub(crate) fn table(
     } else {
         None
     };
-    // Elements that were never written: the array is one hole.
+    // The elements were never written: the whole array is a hole.
     let content = &fields.elements.content;
     let are_equal = !is_masked && rows > 0 && values > limits::QUICK_VALUES;
     let are_equal = are_equal && matches!(content.data_at(0), Ok(None));
@@ -114,7 +115,7 @@ pub(crate) fn table(
     Ok(Some(table))
 }
 
-/// Whether the columns of a type have names.
+/// Returns whether the columns of a datatype have names.
 fn is_named(datatype: &Datatype) -> bool {
     matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none()
 }
@@ -178,7 +179,7 @@ impl Cells for ArrayCells<'_> {
         let fields = self.fields;
         let size = to_usize(fields.elements.datatype.size.into())?;
         let element = &self.bytes[row * size..][..size];
-        // A new one each time: it counts the bytes that pointers led to.
+        // Each cell needs a new context, because the context counts the bytes that pointers led to.
         let context = Context::new(&*fields.container, &*fields.paths, most);
         let cell = fields.columns.write(element, column, &context, out);
         fields

@@ -1,26 +1,26 @@
-//! The columns that a datatype has, and the text of their cells.
+//! The columns of a datatype, and the text of their cells.
 //!
 //! | class | text |
 //! |---|---|
 //! | integer | decimal |
-//! | float | the shortest that gives the number back; `NaN`, `inf`, `-inf` |
+//! | float | the shortest text that restores the number; `NaN`, `inf`, `-inf` |
 //! | string | its bytes |
-//! | enumeration | the name; the number where none fits |
+//! | enumeration | the name, or the number of a value without a name |
 //! | boolean, enumeration of FALSE and TRUE | `true`, `false` |
 //! | complex | two columns, as its parts |
-//! | NumPy's `datetime64` | ISO 8601; nothing for `NaT` |
+//! | NumPy's `datetime64` | ISO 8601; empty for `NaT` |
 //! | bit field, other opaque, time | hexadecimal |
-//! | reference | the path of its target; nothing for none |
-//! | sequence of variable length | a JSON list |
+//! | reference | the path of its target; empty for a null reference |
+//! | variable-length sequence | a JSON list |
 //!
-//! Compounds and arrays have the columns of their parts. The words of numbers are those that
-//! programs take for numbers: pandas, polars, DuckDB and R all read `NaN` and `inf`, and some of
-//! them no other spelling.
+//! Compounds and arrays have the columns of their parts. The words `NaN` and `inf` were chosen
+//! because pandas, polars, DuckDB and R all parse them as numbers; some of these programs do not
+//! parse other spellings.
 //!
-//! In a table that is padded, a number has zeros that do not change it: an integer before its first
-//! digit, a fraction behind its last. That keeps both its type and its value for most programs (DuckDB
-//! takes such integers for text), while blanks would make it a string for others. No padding is
-//! known to all of them for `NaN` and `inf`: blanks stand before these.
+//! In a padded table, zeros that do not change the value are added to a number: before the first
+//! digit of an integer, and after the last digit of a fraction. Most programs still parse its type
+//! and value (DuckDB parses such integers as text), while spaces would make it a string for other
+//! programs. For `NaN` and `inf`, no padding works in all programs, so spaces precede them.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -35,20 +35,20 @@ use crate::view::csv::padding::Padding;
 use crate::view::elements::{as_numpy_has_it, values_of};
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of one element, and of its text, that are handled.
+/// Maximum bytes of an element, and of its text.
 const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
 
-/// One column.
+/// A column.
 #[derive(Debug)]
 struct Column {
     kind: Kind,
-    /// Where its bytes are in the element.
+    /// The offset of its bytes in the element.
     offset: usize,
-    /// Makes its cells as long as the longest; `None` where they cannot be padded.
+    /// The padding of its cells to the longest one; `None` if they cannot be padded.
     padding: Option<Padding>,
     is_padded: bool,
     writer: ValueWriter,
-    /// Finds how long its cells are, where that is fast.
+    /// A fast computation of the length of its cells, for datatypes that have one.
     length: Option<TextLength>,
 }
 
@@ -57,7 +57,7 @@ struct Column {
 enum Kind {
     Integer,
     Float,
-    /// A word that needs no quotes.
+    /// A word that does not need quotes.
     Word,
     Reference,
     Instant,
@@ -75,7 +75,8 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// The columns of `datatype`, all of whose names begin with `name`; `None` where it has none.
+    /// Returns the columns of `datatype`, whose names all begin with `name`; `None` if it does not
+    /// have columns.
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
@@ -90,24 +91,24 @@ impl Columns {
             return Err(Error::limit("size of an element as csv", ELEMENT));
         }
         columns.add(datatype, name.to_vec(), 0)?;
-        // A table of groups has as many of these as columns.
+        // The table of a group has one such value for each column.
         columns.list.shrink_to_fit();
         columns.names.shrink_to_fit();
         Ok((!columns.list.is_empty()).then_some(columns))
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub(crate) fn names(&self) -> &[Vec<u8>] {
         &self.names
     }
 
-    /// How many values an element has: those that cost more count more.
+    /// Returns the number of values in an element. Costly values count several times.
     pub(crate) fn values(&self) -> u64 {
         self.values
     }
 
-    /// Has the cells padded, if all columns are numbers; gives the bytes of an element's text,
-    /// separators included.
+    /// Pads the cells if all columns are numbers. Returns the bytes of an element's text, including
+    /// separators.
     pub(crate) fn pad(&mut self) -> Option<u64> {
         let widths = self.list.iter().map(|column| column.padding);
         let widths = widths.map(|padding| Some(to_u64(padding?.width()) + 1));
@@ -118,7 +119,7 @@ impl Columns {
         Some(width)
     }
 
-    /// Appends the cell that `element` has in column number `column`.
+    /// Appends the cell of `element` in column `column`.
     ///
     /// # Errors
     /// Fails as [`ValueWriter::text`] does.
@@ -132,13 +133,14 @@ impl Columns {
         self.list[column].write(element, context, out)
     }
 
-    /// Whether [`length`](Self::length) tells of any element.
+    /// Returns whether [`length`](Self::length) supports all elements.
     pub(crate) fn are_measured(&self) -> bool {
         let mut columns = self.list.iter();
         columns.all(|column| column.length.is_some() && !column.is_padded)
     }
 
-    /// Bytes of all cells of `element`, where that is found without writing them.
+    /// Returns the bytes of all cells of `element`, if they can be computed without writing the
+    /// cells.
     pub(crate) fn length(&self, element: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
         let lengths = self.list.iter().map(|column| {
             let bytes = element.get(column.offset..)?;
@@ -147,7 +149,7 @@ impl Columns {
         lengths.sum()
     }
 
-    /// Adds the columns of what stands at `offset` under `name`.
+    /// Adds the columns of a value at `offset` called `name`.
     fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
         if let Some(part) = datatype.complex_part() {
             let second = offset.saturating_add(part.size.into());
@@ -168,7 +170,7 @@ impl Columns {
         let Some((&dim, inner)) = dims.split_first() else {
             return self.add(base, name.to_vec(), offset);
         };
-        // One that takes no bytes may claim to have any number of elements.
+        // An array of elements without bytes may claim any number of elements.
         let dim = if base.size == 0 { 0 } else { dim };
         let below = inner.iter().map(|&dim| u64::from(dim));
         let stride = below.fold(u64::from(base.size), u64::saturating_mul);
@@ -254,7 +256,7 @@ impl Column {
     }
 }
 
-/// `a.b`, or the second alone.
+/// Joins two names: `a.b`, or the second alone if the first is empty.
 fn joined(name: &[u8], part: &[u8]) -> Vec<u8> {
     match name {
         [] => part.to_vec(),

@@ -1,63 +1,65 @@
-//! The columns of a table, wherever their values come from.
+//! The columns of a table, independent of the source of their values.
 
 use std::ops::Range;
 
 use crate::error::Result;
 
-/// Columns of a table that are read together: those of a compound, of one array.
+/// Columns of a table that are read together, such as those of a compound or of one array.
 pub(crate) trait Fields: Send + Sync {
-    /// The names of the columns, at least one.
+    /// Returns the names of the columns, at least one.
     fn names(&self) -> &[Vec<u8>];
 
-    /// Bytes of memory that the cells of a row take once they are read.
+    /// Returns the bytes of memory that the cells of a row take after they are read.
     fn row_bytes(&self) -> u64;
 
-    /// How many values are looked at to write a row: those that cost more count more.
+    /// Returns the number of values that are formatted for a row. Costly values count several
+    /// times.
     fn row_values(&self) -> u64;
 
-    /// What it costs to come by all rows beside that.
+    /// Returns the cost of locating and decoding the chunks of all rows, in values.
     fn chunk_values(&self) -> u64 {
         0
     }
 
-    /// Reads the cells of `rows`, which are no more than a small buffer holds.
+    /// Reads the cells of `rows`, which fit in a small buffer.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the cells cannot be read.
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>>;
 
-    /// Has all cells of each column padded to one length, if all are numbers; gives the bytes of a
-    /// row, separators included.
+    /// Pads all cells of each column to one length, if all are numbers. Returns the bytes of a row,
+    /// including separators.
     fn pad(&mut self) -> Option<u64> {
         None
     }
 
-    /// Whether cells may be empty, also of padded columns.
+    /// Returns whether cells may be empty, even in padded columns.
     fn may_be_empty(&self) -> bool {
         false
     }
 
-    /// Whether it is one column, of numbers that are there in each row: zeros behind the fraction of
-    /// such a number stand in for what empty cells lack.
+    /// Returns whether this is a single column of numbers without missing values. Zeros after the
+    /// fraction of such a number can compensate for empty cells in the same row.
     fn is_stretched(&self) -> bool {
         false
     }
 
-    /// Whether the lengths of all cells are found without writing them.
+    /// Returns whether the lengths of all cells can be computed without writing them.
     fn are_measured(&self) -> bool {
         false
     }
 
-    /// Elements of sequences that were followed while cells were written.
+    /// Returns the number of items of variable-length sequences that were read while cells were
+    /// written.
     fn followed(&self) -> u64 {
         0
     }
 
-    /// Bytes of memory that these take for themselves.
+    /// Returns the bytes of memory that the columns take.
     fn own_bytes(&self) -> u64;
 }
 
-/// The columns of rows from one on.
+/// Columns that begin with a later row.
 pub(crate) struct Shifted<F> {
     pub(crate) fields: F,
     /// The first row.
@@ -113,14 +115,15 @@ impl<F: Fields> Fields for Shifted<F> {
 
 /// The cells of some rows.
 pub(crate) trait Cells {
-    /// Appends the text of a cell, unquoted, to `out`, which is to have no more than `most` bytes
-    /// then. `row` is counted from the first that was read, `column` from the first of its fields.
+    /// Appends the text of a cell, unquoted, to `out`, whose length must not exceed `most`
+    /// afterwards. `row` is relative to the first row that was read, and `column` to the first
+    /// column of the fields.
     ///
     /// # Errors
-    /// `Limit` for a longer text; fails if what the cell points to cannot be read.
+    /// `Limit` for a longer text. Fails if the target of a pointer cannot be read.
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
 
-    /// Bytes of the texts of all cells of a row, where they [are
+    /// Returns the bytes of the texts of all cells of a row, if they [are
     /// measured](Fields::are_measured). `scratch` is overwritten.
     fn length(&self, _row: usize, _scratch: &mut Vec<u8>) -> Option<usize> {
         None
@@ -130,10 +133,10 @@ pub(crate) trait Cells {
 /// The kind of a cell's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// There is no value. Nothing stands between the commas.
+    /// A missing value: an empty text between commas.
     Missing,
     /// A number, or a word that never needs quotes.
     Plain,
-    /// Any text. It stands in quotes where it could be taken for something else without.
+    /// Any text. It is quoted if readers could misinterpret it.
     Text,
 }

@@ -1,11 +1,12 @@
-//! Cells of one length: numbers and times with characters that do not change them.
+//! Padding of numbers and times to cells of one length, with characters that do not change their
+//! values.
 //!
-//! | cell | characters |
+//! | cell | padding |
 //! |---|---|
 //! | integer | zeros before its first digit |
-//! | floating-point number | zeros behind its fraction |
-//! | time | zeros behind its seconds |
-//! | `NaN`, `inf` | blanks before it |
+//! | floating-point number | zeros after its fraction |
+//! | time | zeros after its seconds |
+//! | `NaN`, `inf` | spaces before it |
 
 use crate::error::{Error, Result};
 use crate::model::Datatype;
@@ -13,7 +14,7 @@ use crate::model::datatype::{Bits, Class, Float};
 use crate::model::number;
 use crate::wire::{to_u64, to_usize};
 
-/// Makes the cells of a column as long as its longest.
+/// The padding of the cells of a column to the longest one.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::view) struct Padding {
     kind: Kind,
@@ -28,7 +29,7 @@ enum Kind {
 }
 
 impl Padding {
-    /// That of numbers of a type, which are computable; `None` where it has none.
+    /// Returns the padding of a computable number type; `None` for other datatypes.
     pub(in crate::view) fn of_numbers(datatype: &Datatype) -> Option<Self> {
         let (kind, width) = match &datatype.class {
             Class::Integer { signed, bits, .. } => (Kind::Integer, digits(*signed, *bits)),
@@ -39,7 +40,7 @@ impl Padding {
         Some(Padding { kind, width })
     }
 
-    /// That of integers from 0 up to `most`.
+    /// Returns the padding of integers from 0 to `most`.
     pub(in crate::view) fn of_numbers_to(most: u64) -> Self {
         Padding {
             kind: Kind::Integer,
@@ -47,25 +48,25 @@ impl Padding {
         }
     }
 
-    /// That of times of so many bytes, a fraction included.
+    /// Returns the padding of times. `width` is their maximum length, including a fraction.
     pub(in crate::view) fn of_times(width: usize) -> Self {
         let kind = Kind::Time;
         Padding { kind, width }
     }
 
-    /// Bytes of each cell.
+    /// Returns the bytes of each cell.
     pub(in crate::view) fn width(&self) -> usize {
         self.width
     }
 
-    /// Makes the cell from `start` on as long as all in its column.
+    /// Pads the cell that begins at `start` to the length of its column.
     ///
     /// # Errors
-    /// `Limit` for one that is longer.
+    /// `Limit` for a longer cell.
     pub(in crate::view) fn pad(&self, start: usize, out: &mut Vec<u8>) -> Result<()> {
         let text = out.get(start..).unwrap_or_default();
         let Some(missing) = self.width.checked_sub(text.len()) else {
-            // Never cut: the widths are those of the longest texts.
+            // A cell is never cut, because the width is that of the longest text.
             let most = to_u64(self.width);
             return Err(Error::limit("width of a csv cell", most));
         };
@@ -88,7 +89,7 @@ impl Padding {
     }
 }
 
-/// Characters of the longest integer of that many bits.
+/// Returns the characters of the longest integer with these bits.
 fn digits(signed: bool, bits: Bits) -> u64 {
     let magnitude_bits = u32::from(bits.precision)
         .min(128)
@@ -102,7 +103,7 @@ fn digits(signed: bool, bits: Bits) -> u64 {
     to_u64(text.len())
 }
 
-/// Characters of the longest shortest text of a floating-point number.
+/// Returns the characters of the longest among the shortest texts of floating-point numbers.
 fn float_width(size: u32, format: &Float) -> u64 {
     const DOUBLE: u64 = 24;
     match number::ieee_bytes(size, format) {
@@ -110,9 +111,11 @@ fn float_width(size: u32, format: &Float) -> u64 {
         Some(_) => DOUBLE,
         None => {
             let bits = u64::from(format.mantissa_bits) + 1;
-            // No more digits than give a number of so many bits back, `-0.000` or an exponent.
+            // This is the maximum number of digits that restore a number of so many bits, plus
+            // `-0.000` or an exponent.
             let wide = (bits.max(64) * 31).div_ceil(100) + 9;
-            // What 64 bits cannot hold is `-0x1.`, four bits a digit, `p`, sign and exponent.
+            // Numbers beyond 64 bits have `-0x1.`, one digit for four bits, `p`, a sign and an
+            // exponent.
             let hexadecimal = u64::from(format.mantissa_bits).div_ceil(4) + 18;
             DOUBLE.max(wide).max(hexadecimal)
         }

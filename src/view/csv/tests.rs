@@ -1,4 +1,4 @@
-//! Whole texts, and any part of them.
+//! Tests of whole texts, and of ranges of them.
 
 use super::*;
 use crate::array::Engine;
@@ -139,7 +139,7 @@ fn any_part_is_that_of_the_whole() {
     assert_eq!(even.even(), Some(Even { first: 7, width: 6 }));
 }
 
-/// What is counted without writing is as long as what is written, and ends where that does.
+/// The measured length equals the written length, and both stop at the same row.
 #[test]
 fn numbers_are_measured_as_they_are_written() {
     let double = Datatype::ieee(8, ByteOrder::Little);
@@ -170,7 +170,8 @@ fn numbers_are_measured_as_they_are_written() {
     }
 }
 
-/// A chunk is looked for, whatever it holds: ten million of one value are not counted.
+/// Each chunk must be looked up, whatever its content. Ten million chunks of one value are too many
+/// to count.
 #[test]
 fn chunks_of_few_values_cost_more() {
     let of = |chunk: u64, filters: usize| {

@@ -1,4 +1,4 @@
-//! Times that people would choose to mark between two: whole hours, days, months, years.
+//! Round times for the axis of a plot: whole hours, days, months or years.
 
 use std::iter;
 
@@ -9,23 +9,23 @@ use crate::view::cf::time::{DAY_SECONDS, Ticks, TimeUnits};
 /// Times at round dates.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RoundTimes {
-    /// Each with a text as short as all others allow.
+    /// The times with their texts, which are as short as possible.
     pub(crate) times: Vec<(Ticks, String)>,
-    /// The day of all, where the texts do not name it.
+    /// The common day of all times, if their texts do not include it.
     pub(crate) day: Option<String>,
 }
 
-/// What is between two times.
+/// The distance between two round times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Seconds(i64),
-    /// Days of a month, counted anew in each.
+    /// Days of a month, counted from its first day.
     Days(u8),
     Months(u8),
     Years(i64),
 }
 
-/// Parts of a day that are round.
+/// Round numbers of seconds within a day.
 const SECONDS: [i64; 17] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
 ];
@@ -33,7 +33,7 @@ const DAYS: [u8; 4] = [1, 2, 5, 10];
 const MONTHS: [u8; 3] = [1, 3, 6];
 
 impl Step {
-    /// All of them, from the shortest on, and about how many seconds each takes.
+    /// Returns all steps, shortest first, with their approximate lengths in seconds.
     fn all() -> impl Iterator<Item = (Step, i64)> {
         let seconds = SECONDS.map(|seconds| (Step::Seconds(seconds), seconds));
         let days = DAYS.map(|days| (Step::Days(days), i64::from(days) * DAY_SECONDS));
@@ -46,7 +46,7 @@ impl Step {
         seconds.into_iter().chain(days).chain(months).chain(years)
     }
 
-    /// Steps between the first and the last time, at most.
+    /// Returns the maximum number of steps between the first and the last time.
     fn most(self) -> i64 {
         match self {
             Step::Seconds(_) => 4,
@@ -56,8 +56,8 @@ impl Step {
 }
 
 impl TimeUnits {
-    /// Round times from `first` to `last`, so few that their texts stand beside each other; of a range
-    /// that has no whole second, none.
+    /// Returns round times from `first` to `last`, few enough that their texts fit side by side. A
+    /// range without a whole second does not have any.
     pub(crate) fn round(&self, first: Ticks, last: Ticks) -> RoundTimes {
         let per_second = self.tick.per_second();
         let (first, last) = (
@@ -101,7 +101,7 @@ impl TimeUnits {
         }
     }
 
-    /// The times of a step from `first` to `last`, in seconds.
+    /// Returns the times of a step from `first` to `last`, in seconds.
     fn seconds(&self, step: Step, first: i64, last: i64) -> Vec<i64> {
         let is_within = |seconds: &i64| (first..=last).contains(seconds);
         match step {
@@ -116,7 +116,8 @@ impl TimeUnits {
                 let days = self.day_of(first)..=self.day_of(last);
                 let is_round = |day: &i64| {
                     let day = self.calendar.date(*day).day;
-                    // The last day of a month stands beside the first one of the next.
+                    // The last day of a month would be too close to the first day of the next
+                    // month.
                     step == 1 || (day - 1).is_multiple_of(step) && day < 31
                 };
                 let days = days.filter(is_round);
@@ -143,7 +144,7 @@ impl TimeUnits {
         }
     }
 
-    /// The first second of a month.
+    /// Returns the first second of a month.
     fn begin(&self, year: i64, month: u8) -> Option<i64> {
         let day = self.calendar.number(Date {
             year,
@@ -161,7 +162,7 @@ impl TimeUnits {
         self.calendar.date(self.day_of(seconds))
     }
 
-    /// The first parts of a date: the year, the month, the day.
+    /// Formats the first `parts` parts of a date: year, month, day.
     fn date_text(&self, seconds: i64, parts: usize) -> String {
         let date = self.date_of(seconds);
         let year = self.calendar.written_year(date.year);
@@ -241,7 +242,7 @@ mod tests {
     }
 
     proptest! {
-        /// There are few between any two times, in order, and not outside.
+        /// There are only a few between any two times, in order, and within the range.
         #[test]
         fn few_times_between_any_two(a: i64, b: i64, near in 0..10_i64.pow(15), which in 0..4_usize) {
             let calendars = ["standard", "proleptic_gregorian", "noleap", "360_day"];
