@@ -48,7 +48,7 @@ pub(crate) trait View: Send + Sync {
         self.is_of_the_moment()
     }
 
-    /// Returns the error with which every read fails, if the view knows it without reading.
+    /// Returns the error of every read, if the view knows it without reading.
     fn failure(&self) -> Option<&Error> {
         None
     }

@@ -83,7 +83,7 @@ impl Elements {
         datatype.saturating_mul(tables.saturating_add(1))
     }
 
-    /// Returns the number of elements to read at a time: as many as fit in 64 KiB, but at least
+    /// Returns the number of elements to read at a time: those that fit in 64 KiB, but at least
     /// one.
     pub(super) fn batch(&self) -> u64 {
         const BUFFER: u64 = 64 << 10;

@@ -6,7 +6,7 @@
 //!
 //! netCDF-4 adds numbers: `_Netcdf4Dimid` of a scale, and `_Netcdf4Coordinates` of a coordinate
 //! variable with several dimensions, which lists their numbers. A number is looked up in the
-//! variable's own group first, then in the parent groups. ASDF has no dimension scales.
+//! variable's own group first, then in the parent groups. ASDF does not have dimension scales.
 
 use crate::error::Result;
 use crate::limits;
@@ -22,7 +22,7 @@ pub(crate) fn is_scale(container: &dyn Container, node: NodeId) -> Result<bool> 
     Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
 }
 
-/// Returns whether the scale is only a netCDF dimension, so that its values have no meaning.
+/// Returns whether the scale is only a netCDF dimension, so that its values are meaningless.
 pub(crate) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<bool> {
     const MARK: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
     let name = text(container, node, b"NAME")?;
@@ -125,7 +125,7 @@ pub(crate) fn group_of(path: &[u8]) -> &[u8] {
     &path[..path.len() - last_name(path).len()]
 }
 
-/// Returns the scale of each of `rank` dimensions of an array. The scales are those of its
+/// Returns the scale of each of `rank` dimensions of an array. The scales are listed in its
 /// `DIMENSION_LIST`. An array without a list that is itself a scale is the scale of its one
 /// dimension, or its scales are found by netCDF's numbers.
 ///

@@ -50,7 +50,7 @@ impl LongElements {
     }
 
     /// Writes an element with `write`, whose argument is the maximum length of the element's text.
-    /// If `room` is `None`, the limit is that of a short element first. If that limit is exceeded,
+    /// If `room` is `None`, the maximum is first the limit of a short element. If it is exceeded,
     /// memory is reserved and `write` is called again with the limit of a long element.
     ///
     /// # Errors

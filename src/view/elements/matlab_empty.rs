@@ -82,8 +82,8 @@ fn dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>> {
     })
 }
 
-/// Returns the datatype in which MATLAB stores the elements of a class. Returns `None` for classes
-/// without a datatype of their own, such as structures.
+/// Returns the datatype that MATLAB uses to store the elements of a class. Returns `None` for
+/// classes without a datatype of their own, such as structures.
 fn datatype(class: &[u8]) -> Option<Datatype> {
     let order = ByteOrder::Little;
     let integer = |size, signed| Some(Datatype::integer(size, signed, order));

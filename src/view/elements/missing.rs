@@ -20,8 +20,8 @@ pub(crate) enum Missing {
 pub(crate) struct Mask {
     elements: Elements,
     /// For each dimension of the array, slowest first: the length of the dimension, and the
-    /// distance in the mask between two neighbours along it. The distance is 0 where the mask is
-    /// broadcast.
+    /// distance in the mask between two neighbours in that dimension. The distance is 0 where the
+    /// mask is broadcast.
     steps: Vec<(u64, u64)>,
     /// Whether the mask has one element for each element of the array.
     is_whole: bool,
@@ -37,8 +37,8 @@ impl Missing {
     }
 
     /// Returns the rule of the elements of `mask` for an array of dimensions `dims`. The mask is
-    /// broadcast as in NumPy: along dimensions of length 1, and along leading dimensions that the
-    /// mask does not have.
+    /// broadcast as in NumPy: in dimensions of length 1, and in leading dimensions that the mask
+    /// does not have.
     ///
     /// # Errors
     /// `Corrupt` if the dimensions cannot be broadcast.

@@ -1,4 +1,4 @@
-//! Elements in the normal form in which NumPy's own readers return them.
+//! Elements in the normal form that NumPy's own readers return.
 //!
 //! | stored | normal form |
 //! |---|---|

@@ -6,7 +6,7 @@
 //! length of the longest one. The fill value follows the stored elements.
 //!
 //! A writer may append to the file meanwhile. The length of a dimension is then found once, and is
-//! valid for as long as that state of the file is shown. A variable that has grown since is cut to
+//! valid while that state of the file is shown. A variable that has grown since is cut to
 //! that length. A last record that only some of the variables have is cut, too. The header of a
 //! variable is read after the lengths of its dimensions are known. Otherwise the view could show
 //! fill values where the file already had elements.
@@ -57,7 +57,7 @@ impl Lengths {
     }
 }
 
-/// Maximum number of times that the lengths along one dimension of a growing file are read. Reading
+/// Maximum number of times that the lengths in one dimension of a growing file are read. Reading
 /// stops earlier if two reads agree and all variables have the same number of records.
 const LOOKS: u32 = 8;
 
@@ -211,8 +211,8 @@ fn complete(lengths: Option<Vec<u64>>) -> Option<u64> {
     if is_begun { shortest } else { longest }
 }
 
-/// Returns whether all lengths are equal. Variables of length 0, to which nothing was written yet,
-/// are ignored.
+/// Returns whether all lengths are equal. Variables of length 0 are ignored: they are
+/// not written yet.
 fn are_equal(lengths: &[u64]) -> bool {
     let mut written = lengths.iter().filter(|length| **length > 0);
     let first = written.next();
@@ -268,9 +268,9 @@ fn referenced(file: &dyn Container, kind: ReferenceKind, element: &[u8]) -> Resu
     })
 }
 
-/// Returns the length of a variable along dimension `axis`. Returns `None` unless the variable's
-/// own `DIMENSION_LIST` names the scale: the address may be that of a deleted variable, and hold
-/// another object now.
+/// Returns the length of a variable in dimension `axis`. Returns `None` unless the variable's own
+/// `DIMENSION_LIST` names the scale. The variable may be deleted, and another object may be at its
+/// address now.
 fn length_along(
     file: &dyn Container,
     user: NodeId,
@@ -287,7 +287,7 @@ fn length_along(
 }
 
 /// Returns the array with the dimensions `dims`, and with netCDF's fill value where the stored
-/// array has no elements.
+/// array does not have elements.
 pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let common: Vec<u64> = array
         .shape

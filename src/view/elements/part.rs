@@ -25,7 +25,7 @@ impl Part {
     /// Selects the part of the array of `reader` that `selector` names.
     ///
     /// # Errors
-    /// `NotFound` if the array has no such part; `Limit` for an array that is longer than any file
+    /// `NotFound` if the part is not in the array; `Limit` for an array that is longer than any file
     /// can be.
     pub(crate) fn new(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
         let array = reader.array();

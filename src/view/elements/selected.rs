@@ -65,7 +65,7 @@ impl Selected {
         })
     }
 
-    /// Returns the offset of run `number` in the array, and its index along the last axis.
+    /// Returns the offset of run `number` in the array, and its index on the last axis.
     fn place(&self, number: u64) -> (u64, u64) {
         let mut rest = number;
         let mut offset = self.offset;
@@ -174,12 +174,12 @@ impl Selected {
     }
 }
 
-/// Returns whether the elements along the axis, `run` bytes each, are contiguous in the array.
+/// Returns whether the elements on the axis, `run` bytes each, are contiguous in the array.
 fn is_dense(axis: &Axis, run: u64) -> bool {
     matches!(axis.places, Places::Every(stride) if u64::try_from(stride) == Ok(run))
 }
 
-/// Returns the bytes of one row along the last dimension; `u64::MAX` for an array that is not
+/// Returns the bytes of one row of the last dimension; `u64::MAX` for an array that is not
 /// stored in chunks.
 fn row(reader: &Reader) -> u64 {
     let array = reader.array();

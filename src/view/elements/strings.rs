@@ -4,7 +4,7 @@
 //! |---|---|
 //! | strings of fixed length | each without its padding; ASDF's UCS-4 as UTF-8 |
 //! | strings of variable length | each as in the source's tree |
-//! | netCDF characters | joined along the last axis, without trailing NULs |
+//! | netCDF characters | joined on the last axis, without trailing NULs |
 //! | MATLAB chars | the rows of each matrix, UTF-16 as UTF-8 |
 //!
 //! Bytes that are not valid UTF-8 are unchanged, and so are line feeds within strings.
@@ -26,12 +26,12 @@ use crate::view::texts::attributes::innermost;
 use crate::view::texts::counted::Units;
 use crate::wire::{to_u64, to_usize};
 
-/// The way in which the elements of an array represent strings.
+/// How the elements of an array represent strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Each element is a string.
     Strings,
-    /// Each element is a character of one byte. The characters along the last axis form a string.
+    /// Each element is a character of one byte. The characters on the last axis form a string.
     Characters,
     /// The elements are MATLAB chars.
     Matlab(matlab::Stored),
@@ -49,7 +49,7 @@ impl Kind {
         let datatype = innermost(&array.datatype);
         match &datatype.class {
             Class::String { padding, .. } if datatype.size == 1 => {
-                // A null-terminated string of one byte has no room for text, so it is a character.
+                // A null-terminated string of one byte cannot hold text, so it is a character.
                 // Some writers of netCDF pad the characters instead; their arrays have dimension
                 // scales.
                 let is_character = *padding == StringPadding::NullTerminated

@@ -22,8 +22,8 @@ fn strings_of(elements: Elements, kind: Kind) -> Result<Strings> {
     Strings::new(elements, kind, Engine::new(1 << 20, 2), Arc::new(heap))
 }
 
-/// Returns the whole text, read in parts of three bytes. Checks that the text is as long as its
-/// counted length.
+/// Returns the whole text, read in parts of three bytes. Checks that its length is the counted
+/// length.
 #[track_caller]
 fn text(elements: Elements, kind: Kind) -> String {
     let strings = strings_of(elements, kind).unwrap();
