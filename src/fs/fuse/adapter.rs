@@ -1,6 +1,6 @@
-//! The requests of the kernel: unpack, call, reply.
+//! The kernel's requests: decode, call, reply.
 //!
-//! A handler that panics answers `EIO`: fuser sends that when a reply is dropped unsent.
+//! A handler that panics returns `EIO`, because fuser sends that when a reply is dropped unsent.
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,11 +37,11 @@ use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::wire::to_u64;
 
-/// Requests of readahead and direct I/O that may wait at a time. Further ones would wait in the
-/// kernel behind these, those for other files too, however slow these are.
+/// Maximum number of queued read-ahead and direct I/O requests. Further requests wait in the
+/// kernel, even if they are for other files and the queued ones are slow.
 const MAX_BACKGROUND: u16 = u16::MAX;
 
-/// What is served, from the moment on that the mount is; nothing asks for it before.
+/// The served tree, set when the mount is served. No request is received before that.
 #[derive(Default)]
 pub(super) struct Late(pub(super) OnceLock<Served>);
 
@@ -54,26 +54,26 @@ impl Deref for Late {
     }
 }
 
-/// The methods that fuser calls for the requests of the kernel.
+/// The methods that fuser calls for the kernel's requests.
 pub(super) struct Adapter {
     pub(super) filesystem: Arc<Late>,
     pub(super) workers: Workers,
     pub(super) readers: Arc<Readers>,
-    /// Bytes of a read at most, where not the kernel decides.
+    /// Maximum bytes of a read, if the kernel does not decide.
     pub(super) longest_read: Option<u32>,
-    /// Takes the bytes of reads, where it stands between.
+    /// The relay that receives the bytes of reads, if the mount has one.
     pub(super) relay: Option<Arc<Relay>>,
-    /// What the kernel has forgotten, if that is kept.
+    /// The inodes that the kernel has forgotten, if they are kept.
     pub(super) forgotten: Option<Arc<Forgotten>>,
 }
 
-/// A request that is answered here or in another thread.
+/// A request that is handled in this or another thread.
 struct Asked<R> {
     call: Call,
     object: Object,
     ino: INodeNo,
     asker: Asker,
-    /// Ends with the reader of an open file.
+    /// Cancelled when the reader of an open file ends.
     cancel: CancelToken,
     reply: R,
 }
@@ -93,15 +93,15 @@ impl<R: Send + 'static> Asked<R> {
         }
     }
 
-    /// A question about an inode.
+    /// Creates a request about an inode.
     fn about(call: Call, request: &Request, ino: INodeNo, reply: R) -> Self {
         Asked::new(call, request, Object::Description(ino.0), ino, reply)
     }
 }
 
 impl Adapter {
-    /// Has the tree `answer` a request, here or in another thread and perhaps once more, so that
-    /// others do not wait for it; `tell` replies.
+    /// Schedules `answer` to handle a request, in this or another thread and possibly twice, so
+    /// that other requests need not wait. `tell` sends the reply.
     fn answer<R: Send + 'static, T>(
         &self,
         asked: Asked<R>,
@@ -123,14 +123,15 @@ impl Adapter {
     }
 }
 
-/// A name in a directory, as what requests are about.
+/// Returns the object of requests about a name in a directory.
 fn of_name(parent: INodeNo, name: &OsStr) -> Object {
     let mut hasher = DefaultHasher::new();
     (parent.0, name).hash(&mut hasher);
     Object::Description(hasher.finish())
 }
 
-/// The outcome of a listing: where it was put off behind some entries, those are handed out.
+/// Returns the result of a listing. If it was postponed after some entries, those entries are
+/// returned.
 fn a_part(read: Result<()>, has_some: bool) -> Result<()> {
     match read {
         Err(error) if has_some && error.is_unwanted() => Ok(()),
@@ -138,7 +139,7 @@ fn a_part(read: Result<()>, has_some: bool) -> Result<()> {
     }
 }
 
-/// Answers requests that would change something.
+/// Rejects requests that would change the filesystem.
 macro_rules! read_only {
     ($($call:ident($($argument:ty),* $(,)?) $reply:ty;)*) => {$(
         fn $call(&self, _: &Request, $(_: $argument,)* reply: $reply) {
@@ -149,18 +150,22 @@ macro_rules! read_only {
 
 impl fuser::Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // A choice between two costs. Without `AUTO`, the kernel makes an inode of each name that
-        // is listed: `ls -f` of a million names, made up in memory, took 3.7 to 4.5 s and 190 MiB
-        // here, with it 0.5 s and 7 MiB. With it, `find -size` on 100 000 datasets of a real file
-        // looks up each: 1.3 to 3.4 s instead of 0.4 to 1.2 s. Not `FUSE_CACHE_SYMLINKS`: the
-        // kernel would hand out an old text without asking, and would give it up only to a thread
-        // that waits for its pages.
+        // A trade-off between two costs.
+        //
+        // Without `AUTO`, the kernel creates an inode for each listed name: `ls -f` of a million
+        // synthetic names took 3.7 to 4.5 s and 190 MiB here, with `AUTO` 0.5 s and 7 MiB.
+        //
+        // With `AUTO`, `find -size` on 100 000 datasets of a real file looks up each of them: 1.3
+        // to 3.4 s instead of 0.4 to 1.2 s.
+        //
+        // `FUSE_CACHE_SYMLINKS` is not used. With it, the kernel would return an old text without a
+        // request, and would drop the text only for a thread that waits for its pages.
         let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
-            // Without it, `mmap` of a file that is opened for direct I/O fails: all while the
-            // source grows.
+            // Without this flag, `mmap` fails on a file opened for direct I/O, as every file of a
+            // growing source is.
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
         wanted.set(InitFlags::FUSE_EXPORT_SUPPORT, self.forgotten.is_some());
         for flag in wanted.iter() {
@@ -171,7 +176,7 @@ impl fuser::Filesystem for Adapter {
         let asked = config.set_max_background(MAX_BACKGROUND);
         debug_assert!(asked.is_ok());
         if let Some(longest) = self.longest_read {
-            // The kernel knows one bound for writes and reads.
+            // The kernel has a single limit for writes and reads.
             let asked = config.set_max_write(longest);
             debug_assert!(asked.is_ok());
         }
@@ -282,7 +287,7 @@ impl fuser::Filesystem for Adapter {
                 return reply.data(&bytes);
             }
             Ok(Err(error)) => return reply.error(&error),
-            // A failure happens once more below, and is told of there.
+            // A failure will occur again below and is reported there.
             Ok(Ok(None)) | Err(_) => {}
         }
         let read = Readers::begin(&self.readers, handle.0, request.pid());
@@ -521,7 +526,8 @@ impl fuser::Filesystem for Adapter {
         _: u32,
         reply: ReplyIoctl,
     ) {
-        // A program may ask whether a file is a terminal; without this, fuser would log that.
+        // A program may check whether a file is a terminal. Without this method, fuser would log
+        // that.
         reply.error(Errno::ENOTTY);
     }
 
@@ -547,7 +553,7 @@ impl fuser::Filesystem for Adapter {
         );
     }
 
-    // The kernel answers these itself for a mount that is read-only, unless it is remounted.
+    // The kernel rejects these requests itself for a read-only mount, unless it is remounted.
 
     read_only! {
         setattr(

@@ -1,8 +1,8 @@
-//! Inodes that the kernel has forgotten, and may ask for again by number.
+//! Inodes that the kernel has forgotten and may request again by number.
 //!
-//! An NFS server gives its clients handles, which outlive what the kernel remembers. For such a
-//! handle the kernel looks `.` up in the inode, and `..` in a directory, to find its way to the
-//! root. So what it forgets is kept here for a while, the last ones longest.
+//! An NFS server gives its clients handles, which outlive the kernel's inodes. For such a handle,
+//! the kernel looks up `.` in the inode, and `..` in a directory, to find the path to the root. So
+//! forgotten inodes are kept for a while; the oldest are removed first.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -18,8 +18,7 @@ use crate::memory::lock::lock;
 
 const MOST: NonZeroUsize = NonZeroUsize::new(limits::FORGOTTEN_INODES).unwrap();
 
-/// The lookups of each inode that the kernel has given back, less those that it has made by
-/// number since.
+/// For each inode, the lookups that the kernel has released minus the lookups by number since then.
 #[derive(Debug)]
 pub(super) struct Forgotten(Mutex<LruCache<Ino, i64>>);
 
@@ -28,13 +27,14 @@ impl Forgotten {
         Forgotten(Mutex::new(LruCache::sparse(MOST)))
     }
 
-    /// Keeps an inode of which `count` lookups are given back; another one, and its lookups, may
-    /// have to be forgotten for it.
+    /// Keeps an inode whose `count` lookups were released. Returns another inode with its lookups
+    /// if that one must be forgotten instead.
     pub(super) fn keep(&self, ino: Ino, count: u64) -> Option<(Ino, u64)> {
         self.add(ino, i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// The entry that the kernel finds as `name`, `.` or `..`, in the inode `ino`; counted.
+    /// Returns the entry that the kernel looks up as `name`, `.` or `..`, in the inode `ino`. The
+    /// entry is counted.
     pub(super) fn find(&self, tree: &dyn Requests, ino: Ino, name: &[u8]) -> Result<Entry> {
         let found = match name {
             b"." => ino,
@@ -79,7 +79,7 @@ mod tests {
         let forgotten = Forgotten::new();
         assert_eq!(forgotten.keep(1, 3), None);
         assert_eq!(forgotten.keep(1, 2), None);
-        // The kernel has found it again, and holds one lookup.
+        // The kernel has found the inode again and holds one lookup.
         assert_eq!(forgotten.add(1, -1), None);
         for ino in 2..=u64::try_from(limits::FORGOTTEN_INODES).unwrap() {
             assert_eq!(forgotten.keep(ino, 1), None);

@@ -1,9 +1,9 @@
-//! Reads under way, so that those of a reader that has gone are given up.
+//! Reads in progress, which are cancelled when their reader has ended.
 //!
-//! The kernel reports an interrupted request by `FUSE_INTERRUPT`, which fuser does not hand on. But
-//! a thread that closes a file has stopped reading it: its reads that are still under way are read
-//! ahead, or were left when it was killed. If another thread waits for the same pages, the kernel
-//! asks again.
+//! The kernel reports an interrupted request by `FUSE_INTERRUPT`, which fuser does not pass on. But
+//! a thread that closes a file has stopped reading it. Its reads still in progress are read-ahead,
+//! or were abandoned when it was killed. If another thread waits for the same pages, the kernel
+//! repeats the request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::array::{CancelToken, Canceller};
 use crate::memory::lock::lock;
 
-/// An open file, and a thread that reads it.
+/// The handle of an open file, and the thread that reads it.
 type Reader = (u64, u32);
 
-/// The reads under way.
+/// The reads in progress.
 #[derive(Default)]
 pub(super) struct Readers(Mutex<HashMap<Reader, Reads>>);
 
@@ -25,7 +25,7 @@ struct Reads {
     canceller: Canceller,
 }
 
-/// One read under way.
+/// A read in progress.
 pub(super) struct Read {
     readers: Arc<Readers>,
     reader: Reader,
@@ -33,7 +33,7 @@ pub(super) struct Read {
 }
 
 impl Readers {
-    /// A read of the open file by the thread; 0 stands for one that is not known.
+    /// Registers a read of the open file by a thread; 0 is an unknown thread.
     pub(super) fn begin(readers: &Arc<Readers>, handle: u64, thread: u32) -> Read {
         let reader = (handle, thread);
         let mut all = readers.lock();
@@ -51,7 +51,7 @@ impl Readers {
         }
     }
 
-    /// The thread has closed the file.
+    /// Cancels the thread's reads, because it has closed the file.
     pub(super) fn closed(&self, handle: u64, thread: u32) {
         if let Some(reads) = self.lock().get(&(handle, thread)) {
             reads.canceller.cancel();

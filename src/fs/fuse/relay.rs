@@ -1,18 +1,17 @@
-//! Interrupted requests, which fuser does not know of.
+//! Support for interrupted requests, which fuser lacks.
 //!
-//! A process that a signal interrupts while it waits for an answer of this filesystem goes on
-//! waiting until the answer comes, which over a network may be long. The kernel asks for the
-//! answer by `FUSE_INTERRUPT`. fuser refuses this request, and then the kernel does not ask again.
+//! If a signal interrupts a process that waits for a reply of this filesystem, the process keeps
+//! waiting until the reply arrives. Over a network, that may take long. The kernel asks for an
+//! early reply by `FUSE_INTERRUPT`. fuser rejects that request, and the kernel does not repeat it.
 //!
-//! So fuser gets a socket in place of `/dev/fuse`, and the relay passes every message on from the
-//! one to the other. It answers an interrupted request itself, with `EINTR`, and keeps the late
-//! answer from the kernel. A signal need not end its process, and `stat` with `EINTR` surprises
-//! programs: an interrupted request has [`GRACE`] to be answered.
+//! So fuser gets a socket in place of `/dev/fuse`, and the relay forwards every message between the
+//! two. The relay itself replies `EINTR` to an interrupted request, and drops the late reply. A
+//! signal does not always end its process, and programs do not expect `EINTR` from `stat`. So an
+//! interrupted request still has [`GRACE`] to complete.
 //!
-//! The bytes of a read go to the kernel past fuser and the socket: each copy of them costs, and a
-//! packet is short.
+//! The bytes of a read bypass fuser and the socket: each copy is expensive, and a packet is short.
 //!
-//! The structures are those of `linux/fuse.h`, 7.40, in the byte order of the machine.
+//! The structures are from `linux/fuse.h`, 7.40, in native byte order.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
@@ -30,17 +29,17 @@ use crate::fs::workers::Askers;
 use crate::memory::lock::lock;
 use crate::source::packets;
 
-/// Bytes of one read at most, as many as the kernel asks for where nothing stands between.
+/// Maximum bytes of one read, the same as the kernel requests without a relay.
 pub(super) const READ: u32 = 1 << 20;
 
-/// Bytes that one packet carries at most, besides its headers: it has to fit into the smallest
-/// buffer that systems give a socket.
+/// Maximum bytes of one packet without headers. A packet must fit into the smallest socket buffer
+/// of any system.
 const PAYLOAD: u32 = 128 << 10;
 
-/// How long an interrupted request may take to be answered.
+/// How long an interrupted request may continue.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Bytes of the headers of one message at most.
+/// Maximum bytes of the headers of one message.
 const HEADERS: usize = 8192;
 
 /// `struct fuse_in_header`: length, opcode, unique, node, user, group, process, padding.
@@ -49,13 +48,14 @@ const IN_HEADER: usize = 40;
 /// `struct fuse_out_header`: length, error, unique.
 const OUT_HEADER: usize = 16;
 
-/// `struct fuse_entry_out`, which begins with the node.
+/// `struct fuse_entry_out`, which starts with the node.
 const ENTRY: usize = 128;
 
-/// `struct fuse_dirent` before the name: inode, offset, length of the name, type.
+/// `struct fuse_dirent` without the name: inode, offset, length of the name, type.
 const DIRENT: usize = 24;
 
-/// The types of sockets, which fuser is given for what is not known, and of what is not known.
+/// The file type of sockets, which marks unknown types for fuser, and the kernel's value for
+/// unknown types.
 const DT_SOCK: u32 = 12;
 const DT_UNKNOWN: u32 = 0;
 
@@ -72,20 +72,20 @@ const DESTROY: u32 = 38;
 const BATCH_FORGET: u32 = 42;
 const READDIRPLUS: u32 = 44;
 
-/// Stands between `/dev/fuse` and fuser.
+/// A relay between `/dev/fuse` and fuser.
 pub(super) struct Relay {
     device: OwnedFd,
-    /// fuser has the other end.
+    /// The relay's end of the socket; fuser has the other end.
     socket: OwnedFd,
     requests: Mutex<HashMap<u64, Asked>>,
 }
 
-/// The packets for fuser. Those of one thread keep their order.
+/// The packets for fuser. Packets of one thread keep their order.
 #[derive(Clone)]
 struct Packets {
-    /// To the thread that waits for room in the socket.
+    /// Channel to the thread that waits for room in the socket.
     sender: Sender<Vec<u8>>,
-    /// Packets that thread has not written yet.
+    /// Number of packets that the thread has not written yet.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -93,16 +93,16 @@ struct Packets {
 struct Asked {
     opcode: u32,
     node: u64,
-    /// The kernel has its answer.
+    /// Whether the kernel already has a reply.
     is_given_up: bool,
 }
 
 impl Relay {
-    /// A relay for `device`, and the end of the socket that fuser is to have. The request with
-    /// which a session begins waits there, and its reply is to be [taken](Self::take_reply).
+    /// Creates a relay for `device`, and the end of the socket for fuser. The first request of a
+    /// session is already queued there; the caller must [read](Self::take_reply) its reply.
     ///
     /// # Errors
-    /// Fails if the system has no sockets left.
+    /// Fails if the system cannot create more sockets.
     pub(super) fn new(device: OwnedFd) -> io::Result<(Self, OwnedFd)> {
         let (socket, other) = packets::pair()?;
         rustix::io::write(&socket, &first_request())?;
@@ -114,7 +114,8 @@ impl Relay {
         Ok((relay, other))
     }
 
-    /// Takes fuser's reply to the first request: the kernel had one when it was mounted.
+    /// Reads fuser's reply to the first request. The kernel got its own reply when the filesystem
+    /// was mounted.
     ///
     /// # Errors
     /// Fails if the socket fails.
@@ -123,8 +124,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Passes messages on, in threads of its own, until the mount is gone. The session has so many
-    /// `threads`. The work for a request that is given up ends, too.
+    /// Starts threads that forward messages until the filesystem is unmounted. `threads` is the
+    /// number of the session's threads. Work for interrupted requests is cancelled.
     pub(super) fn start(relay: &Arc<Self>, threads: usize, askers: Askers) {
         let (sender, to_feed) = channel();
         let waiting = Arc::<AtomicUsize>::default();
@@ -145,17 +146,17 @@ impl Relay {
         run(Box::new(move |relay| relay.pass_replies(&undone)));
         run(Box::new(move |relay| {
             relay.pass_requests(&packets, &interrupted);
-            // Each thread of the session ends at one of these.
+            // Each thread of the session ends after one of these requests.
             for _ in 0..threads {
                 relay.put(&packets, &request(DESTROY, 1, 0, &[]));
             }
         }));
     }
 
-    /// Takes the kernel's requests until the mount is gone. Nothing here waits for fuser, so that
-    /// an interrupt is seen at once.
+    /// Forwards the kernel's requests until the filesystem is unmounted. The thread never waits for
+    /// fuser, so that interrupts are handled at once.
     fn pass_requests(&self, packets: &Packets, interrupted: &Sender<(Instant, u64)>) {
-        // The kernel wants room for a write that is as long as a read.
+        // The kernel requires room for a write of the same length as a read.
         let mut buffer = vec![0; READ as usize + HEADERS];
         loop {
             let packet = match rustix::io::read(&self.device, &mut buffer) {
@@ -191,7 +192,7 @@ impl Relay {
         lock(&self.requests).insert(unique, asked);
     }
 
-    /// Sends fuser a packet, here or, where the socket has no room for it, in another thread.
+    /// Sends a packet to fuser. If the socket has no room, another thread sends the packet.
     fn put(&self, packets: &Packets, packet: &[u8]) {
         let is_first = packets.waiting.load(Ordering::Acquire) == 0;
         if is_first && send(&self.socket, packet, SendFlags::DONTWAIT) == Ok(packet.len()) {
@@ -201,7 +202,7 @@ impl Relay {
         let _ = packets.sender.send(packet.to_vec());
     }
 
-    /// Sends what waits for room.
+    /// Sends the packets that wait for room.
     fn feed(&self, packets: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
         for packet in packets {
             while rustix::io::write(&self.socket, &packet) == Err(Errno::INTR) {}
@@ -217,7 +218,7 @@ impl Relay {
         }
     }
 
-    /// Answers an interrupted request, unless it has its answer.
+    /// Replies to an interrupted request, unless the kernel already has a reply.
     fn give_up(&self, unique: u64) {
         let mut requests = lock(&self.requests);
         if let Some(asked) = requests.get_mut(&unique)
@@ -225,23 +226,23 @@ impl Relay {
         {
             asked.is_given_up = true;
             let reply = out_header(OUT_HEADER, -Errno::INTR.raw_os_error(), unique);
-            // A request that is no more, with the mount, needs no answer.
+            // A request that ended with the mount needs no reply.
             let _ = rustix::io::write(&self.device, &reply);
         }
     }
 
-    /// Answers a read with these bytes. fuser's own answer comes too late then.
+    /// Replies to a read with these bytes. fuser's own reply is then ignored.
     pub(super) fn answer_read(&self, unique: u64, bytes: &[u8]) {
         let asked = lock(&self.requests).remove(&unique);
         if asked.is_some_and(|asked| !asked.is_given_up) {
             let header = out_header(OUT_HEADER + bytes.len(), 0, unique);
             let whole = [IoSlice::new(&header), IoSlice::new(bytes)];
-            // A request that is no more, with the mount, needs no answer.
+            // A request that ended with the mount needs no reply.
             let _ = rustix::io::writev(&self.device, &whole);
         }
     }
 
-    /// Takes fuser's replies and notifications.
+    /// Forwards fuser's replies and notifications.
     fn pass_replies(&self, undone: &Packets) {
         let mut buffer = vec![0; PAYLOAD as usize + HEADERS];
         loop {
@@ -264,10 +265,10 @@ impl Relay {
                         self.put(undone, &packet);
                     }
                 }
-                // Notifications are no replies, and have no number.
+                // Notifications are not replies, and their number is 0.
                 None if unique != 0 => {}
                 _ => {
-                    // The kernel refuses what is about an object that it has dropped.
+                    // The kernel rejects notifications about objects that it has dropped.
                     let _ = rustix::io::write(&self.device, packet);
                 }
             }
@@ -275,18 +276,19 @@ impl Relay {
     }
 }
 
-/// The descriptor of `/dev/fuse` that a session has.
+/// Returns the descriptor of `/dev/fuse` of a session.
 pub(super) fn device_of(session: &impl AsFd) -> io::Result<OwnedFd> {
     session.as_fd().try_clone_to_owned()
 }
 
-/// A read that is to be repeated: a request was taken back before it could be read, or so.
+/// Returns whether a read must be repeated, for example because a request was withdrawn before it
+/// was read.
 fn is_passing(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::INTR | Errno::AGAIN)
 }
 
-/// Makes a request for a part of a listing one for no more than a packet: in `struct fuse_read_in`,
-/// the bytes that the kernel has room for stand behind a handle and an offset.
+/// Limits a request for a listing to one packet. In `struct fuse_read_in`, the buffer size follows
+/// a handle and an offset.
 fn shorten_listing(request: &mut [u8]) {
     let room = request.get_mut(IN_HEADER + 16..).unwrap_or_default();
     if let Some(room) = room.first_chunk_mut() {
@@ -294,8 +296,8 @@ fn shorten_listing(request: &mut [u8]) {
     }
 }
 
-/// The requests that undo what a reply promises, which the kernel does not get: a name that was
-/// found is to be forgotten, an open file closed.
+/// Returns the requests that undo a successful reply that the kernel does not get: a found name
+/// must be forgotten, and an open file closed.
 fn undoing(asked: &Asked, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
     let body = match u32_at(reply, 4) {
         Some(0) => reply.get(OUT_HEADER..).unwrap_or_default(),
@@ -312,21 +314,22 @@ fn undoing(asked: &Asked, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// Gives back the one lookup of an entry; `None` for an entry that counts none.
+/// Returns a request that releases the one lookup of an entry, or `None` for an entry without a
+/// lookup.
 fn forget(entry: &[u8]) -> Option<Vec<u8>> {
     let node = u64_at(entry, 0).filter(|node| *node != 0)?;
     Some(request(FORGET, 0, node, &1_u64.to_ne_bytes()))
 }
 
-/// Closes the handle with which an open reply begins. The kernel's numbers of requests are even, so
-/// the answer is nobody's.
+/// Returns a request that closes the handle at the start of an open reply. The kernel's request
+/// numbers are even, so the reply to this odd number matches no kernel request.
 fn release(opcode: u32, asked: &Asked, unique: u64, opened: &[u8]) -> Option<Vec<u8>> {
     let handle = opened.get(..8)?;
     let body = [handle, &[0; 16]].concat();
     Some(request(opcode, unique | 1, asked.node, &body))
 }
 
-/// The entries of a listing with attributes, each padded to 8 bytes.
+/// Iterates over the entries of a listing with attributes, each padded to 8 bytes.
 fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let entry = body;
@@ -337,8 +340,8 @@ fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Leaves the types of the names in a listing open that are not known; before each name there are
-/// so many bytes of `attributes`, which are not there then: the kernel looks such a name up.
+/// Sets unknown types in a listing to `DT_UNKNOWN`. Each name follows `attributes` bytes of
+/// attributes, which are cleared for such a name, so that the kernel looks the name up.
 fn open_types(reply: &mut [u8], attributes: usize) {
     let mut rest = reply.get_mut(OUT_HEADER..).unwrap_or_default();
     while let Some(name) = u32_at(rest, attributes + 16) {
@@ -354,7 +357,7 @@ fn open_types(reply: &mut [u8], attributes: usize) {
     }
 }
 
-/// Writes the first bytes of `from` to a place.
+/// Copies `from` to a range of `to`.
 fn put(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
     let place = to.get_mut(place).unwrap_or_default();
     place
@@ -363,8 +366,8 @@ fn put(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
         .for_each(|(to, from)| *to = *from);
 }
 
-/// The first request of a session: version 7.40, with every capability on offer. The kernel is told
-/// of those that were chosen when it is mounted.
+/// Returns the first request of a session: version 7.40 with every capability. The capabilities
+/// that fuser chooses are sent to the kernel when it mounts.
 fn first_request() -> Vec<u8> {
     let fields = [7, 40, PAYLOAD, u32::MAX, u32::MAX];
     let mut body: Vec<u8> = fields.into_iter().flat_map(u32::to_ne_bytes).collect();
@@ -384,7 +387,7 @@ fn request(opcode: u32, unique: u64, node: u64, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The header of a reply of so many bytes.
+/// Returns the header of a reply of `length` bytes.
 fn out_header(length: usize, error: i32, unique: u64) -> Vec<u8> {
     let mut packet = u32::try_from(length)
         .unwrap_or_default()
@@ -421,7 +424,7 @@ mod tests {
         }
     }
 
-    /// An entry of a listing: the node, the rest of `fuse_entry_out`, and the name.
+    /// Returns an entry of a listing: the node, the rest of `fuse_entry_out`, and the name.
     fn entry(node: u64, name: &[u8]) -> Vec<u8> {
         let mut entry = node.to_ne_bytes().to_vec();
         entry.resize(ENTRY + 16, 0);
@@ -472,7 +475,7 @@ mod tests {
         let mut plus = answered(0, &listing(DT_SOCK, 5));
         open_types(&mut plus, ENTRY);
         assert_eq!(plus, answered(0, &listing(DT_UNKNOWN, 0)));
-        // Without attributes.
+        // The same names without attributes.
         let names = |kind| {
             let all = listing(kind, 5);
             let (first, rest) = all.split_at(ENTRY + DIRENT + 16);
@@ -489,7 +492,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_listing_fits_into_a_packet() {
-        // The handle, the offset, the room, and what follows.
+        // Handle, offset, buffer size, and the remaining fields.
         let asked = |room: u32| {
             let body = [&[7; 16][..], &room.to_ne_bytes(), &[9; 20]].concat();
             request(READDIRPLUS, 8, 1, &body)

@@ -1,4 +1,4 @@
-//! Answers in the kernel's terms.
+//! Replies in the kernel's terms.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ pub(super) fn number(error: &Error) -> Errno {
     Errno::from_i32(errno::of(error))
 }
 
-/// How long the kernel may keep `entry`; `lifetime` where it is unchanged.
+/// Returns how long the kernel may cache `entry`: `lifetime` if the entry is cacheable.
 pub(super) fn ttl(entry: &Entry, lifetime: Duration) -> Duration {
     if entry.cacheable {
         lifetime
@@ -24,7 +24,7 @@ pub(super) fn ttl(entry: &Entry, lifetime: Duration) -> Duration {
     }
 }
 
-/// What the kernel takes for a name that is not there, to be kept as an entry is.
+/// The entry that makes the kernel cache that a name does not exist.
 pub(super) const NOTHING: Stat = Stat {
     ino: 0,
     kind: Kind::File,
@@ -37,8 +37,8 @@ pub(super) const NOTHING: Stat = Stat {
     modified: (0, 0),
 };
 
-/// The type of a name in a listing. fuser has none for what is not known, so that it gets one that
-/// this filesystem never has, in place of which the relay tells the kernel the right one.
+/// Returns the type of a name in a listing. fuser has no value for an unknown type. Such a name
+/// gets a type that this filesystem never uses, which the relay replaces.
 pub(super) fn listed_type(kind: Option<Kind>) -> FileType {
     kind.map_or(FileType::Socket, file_type)
 }
@@ -84,11 +84,11 @@ pub(super) fn attributes(stat: &Stat) -> FileAttr {
     }
 }
 
-/// The answer to a read.
+/// The reply to a read.
 pub(super) struct ReadReply {
     pub(super) reply: ReplyData,
     pub(super) unique: u64,
-    /// What stands between fuser and the kernel, if anything does.
+    /// The relay between fuser and the kernel, if there is one.
     pub(super) relay: Option<Arc<Relay>>,
 }
 
@@ -97,7 +97,7 @@ impl ReadReply {
         match self.relay {
             Some(relay) => {
                 relay.answer_read(self.unique, bytes);
-                // fuser wants its own answer, which the relay keeps from the kernel.
+                // fuser requires a reply of its own, which the relay drops.
                 self.reply.data(&[]);
             }
             None => self.reply.data(bytes),
@@ -109,7 +109,7 @@ impl ReadReply {
     }
 }
 
-/// How the kernel is to treat an open file; `is_direct` where no read may go by way of its page
+/// Returns the kernel's flags for an open file. With `is_direct`, every read bypasses the page
 /// cache.
 pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
     let flags = match opened.caching {
@@ -118,7 +118,7 @@ pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
         Caching::WhileOpen => FopenFlags::empty(),
         Caching::Lasting => FopenFlags::FOPEN_KEEP_CACHE,
     };
-    // Its `flush` tells that a thread has stopped reading, and costs a request.
+    // `flush` reports that a thread has stopped reading, at the cost of a request.
     if opened.is_given_up && flags != FopenFlags::FOPEN_DIRECT_IO {
         flags
     } else {
@@ -126,7 +126,7 @@ pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
     }
 }
 
-/// How the kernel is to treat an open directory.
+/// Returns the kernel's flags for an open directory.
 pub(super) fn directory_flags(opened: &Opened) -> FopenFlags {
     match opened.caching {
         Caching::Lasting => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
@@ -134,7 +134,7 @@ pub(super) fn directory_flags(opened: &Opened) -> FopenFlags {
     }
 }
 
-/// An entry of a listing as the kernel takes it.
+/// An entry of a listing in the kernel's format.
 pub(super) struct Listed {
     pub(super) ino: INodeNo,
     pub(super) ttl: Duration,
@@ -143,8 +143,8 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// `entry` as listed; without it, what is told is valid for no time, so that the kernel looks
-    /// it up before use.
+    /// Converts `entry` for a listing. Without an entry, the attributes expire at once, so that the
+    /// kernel looks the name up before use.
     pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>, lifetime: Duration) -> Self {
         let unknown = Stat {
             ino: listed.ino,
@@ -170,7 +170,7 @@ impl Listed {
     }
 }
 
-/// Answers an extended attribute or a list of names: its size where `room` is 0, else itself.
+/// Replies with an extended attribute or a list of names, or with its size if `room` is 0.
 pub(super) fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
     let value = match value {
         Ok(value) => value,

@@ -1,4 +1,4 @@
-//! A small graph through the kernel; passed over where the machine offers no FUSE.
+//! Tests with a small graph through the kernel. Skipped if the machine does not support FUSE.
 
 use std::ffi::{CString, OsStr};
 use std::fs;
@@ -57,7 +57,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A file that a failed test has left open would keep the mount.
+        // A lazy unmount, because a failed test may have left a file open.
         let _ = nix::mount::umount2(self.directory.path(), nix::mount::MntFlags::MNT_DETACH);
     }
 }
@@ -66,7 +66,7 @@ fn errno<T>(result: std::io::Result<T>) -> Errno {
     Errno::from_raw(result.err().and_then(|error| error.raw_os_error()).unwrap())
 }
 
-/// Every path beneath `directory`, symbolic links not followed.
+/// Collects every path beneath `directory`, without following symbolic links.
 fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
@@ -107,7 +107,7 @@ fn a_tree_is_seen(interruptible: bool) {
         return;
     };
 
-    // Twice: the second listing comes from the kernel's cache.
+    // Twice, because the second listing comes from the kernel's cache.
     for _ in 0..2 {
         let mut found = Vec::new();
         walk(&mount.path(""), &mut found);
@@ -145,7 +145,7 @@ fn a_tree_is_seen(interruptible: bool) {
     assert_eq!(statvfs.name_max(), 255);
 }
 
-/// A program with a buffer of its own gets a long listing, and a long file, whole.
+/// A program with a buffer of its own can read a long listing and a long file completely.
 #[test]
 fn listings_and_reads_may_be_long() {
     const NAMES: u64 = 3000;
@@ -178,8 +178,8 @@ fn listings_and_reads_may_be_long() {
     }
 }
 
-/// A program that is stopped while it waits for an answer: it ends before the answer comes, and
-/// the late answer does no harm.
+/// A program that is stopped while it waits for a reply ends before the reply arrives, and the late
+/// reply is harmless.
 #[test]
 fn a_process_that_waits_can_be_stopped() {
     let mut fake = Fake::new();

@@ -1,14 +1,14 @@
-//! Who is let in.
+//! Access control.
 //!
-//! A browser on this machine runs the scripts of any site, so a port on loopback protects nothing.
-//! A request shows the token of the printed URL, and names this server as its host. The name of
-//! another site that was made to lead here (DNS rebinding) is refused before anything is opened. No
-//! other site may read a response, unless it is named.
+//! A browser on this machine runs the scripts of any site, so listening on loopback is not a
+//! protection. A request must present the token of the printed URL, and name this server as its
+//! host. A foreign host name that resolves to this server (DNS rebinding) is refused before any
+//! file is opened. Only explicitly allowed sites may read a response.
 //!
 //! A browser sends a cookie to every port of a host, and other users may listen on other ports of
-//! `127.0.0.1`. Each run therefore has a host name of its own, `h5fs-DIGITS.localhost`, which no other
-//! user can guess. A cookie is made and accepted under that name, not under a name that all servers
-//! of a machine share.
+//! `127.0.0.1`. Each run therefore has a host name of its own, `h5fs-DIGITS.localhost`, which other
+//! users cannot guess. A cookie is set and accepted only under that name, never under a name common
+//! to all servers of a machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -23,20 +23,20 @@ use crate::fs::http::fault::Fault;
 use crate::fs::http::preferences::{texts, weight};
 use crate::fs::http::target::Target;
 
-/// Who is let in, and from where.
+/// The access rules of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// What a request has to show; `None` where everybody who gets to the socket is let in.
+    /// The token that a request must present, or `None` if every client of the socket has access.
     pub token: Option<Token>,
-    /// Where it listens; `None` for a Unix socket, to which no site leads.
+    /// Listening address, or `None` for a Unix socket, which web sites cannot reach.
     pub address: Option<SocketAddr>,
-    /// Further names of this server.
+    /// Additional host names of this server.
     pub hosts: Vec<String>,
-    /// The origins whose scripts may read answers.
+    /// Origins whose scripts may read responses.
     pub origins: Vec<String>,
 }
 
-/// A secret. Nothing shows it.
+/// A secret, which is never displayed.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The token of this text: letters and digits.
+    /// Creates a token from a text of letters and digits.
     #[must_use]
     pub fn new(text: String) -> Self {
         Token(text)
@@ -60,8 +60,8 @@ impl Token {
         format!("h5fs-{}.localhost", self.digest("host name"))
     }
 
-    /// Returns the cookie's value at a host. The value lets nobody in at another host, and is not the
-    /// token.
+    /// Returns the value of the cookie for a host. The value differs from the token and is invalid
+    /// for any other host.
     fn cookie_value(&self, host: &str) -> String {
         self.digest(&format!("cookie {host}"))
     }
@@ -73,7 +73,7 @@ impl Token {
         digits(half)
     }
 
-    /// Whether `text` is the token.
+    /// Returns whether `text` is the token.
     fn is(&self, text: &str) -> bool {
         is_same(text, &self.0)
     }
@@ -84,31 +84,31 @@ fn is_same(one: &str, other: &str) -> bool {
     Sha256::digest(one) == Sha256::digest(other)
 }
 
-/// The host that a request names.
+/// The host named in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RequestHost {
-    /// A host name or address of this server, in small letters. A cookie may be kept under it.
+    /// A host name or address of this server, in small letters. Cookies may be set for this name.
     Own(String),
-    /// A name of every server on a machine: `localhost` or a loopback address. A cookie under it
-    /// would reach other users' servers.
+    /// A name of every server on a machine: `localhost` or a loopback address. Other users' servers
+    /// would receive its cookies.
     Shared,
 }
 
-/// How a request is let in.
+/// The result of a successful access check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It has shown what it has to.
+    /// The request has access.
     In,
-    /// A browser has shown the token in the URL. It is to keep this cookie, and to ask for the URL
-    /// without the token: no history, no bookmark and no referrer then holds that.
+    /// A browser has presented the token in the URL. It must store this cookie and repeat the
+    /// request without the token, to keep the token out of history, bookmarks and referrers.
     Enter(String),
 }
 
 impl Access {
-    /// Lets a request in.
+    /// Checks whether a request has access.
     ///
     /// # Errors
-    /// 400 and 421 for a host that is not this one, 401 without the token.
+    /// 400 and 421 for a foreign host, 401 without the token.
     pub(super) fn admit(&self, parts: &Parts, target: &Target) -> Result<Admission, Fault> {
         let host = self.request_host(parts)?;
         let Some(token) = &self.token else {
@@ -145,7 +145,7 @@ impl Access {
             .any(|(own, text)| own == name && is_same(text, value))
     }
 
-    /// Refuses a browser that shows the token under a name of every server on its machine.
+    /// Refuses a browser that presents the token under a name common to all servers of its machine.
     fn shared(&self, token: &Token) -> Fault {
         let name = token.host_name();
         let port = self.address.map_or(0, |address| address.port());
@@ -157,14 +157,15 @@ impl Access {
         Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
     }
 
-    /// The origin of the request, if its scripts may read answers.
+    /// Returns the origin of the request, if its scripts may read responses.
     pub(super) fn origin<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         let origin = headers.get(ORIGIN)?.to_str().ok()?;
         let is_named = self.origins.iter().any(|own| own == origin);
         is_named.then_some(origin)
     }
 
-    /// Returns the cookie's name. A browser keeps one jar for all ports of a host.
+    /// Returns the name of the cookie, which contains the port because browsers share cookies among
+    /// all ports of a host.
     fn cookie_name(&self) -> String {
         match self.address {
             Some(address) => format!("h5fs-{}", address.port()),
@@ -177,7 +178,7 @@ impl Access {
         format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/")
     }
 
-    /// Finds the host of a request. On a Unix socket every host is this server's.
+    /// Determines the host of a request. On a Unix socket, every host is this server.
     fn request_host(&self, parts: &Parts) -> Result<RequestHost, Fault> {
         let Some(address) = self.address else {
             return Ok(RequestHost::Own(String::new()));
@@ -188,7 +189,7 @@ impl Access {
                 return Err(Fault::bad("one Host is needed"));
             }
             Some(authority) => authority.as_str().to_owned(),
-            // A client of HTTP/1.0 is no browser.
+            // Browsers do not use HTTP/1.0.
             None if fields == 0 => return Ok(RequestHost::Shared),
             None => texts(&parts.headers, &HOST)
                 .next()
@@ -204,8 +205,8 @@ impl Access {
         })
     }
 
-    /// Returns what a host in small letters is to this server, if it names this server. The port is
-    /// not compared: a tunnel has another one.
+    /// Classifies a host name in small letters. Returns `None` if it does not name this server. The
+    /// port is not compared, because a tunnel uses another one.
     fn known_host(&self, name: String, listening: IpAddr) -> Option<RequestHost> {
         let is_of_run = self
             .token
@@ -222,13 +223,14 @@ impl Access {
         if is_usual_loopback(address) || address.is_loopback() && address != listening {
             return Some(RequestHost::Shared);
         }
-        // Nobody can make a number lead elsewhere; but on loopback, no other is meant.
+        // A numeric address cannot be redirected, but on loopback only the listening address is
+        // accepted.
         let is_own = address == listening || !listening.is_loopback();
         is_own.then_some(RequestHost::Own(name))
     }
 }
 
-/// Whether names below `localhost` lead to this address.
+/// Returns whether names below `localhost` resolve to this address.
 #[must_use]
 pub fn is_usual_loopback(address: IpAddr) -> bool {
     address == Ipv4Addr::LOCALHOST || address == Ipv6Addr::LOCALHOST
@@ -240,7 +242,7 @@ fn unknown() -> Fault {
     Fault::new(StatusCode::UNAUTHORIZED, reason)
 }
 
-/// Whether a page is asked for by somebody who looks at it.
+/// Returns whether the request is from a browser that shows a page.
 fn is_of_browser(headers: &HeaderMap) -> bool {
     weight(headers, &ACCEPT, "text/html") > 0.0
 }
@@ -275,7 +277,7 @@ mod tests {
             .map_err(|fault| fault.status.as_u16())
     }
 
-    /// The request of a browser that has opened a URL with the token.
+    /// The headers of a browser that has opened a URL with the token.
     const PAGE: (HeaderName, &str) = (ACCEPT, "text/html,*/*;q=0.8");
 
     #[test]
@@ -318,7 +320,8 @@ mod tests {
         assert!(!format!("{access:?}").contains(TOKEN));
     }
 
-    /// Servers of other users listen on other ports of the same loopback address, and get its cookies.
+    /// Servers of other users listen on other ports of the same loopback address, and receive its
+    /// cookies.
     #[test]
     fn a_cookie_is_for_one_host_that_no_other_server_has() {
         let access = access();
@@ -343,7 +346,7 @@ mod tests {
                 assert_eq!(asked("/x", (COOKIE, &kept)), Err(401), "{shared}");
             }
         }
-        // A name that the user has allowed has a cookie of its own.
+        // A host name allowed by the user has a cookie of its own.
         let named = |cookie: &str| asked(&access, "/x", &[(HOST, "node7"), (COOKIE, cookie)]);
         assert_eq!(named(&of_host("node7")), Ok(Admission::In));
         assert_eq!(named(&of_host(&name)), Err(401));
@@ -398,7 +401,7 @@ mod tests {
         assert_eq!(host(&open, "a b"), Err(400));
         let twice = [(HOST, "localhost"), (HOST, "evil.example")];
         assert_eq!(asked(&open, "/", &twice), Err(400));
-        // The target's own authority counts.
+        // An absolute target's authority takes precedence.
         let absolute = asked(&open, "http://evil.example/", &[(HOST, "localhost")]);
         assert_eq!(absolute, Err(421));
         let everywhere = Access {

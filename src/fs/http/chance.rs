@@ -1,4 +1,4 @@
-//! What nobody can guess.
+//! Random words that cannot be guessed.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::error::{Error, Result};
 
-/// Bytes of chance in it.
+/// Number of random bytes in a word.
 const BYTES: usize = 16;
 
-/// A new word of 128 bits of chance, in hexadecimal digits.
+/// Returns a new random word of 128 bits, as hexadecimal digits.
 ///
 /// # Errors
-/// Fails if the system has no random numbers.
+/// Fails if the system cannot provide random numbers.
 pub fn word() -> Result<String> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);

@@ -1,8 +1,8 @@
-//! Entity tags, and requests that depend on them; RFC 9110, sections 8.8 and 13.
+//! Entity tags and conditional requests; RFC 9110, sections 8.8 and 13.
 //!
-//! No date is sent, and conditions with dates are left out of account, as section 13.1 asks where
-//! there is none: a file that takes the place of another may have its date, and a view of the same
-//! file may be another text when another version of this program makes it.
+//! No dates are sent, and conditions with dates are ignored, as section 13.1 requires in that case.
+//! A file that replaces another may have the same date. A different version of this program may
+//! show a different text for the same file.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,26 +11,27 @@ use http::{HeaderMap, HeaderName};
 
 use crate::fs::requests::Version;
 
-/// What a client may compare its copy of a content with.
+/// The validators of a content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Validators {
-    /// The entity tag, in quotes: strong.
+    /// Strong entity tag, with quotes.
     pub(super) tag: Option<String>,
 }
 
-/// Whether a request is to be answered with the content.
+/// The result of evaluating the conditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Send,
-    /// 304: the client has it.
+    /// 304: the client has a current copy.
     Unchanged,
-    /// 412: it is not what the client asks for.
+    /// 412: the content is not in the state that the client requires.
     Failed,
 }
 
 impl Validators {
-    /// Those of what stands at `path`; none where nobody can tell one state of it from another.
-    /// `seed` is this server's own: what it shows may differ from what another version of it does.
+    /// Returns the validators of the content at `path`. There are none if its states cannot be
+    /// distinguished. `seed` identifies this server process, because another version may show
+    /// different content.
     pub(super) fn of(path: &[u8], version: &Version, seed: u64) -> Self {
         if version.identity.is_none() {
             return Validators::default();
@@ -46,7 +47,7 @@ impl Validators {
         }
     }
 
-    /// Those of the same content, compressed: other bytes have another tag.
+    /// Returns the validators of the compressed content, whose bytes need a different tag.
     pub(super) fn packed(&self) -> Self {
         let tag = self.tag.as_deref().map(|tag| tag.trim_matches('"'));
         Validators {
@@ -54,7 +55,7 @@ impl Validators {
         }
     }
 
-    /// What the conditions of a request say, in the order of RFC 9110, section 13.2.2.
+    /// Evaluates the conditions of a request, in the order of RFC 9110, section 13.2.2.
     pub(super) fn verdict(&self, headers: &HeaderMap) -> Verdict {
         let is_among = |name, weakly| {
             let tags = listed(headers, name)?;
@@ -69,8 +70,8 @@ impl Validators {
         }
     }
 
-    /// Whether a range that is asked for may be sent: the client has a part of the same content. A
-    /// date is no proof.
+    /// Returns whether a range request may be answered with ranges: the client's copy is of the
+    /// same content. A date is not sufficient.
     pub(super) fn allow_ranges(&self, headers: &HeaderMap) -> bool {
         match headers.get(&IF_RANGE) {
             Some(field) => self.tag.as_deref().is_some_and(|tag| *tag == *field),
@@ -78,7 +79,7 @@ impl Validators {
         }
     }
 
-    /// Whether one of the tags is that of the bytes to be sent, weakly compared or strongly.
+    /// Returns whether one of the tags matches the bytes to be sent, by weak or strong comparison.
     fn is_among(&self, tags: &[&str], weakly: bool) -> bool {
         tags.iter().any(|&tag| {
             let strong = tag.strip_prefix("W/").filter(|_| weakly).unwrap_or(tag);
@@ -87,7 +88,7 @@ impl Validators {
     }
 }
 
-/// The members of a list of tags; no tag of ours holds a comma.
+/// Returns the members of a list of tags. The server's own tags contain no commas.
 fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Vec<&'h str>> {
     headers.get(name)?;
     let fields = headers.get_all(name).into_iter();
@@ -148,7 +149,7 @@ mod tests {
             (&[][..], Send),
             (&[(IF_NONE_MATCH, &*tag)], Unchanged),
             (&[(IF_NONE_MATCH, &*weak)], Unchanged),
-            // Those of other bytes.
+            // The tag of the compressed bytes does not match.
             (&[(IF_NONE_MATCH, &*gzip)], Send),
             (&[(IF_MATCH, &*gzip)], Failed),
             (&[(IF_NONE_MATCH, &*list)], Unchanged),

@@ -1,4 +1,4 @@
-//! The content of an answer, a piece after another.
+//! The content of a response, sent in pieces.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,33 +12,34 @@ use crate::fs::state::traffic::Call;
 use crate::fs::workers::{Object, Of};
 use crate::wire::to_u64;
 
-/// The content of an answer.
+/// The content of a response.
 pub(super) enum Content {
-    /// None.
+    /// An empty content.
     Empty,
-    /// All of it is there.
+    /// The complete content.
     Whole(bytes::Bytes),
-    /// It is worked out while it is sent.
+    /// Content that is generated while it is sent.
     Pieces(Box<dyn Pieces>),
 }
 
-/// A content that is worked out while it is sent. An error ends the connection: the client is not to
-/// take a part for all.
+/// A content that is generated while it is sent. An error closes the connection, so that the client
+/// does not mistake a part for the whole.
 pub(super) trait Pieces: Send {
-    /// What the requests for pieces are about.
+    /// Returns the object for scheduling the requests for pieces.
     fn of(&self) -> Of;
 
-    /// Bytes that are left; `None` where that is not known.
+    /// Returns the number of remaining bytes, or `None` if it is unknown.
     fn left(&self) -> Option<u64>;
 
-    /// The next bytes, about `most` of them; none at the end. Work that is given up changes nothing.
+    /// Returns the next bytes, about `most` of them, or `None` at the end. A cancelled call changes
+    /// no state.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the bytes cannot be read.
     fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>>;
 }
 
-/// Parts of an open file, and texts between them.
+/// Parts of an open file, with texts between them.
 pub(super) struct FileParts {
     open: OpenPlace,
     version: Version,
@@ -48,7 +49,7 @@ pub(super) struct FileParts {
 /// A part of a content.
 pub(super) enum Part {
     Text(Bytes),
-    /// Bytes of the file.
+    /// A range of bytes of the file.
     Range(Range<u64>),
 }
 
@@ -62,7 +63,7 @@ impl Part {
 }
 
 impl FileParts {
-    /// These `parts` of what is open, and holds this `version`.
+    /// Creates the content of these `parts` of an open file in this `version`.
     pub(super) fn new(open: OpenPlace, version: Version, parts: Vec<Part>) -> Self {
         let parts = parts.into();
         FileParts {
@@ -72,15 +73,15 @@ impl FileParts {
         }
     }
 
-    /// What is open.
+    /// Returns the open file.
     pub(super) fn into_open(self) -> OpenPlace {
         self.open
     }
 
-    /// All bytes, where they are few.
+    /// Returns all bytes of a small content.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the bytes cannot be read.
     pub(super) fn whole(&mut self, cancel: &CancelToken) -> Result<Vec<u8>> {
         let before: u64 = self.parts.iter().map(Part::length).sum();
         let mut all = Vec::with_capacity(usize::try_from(before).unwrap_or(0));
@@ -97,11 +98,11 @@ impl FileParts {
         tree.traffic().asked(Call::Read);
         let bytes = tree.read_for(self.open.handle(), range.start, length, cancel)?;
         if bytes.is_empty() {
-            // The end came before the length that was told of, or the work is given up.
+            // The file ended before the announced length, or the work was cancelled.
             cancel.go_on()?;
             return Err(stale());
         }
-        // A file that is shown as it is may be written while it is read.
+        // An ordinary file may be written while it is read.
         let now = tree.version_of(self.open.handle(), cancel)?;
         if self.version.identity.is_some() && now.identity.is_some() && self.version != now {
             return Err(stale());

@@ -1,4 +1,4 @@
-//! Answers that refuse, with their reasons as text.
+//! Error responses, with the reason as text.
 
 use http::StatusCode;
 use nix::errno::Errno;
@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use crate::error::Error;
 use crate::fs::errno;
 
-/// Why a request is refused.
+/// The status and reason of a refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) status: StatusCode,
@@ -19,15 +19,15 @@ impl Fault {
         Fault { status, reason }
     }
 
-    /// The request makes no sense.
+    /// Creates a fault for an invalid request.
     pub(super) fn bad(reason: &str) -> Self {
         Fault::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// What the tree has answered.
+    /// Converts an error of the tree.
     pub(super) fn of(error: &Error) -> Self {
         let status = match error {
-            // Why a path leads nowhere.
+            // A usage error explains why a path leads nowhere.
             Error::NotFound | Error::Usage(_) => StatusCode::NOT_FOUND,
             _ => of_number(errno::of(error)),
         };
@@ -45,7 +45,7 @@ fn of_number(number: i32) -> StatusCode {
         Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG | Errno::EISDIR => {
             StatusCode::NOT_FOUND
         }
-        // It may go better the next time.
+        // A retry may succeed.
         Errno::ESTALE | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE | Errno::EINTR => {
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -1,4 +1,4 @@
-//! Texts, compressed.
+//! Compressed texts.
 
 use std::sync::Arc;
 
@@ -11,40 +11,41 @@ use crate::limits;
 use crate::memory::gate::{Turn, Turns, Works};
 use crate::wire::to_u64;
 
-/// The lowest level at which anything becomes shorter.
+/// The lowest compression level that shortens a text.
 const FAST: i32 = 1;
 
-/// Bytes from which on a text is worth it.
+/// Minimum length in bytes of a text that is compressed.
 const LEAST: u64 = 512;
 
-/// Whether a text of so many bytes is compressed: it is in memory meanwhile.
+/// Returns whether a text of `length` bytes is compressed. The text is in memory during
+/// compression.
 pub(super) fn is_worthwhile(length: u64) -> bool {
     (LEAST..=limits::HTTP_GZIP).contains(&length)
 }
 
-/// Whether the client takes it: RFC 9110, section 12.5.3.
+/// Returns whether the client accepts gzip: RFC 9110, section 12.5.3.
 pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     weight(headers, &ACCEPT_ENCODING, "gzip") > 0.0
 }
 
-/// Compresses texts for all clients together, as far as there is memory for them.
+/// A compressor for the texts of all clients, within a memory limit.
 #[derive(Default)]
 pub(super) struct Packer(Arc<Turns>);
 
-/// Room for a text, and then for what it becomes.
+/// Reserved memory for a text, and then for the compressed text.
 pub(super) struct Room(Turn);
 
-/// A text in the form of gzip, and its room.
+/// A compressed text, with its reserved memory.
 struct Packed {
     bytes: Vec<u8>,
     _room: Room,
 }
 
 impl Packer {
-    /// Room for a text of so many bytes while it is compressed; `None` where those of others leave
-    /// none.
+    /// Reserves memory for compressing a text of `length` bytes. Returns `None` if other texts use
+    /// too much.
     pub(super) fn room(&self, length: u64) -> Option<Room> {
-        // The text, and at worst as much again.
+        // The text and, in the worst case, the same length again.
         let weight = length.saturating_mul(2);
         let has_room = |_: &mut (), works: &Works| {
             let taken = works.inside(0).fold(0, u64::saturating_add);
@@ -58,7 +59,7 @@ impl Packer {
 }
 
 impl Room {
-    /// The text in the form of gzip; `None` where that does not become shorter.
+    /// Compresses the text. Returns `None` if that does not make it shorter.
     pub(super) fn packed(self, text: &[u8]) -> Option<bytes::Bytes> {
         let bytes = packed(text, CompressionLvl::new(FAST).ok()?)?;
         self.0.lighten(to_u64(bytes.len()));
@@ -72,14 +73,14 @@ impl AsRef<[u8]> for Packed {
     }
 }
 
-/// The same of a text that is compressed once for all clients.
+/// Compresses a text once for all clients. Returns `None` if that does not make it shorter.
 pub(super) fn packed_once(text: &[u8]) -> Option<Vec<u8>> {
     packed(text, CompressionLvl::best())
 }
 
 fn packed(text: &[u8], level: CompressionLvl) -> Option<Vec<u8>> {
     let mut compressor = Compressor::new(level);
-    // One byte less than the text: a longer one is not wanted.
+    // One byte less than the text, so that compression fails if the result would not be shorter.
     let mut packed = vec![0; text.len().checked_sub(1)?];
     let length = compressor.gzip_compress(text, &mut packed).ok()?;
     packed.truncate(length);
@@ -105,7 +106,8 @@ mod tests {
         assert!(!is_accepted(&HeaderMap::new()));
     }
 
-    /// Another library says what it holds: between ten bytes and eight (RFC 1952, section 2.3).
+    /// Decompresses with another library: the data is between a header of ten bytes and a trailer
+    /// of eight (RFC 1952, section 2.3).
     fn unpacked(packed: &[u8]) -> Vec<u8> {
         let deflated = &packed[10..packed.len() - 8];
         miniz_oxide::inflate::decompress_to_vec(deflated).unwrap()
@@ -143,7 +145,7 @@ mod tests {
             rooms.push(room);
         }
         assert_eq!(to_u64(rooms.len()), limits::HTTP_PACKED / (2 * length));
-        // What has been compressed takes its own length alone, as long as it is kept.
+        // A compressed text reserves only its own length while it is kept.
         let packed: Vec<_> = rooms.into_iter().map(|room| room.packed(&text)).collect();
         let taken: usize = packed.iter().flatten().map(bytes::Bytes::len).sum();
         let rest = limits::HTTP_PACKED - to_u64(taken);

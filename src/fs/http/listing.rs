@@ -1,4 +1,4 @@
-//! A directory as a page, or as JSON.
+//! Directory listings as HTML pages or JSON.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::fs::workers::{Object, Of};
 use crate::model::text;
 use crate::wire::Count;
 
-/// How a listing is written.
+/// The format of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Page,
@@ -32,10 +32,10 @@ impl Form {
     }
 }
 
-/// Bytes of an entry besides its name, about.
+/// Approximate bytes of an entry in addition to its name.
 const ROW: usize = 64;
 
-/// An entry as it is written.
+/// An entry to be written.
 struct Row<'a> {
     name: &'a [u8],
     kind: Kind,
@@ -58,8 +58,8 @@ impl Text {
         }
     }
 
-    /// What stands before the entries of the directory at `path`; with `is_below` a link to the one
-    /// above, with `has_views` one to the views.
+    /// Writes the text before the entries of the directory at `path`. With `is_below`, adds a link
+    /// to the parent directory; with `has_views`, a link to the views.
     fn begin(&mut self, path: &[u8], is_below: bool, has_views: bool) {
         if self.form == Form::Json {
             self.text.push('[');
@@ -128,7 +128,7 @@ fn object(row: &Row<'_>) -> String {
     object.finish()
 }
 
-/// A name in a page.
+/// Escapes a name for a page.
 fn escaped(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
@@ -153,7 +153,7 @@ fn escaped(name: &[u8]) -> String {
     text
 }
 
-/// The listing of the root of several sources.
+/// Returns the listing of the root of several sources.
 pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) -> Vec<u8> {
     let mut text = Text::new(form, false);
     text.begin(b"", false, false);
@@ -165,11 +165,11 @@ pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) 
     text.text.into_bytes()
 }
 
-/// The listing of a directory, which is written while it is sent.
+/// The listing of a directory, written while it is sent.
 pub(super) struct Listing {
     open: OpenPlace,
     form: Form,
-    /// The path in a page's title.
+    /// Path in the title of a page.
     path: Vec<u8>,
     has_views: bool,
     step: Step,
@@ -178,13 +178,14 @@ pub(super) struct Listing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begin,
-    /// The place of the next entry, and whether one came before.
+    /// Position of the next entry, and whether an entry was already written.
     Entries(u64, bool),
     Over,
 }
 
 impl Listing {
-    /// The listing of what is open; its title is `path`. With `has_views` it leads to them, too.
+    /// Creates the listing of an open directory with the title `path`. With `has_views`, the
+    /// listing links to the views.
     pub(super) fn new(open: OpenPlace, form: Form, path: Vec<u8>, has_views: bool) -> Self {
         Listing {
             open,
@@ -195,8 +196,8 @@ impl Listing {
         }
     }
 
-    /// The entries from a place on, as many as fit, and where the next ones stand; `None` at the
-    /// end.
+    /// Returns the text of the entries from a position, up to about `most` bytes, and the next
+    /// position. The position is `None` at the end.
     fn entries(
         &self,
         (from, has_rows): (u64, bool),
@@ -225,7 +226,7 @@ impl Listing {
         let listed = tree.list_for(handle, from, detail, &mut take, cancel);
         counted.iter().for_each(|ino| tree.forget(*ino, 1));
         match listed {
-            // What comes behind is asked for once more.
+            // The remaining entries will be requested again.
             Err(error) if !(next.is_some() && error.is_unwanted()) => return Err(error),
             _ => {}
         }
@@ -244,7 +245,7 @@ impl Listing {
         Ok((text.text, next))
     }
 
-    /// The kind and the size of a name that a listing does not describe.
+    /// Returns the kind and size of a name that a listing does not describe.
     fn looked(&self, name: &[u8], cancel: &CancelToken) -> Result<(Kind, Option<u64>)> {
         let tree = self.open.requests();
         let found = tree.lookup_for(self.open.place.ino(), name, cancel);
@@ -254,13 +255,13 @@ impl Listing {
                 Ok((entry.attributes.kind, size(&entry)))
             }
             Err(error) if error.is_unwanted() => Err(error),
-            // Whoever opens it is told why.
+            // Opening the entry reports the error.
             Err(_) => Ok((Kind::File, None)),
         }
     }
 }
 
-/// The size of a file, where it is known.
+/// Returns the size of a file, if it is known.
 fn size(entry: &Entry) -> Option<u64> {
     let stat = entry.is_sized.then_some(entry.attributes)?;
     (stat.kind == Kind::File).then_some(stat.size)
@@ -288,7 +289,7 @@ impl Pieces for Listing {
             Step::Entries(mut from, has_rows) => loop {
                 let (text, next) = self.entries((from, has_rows), most, cancel)?;
                 match next {
-                    // No more than the dots.
+                    // Only `.` and `..` were read.
                     Some(next) if text.is_empty() => from = next,
                     Some(next) => break (text, Step::Entries(next, true)),
                     None => {
@@ -304,7 +305,7 @@ impl Pieces for Listing {
     }
 }
 
-/// Whether views are to be had beneath a place, of which a listing does not tell.
+/// Returns whether views exist beneath a place. Listings omit them.
 pub(super) fn has_views(open: &OpenPlace, cancel: &CancelToken) -> bool {
     let tree = open.requests();
     let found = tree.lookup_for(open.place.ino(), VIEWS, cancel);

@@ -1,21 +1,22 @@
-//! What kind of content a path leads to; RFC 9110, section 8.3.
+//! Media types of paths; RFC 9110, section 8.3.
 //!
-//! Only what h5fs has made itself is called by its kind: the bytes of a source are no page, no
-//! script and no picture, whatever its names say.
+//! Only content that h5fs has generated gets a specific type. The bytes of a source are never a
+//! page, a script or a picture, whatever their names suggest.
 
-/// Bytes of no kind that a browser would show.
+/// The type for bytes that a browser does not display.
 const BYTES: &str = "application/octet-stream";
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// A page about an object.
+/// The type of a page about an object.
 pub(super) const PAGE: &str = "text/html; charset=utf-8";
 
 const JSON: &str = "application/json";
 
 const YAML: &str = "application/yaml";
 
-/// The kind of what the names lead to from a directory of views on; of all else without one.
+/// Returns the media type of a path, given as names after the last directory of views, or `None`
+/// without views.
 pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
     let Some([tree, inside @ ..]) = view else {
         return BYTES;
@@ -23,7 +24,7 @@ pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
     let Some(last) = inside.last() else {
         return of_document(tree);
     };
-    // Both are documents of ours, and their trees hold bytes of the source as well.
+    // Both are generated documents, but their trees also contain bytes of the source.
     match &tree[..] {
         b"file.zarr" | b"joined.zarr" if last == b"zarr.json" => JSON,
         b"attrs" => TEXT,
@@ -31,7 +32,7 @@ pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
     }
 }
 
-/// The kind of a document that stands in `.h5fs` itself.
+/// Returns the media type of a document directly in `.h5fs`.
 fn of_document(name: &[u8]) -> &'static str {
     match name {
         b"ndl.yaml" | b"tree.yaml" => YAML,
@@ -41,7 +42,7 @@ fn of_document(name: &[u8]) -> &'static str {
     }
 }
 
-/// The kind of a file of a tree of views.
+/// Returns the media type of a file of a tree of views.
 fn of_view(tree: &[u8], name: &[u8]) -> &'static str {
     let suffix = name.iter().rposition(|byte| *byte == b'.');
     let suffix = suffix.and_then(|at| name.get(at..)).unwrap_or_default();
@@ -60,7 +61,7 @@ fn of_view(tree: &[u8], name: &[u8]) -> &'static str {
     }
 }
 
-/// Whether it is text, which is worth compressing.
+/// Returns whether the type is a text, which is worth compressing.
 pub(super) fn is_text(kind: &str) -> bool {
     kind.starts_with("text/") || [JSON, YAML].contains(&kind)
 }

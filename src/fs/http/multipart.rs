@@ -1,4 +1,4 @@
-//! Several ranges in one answer: `multipart/byteranges`; RFC 9110, section 14.6.
+//! Several ranges in one response: `multipart/byteranges`; RFC 9110, section 14.6.
 
 use std::ops::Range;
 
@@ -6,18 +6,17 @@ use crate::error::Result;
 use crate::fs::http::chance;
 use crate::fs::http::content::Part;
 
-/// A range as the field `Content-Range` has it.
+/// Returns the value of a `Content-Range` field.
 pub(super) fn content_range(range: &Range<u64>, length: u64) -> String {
     let last = range.end.saturating_sub(1);
     format!("bytes {}-{last}/{length}", range.start)
 }
 
-/// The kind of such an answer, and its parts: these ranges of a content of `length` bytes and of
-/// this `kind`. What stands between the parts is another word each time, so that no content can hold
-/// it.
+/// Returns the media type and the parts of a response with these ranges, for a content of `length`
+/// bytes and this `kind`. The boundary is random, so that no content can contain it.
 ///
 /// # Errors
-/// Fails if the system has no random numbers.
+/// Fails if the system cannot provide random numbers.
 pub(super) fn parts(ranges: &[Range<u64>], length: u64, kind: &str) -> Result<(String, Vec<Part>)> {
     let boundary = chance::word()?;
     let mut parts = Vec::with_capacity(2 * ranges.len() + 1);

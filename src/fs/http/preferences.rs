@@ -1,8 +1,8 @@
-//! What a client would rather have; RFC 9110, section 12.
+//! Preferences of clients; RFC 9110, section 12.
 
 use http::{HeaderMap, HeaderName};
 
-/// The fields of a name that are text.
+/// Returns the values of all fields called `name` that are text.
 pub(super) fn texts<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -11,8 +11,8 @@ pub(super) fn texts<'h>(
     fields.filter_map(|field| field.to_str().ok())
 }
 
-/// How much a client wants what these fields name by `word`, from 0 to 1; 0 for what they do not name
-/// in so many words.
+/// Returns the weight of `word` in these fields, from 0 to 1. A word that is not listed literally
+/// has weight 0.
 pub(super) fn weight(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 {
     let members = texts(headers, name).flat_map(|text| split(text, ','));
     let weights = members.filter_map(|member| {
@@ -20,14 +20,14 @@ pub(super) fn weight(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 
         let is_it = parts.next()?.eq_ignore_ascii_case(word);
         let mut given = parts.filter_map(|part| part.split_once('='));
         let given = given.find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-        // What is no number is no wish.
+        // An invalid number counts as 0.
         let weight = given.map_or(1.0, |(_, text)| text.trim().parse().unwrap_or(0.0));
         is_it.then(|| f32::clamp(weight, 0.0, 1.0))
     });
     weights.fold(0.0, f32::max)
 }
 
-/// The parts of a text between separators that stand in no quotes.
+/// Splits a text at separators outside quotes.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     text.split(move |character| {

@@ -1,21 +1,22 @@
-//! Ranges of bytes; RFC 9110, section 14.
+//! Byte ranges; RFC 9110, section 14.
 
 use std::ops::Range;
 
 use crate::limits;
 
-/// What is to be sent of a content.
+/// The part of a content to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// All of it: no range is asked for, or none that is understood.
+    /// The whole content: no range was requested, or none that is valid.
     Whole,
-    /// These bytes, at least one range, none of which is empty.
+    /// These ranges: at least one, all non-empty.
     Ranges(Vec<Range<u64>>),
-    /// None of what is asked for is there, or too much is asked for.
+    /// All requested ranges are outside the content, or there are too many.
     Unsatisfiable,
 }
 
-/// What a `Range` field asks for of a content of `length` bytes. Ranges that meet are one.
+/// Parses a `Range` field for a content of `length` bytes. Overlapping and adjacent ranges are
+/// merged.
 pub(super) fn wanted(field: &str, length: u64) -> Wanted {
     let Some((unit, set)) = field.split_once('=') else {
         return Wanted::Whole;
@@ -45,17 +46,17 @@ pub(super) fn wanted(field: &str, length: u64) -> Wanted {
     }
 }
 
-/// One range as it is asked for.
+/// A requested range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spec {
-    /// From a byte on, to another one, or to the end.
+    /// From a first byte to a last byte, or to the end.
     From(u64, Option<u64>),
-    /// So many bytes at the end.
+    /// A number of bytes at the end.
     Last(u64),
 }
 
 impl Spec {
-    /// `None` for what the grammar does not know.
+    /// Parses a range. Returns `None` if the syntax is invalid.
     fn parse(text: &str) -> Option<Self> {
         let (first, last) = text.split_once('-')?;
         match (first, last) {
@@ -68,7 +69,7 @@ impl Spec {
         }
     }
 
-    /// The bytes of it that are there.
+    /// Returns the part of the range inside the content.
     fn within(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
             Spec::From(first, last) => {
@@ -81,13 +82,13 @@ impl Spec {
     }
 }
 
-/// A decimal number; one that is too large for any file is the largest.
+/// Parses a decimal number. Numbers above the maximum become the maximum.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// The same bytes once each, in the order that they were asked for where no two ranges meet.
+/// Merges ranges, so that no byte is sent twice. Disjoint ranges keep their order.
 fn apart(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut sorted = ranges.clone();
     sorted.sort_by_key(|range| range.start);
@@ -109,7 +110,7 @@ fn apart(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 mod tests {
     use super::*;
 
-    /// What is expected was worked out by hand from RFC 9110, 14.1.1 to 14.2.
+    /// Expected values were derived by hand from RFC 9110, 14.1.1 to 14.2.
     #[test]
     fn ranges_are_those_of_the_rfc() {
         let of_ten = |field: &str| wanted(field, 10);

@@ -1,12 +1,12 @@
-//! Names and attributes of a data file that a text is part of, as lines of JSON.
+//! A search for a text in names and attributes of a data file. The results are lines of JSON.
 //!
-//! | a line | what it says |
+//! | line | meaning |
 //! |---|---|
-//! | `{"path": …, "page": …}` | the name of this object has the text; its page, from the tree of pages on |
-//! | `{"path": …, "page": …, "attribute": …, "value": …}` | so has the name or the value of this attribute |
-//! | `{"path": …, "error": …}` | what is there cannot be read |
-//! | `{"objects": …}` | so many objects have been looked at up to now |
-//! | `{"objects": …, "is_whole": …}` | the end: of all objects, or of those before there was no room for more |
+//! | `{"path": …, "page": …}` | the name of this object contains the text; its page, relative to the tree of pages |
+//! | `{"path": …, "page": …, "attribute": …, "value": …}` | the name or the value of this attribute contains the text |
+//! | `{"path": …, "error": …}` | the object cannot be read |
+//! | `{"objects": …}` | the number of objects searched so far |
+//! | `{"objects": …, "is_whole": …}` | the end: whether all objects were searched, or the limit of results was reached |
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,26 +30,26 @@ use crate::wire::to_u64;
 /// The tree of pages.
 const PAGES: &[u8] = b"html";
 
-/// What stands before the name of an attribute.
+/// The prefix of attribute names.
 const ATTRIBUTE: &[u8] = b"user.";
 
-/// What stands before the name of what is no attribute of the object.
+/// The prefix of built-in attributes, which are not the object's own.
 const BUILTIN: &[u8] = b"user.h5fs.";
 
-/// Characters of a value that are shown.
+/// Number of characters of a value that are shown.
 const SHOWN: usize = 200;
 
-/// Objects that are looked at for one piece of the answer.
+/// Number of objects examined for one piece of the response.
 const LOOKS: usize = 64;
 
-/// A search that goes on while its answer is sent.
+/// A search that runs while its results are sent.
 pub(super) struct Search {
-    /// The root of the data file.
+    /// Root of the data file.
     root: Arc<Place>,
-    /// What is sought, in small letters.
+    /// Text to find, in small letters.
     wanted: String,
     tree: &'static ViewTree,
-    /// The names that lead from the root to the last of `levels`.
+    /// Names from the root to the last of `levels`.
     names: Vec<Vec<u8>>,
     levels: Vec<Level>,
     objects: u64,
@@ -57,19 +57,19 @@ pub(super) struct Search {
     is_over: bool,
 }
 
-/// A directory that is looked through.
+/// A directory being searched.
 struct Level {
     root: Arc<Place>,
     opened: Opened,
-    /// Counted, but for the root.
+    /// The directory's inode, which is counted; `None` for the root.
     directory: Option<Ino>,
-    /// The place of the next entry; `None` at the end.
+    /// Position of the next entry, or `None` at the end.
     next: Option<u64>,
-    /// Directories among the entries before, which are still to be looked through; counted.
+    /// Directories among the previous entries that are still to be searched. Each is counted.
     pending: VecDeque<Found>,
 }
 
-/// An entry that is looked at.
+/// An entry to be examined.
 struct Found {
     name: Vec<u8>,
     ino: Ino,
@@ -77,7 +77,7 @@ struct Found {
 }
 
 impl Level {
-    /// The directory of this number, of which `counted` is to be given back.
+    /// Opens the directory with this number. `counted` is released on drop.
     fn new(
         root: &Arc<Place>,
         (ino, counted): (Ino, Option<Ino>),
@@ -104,10 +104,10 @@ impl Drop for Level {
 }
 
 impl Search {
-    /// A search for `wanted` in the data file whose tree of pages is at `pages`.
+    /// Creates a search for `wanted` in the data file whose tree of pages is at `pages`.
     ///
     /// # Errors
-    /// `NotFound` where that is no tree of pages; fails if the root cannot be listed.
+    /// `NotFound` if `pages` is not a tree of pages; fails if the root cannot be listed.
     pub(super) fn new(pages: &Place, wanted: &[u8], cancel: &CancelToken) -> Result<Self> {
         let is_tree = pages.view().is_some_and(|view| *view == [PAGES.to_vec()]);
         let tree = named(PAGES).filter(|_| is_tree).ok_or(Error::NotFound)?;
@@ -129,7 +129,8 @@ impl Search {
         self.root.requests()
     }
 
-    /// Looks at some entries more. Lines are appended to `out`. Where it fails, it has not moved on.
+    /// Examines some more entries, and appends result lines to `out`. After an error, the position
+    /// is unchanged.
     fn go_on(&mut self, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
         let Some(level) = self.levels.last() else {
             return Ok(());
@@ -164,7 +165,7 @@ impl Search {
         self.names.pop();
     }
 
-    /// Goes into the next directory, or tells that it cannot be read.
+    /// Enters the next directory, or reports that it cannot be read.
     fn descend(&mut self, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
         let depth = self.levels.len();
         let Some(level) = self.levels.last_mut() else {
@@ -211,7 +212,7 @@ impl Search {
             self.add_page(&names, entry.kind, &mut line, cancel)?;
             self.write(line, out);
         }
-        // What a link leads to is looked at in its own place.
+        // The target of a link is examined in its own place.
         if entry.kind == Kind::Symlink {
             return Ok(());
         }
@@ -230,7 +231,8 @@ impl Search {
         }
     }
 
-    /// The attributes of an object that have the text in their names or values; of these the beginning.
+    /// Returns the attributes of an object whose name or value contains the text. Long values are
+    /// shortened.
     fn attributes(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<(Vec<u8>, String)>> {
         let requests = self.requests();
         let mut found = Vec::new();
@@ -241,7 +243,7 @@ impl Search {
             let value = requests.getxattr_for(ino, &name, cancel)?;
             let name = name.strip_prefix(ATTRIBUTE).unwrap_or(&name);
             if self.has(name) || self.has(&value) {
-                // A value may be long, and there may be many.
+                // Values may be long and numerous.
                 found.push((name.to_vec(), short(&String::from_utf8_lossy(&value))));
             }
         }
@@ -259,7 +261,7 @@ impl Search {
         line
     }
 
-    /// Adds the reference to the page of what stands at `names`, where it has one.
+    /// Adds the reference to the page of the object at `names`, if it has one.
     fn add_page(
         &self,
         names: &[Vec<u8>],
@@ -272,7 +274,7 @@ impl Search {
             return Ok(());
         };
         if kind == Kind::Symlink {
-            // References of a page are from the one place of its object.
+            // References in a page are relative to the object's own place, not to a link.
             let path = [vec![VIEWS.to_vec(), PAGES.to_vec()], page].concat();
             let place = match self.root.beneath(&path.join(&b'/'), cancel) {
                 Ok(place) => place,
@@ -291,7 +293,7 @@ impl Search {
         Ok(())
     }
 
-    /// Tells that what stands at `names` cannot be read.
+    /// Reports that the object at `names` cannot be read.
     fn tell(&mut self, names: &[Vec<u8>], error: Error, out: &mut Vec<u8>) -> Result<()> {
         if error.is_unwanted() {
             return Err(error);
@@ -302,7 +304,7 @@ impl Search {
         Ok(())
     }
 
-    /// Writes a line, if there is room for it.
+    /// Writes a line, unless the limit of results is reached.
     fn write(&mut self, line: text::Object, out: &mut Vec<u8>) {
         if self.lines < limits::HTTP_FOUND {
             append(line, out);
@@ -310,7 +312,7 @@ impl Search {
         self.lines = self.lines.saturating_add(1);
     }
 
-    /// The last line, or how far it has come.
+    /// Writes the last line, or the progress so far.
     fn write_count(&self, out: &mut Vec<u8>) {
         let mut line = text::Object::default();
         line.json("objects", self.objects);
@@ -351,7 +353,7 @@ impl Pieces for Search {
                     break;
                 }
                 Err(error) => {
-                    // What comes behind a place that cannot be read is not known.
+                    // The entries after an unreadable position are unknown.
                     self.tell(&self.names.clone(), error, &mut out)?;
                     self.leave();
                 }
@@ -363,8 +365,8 @@ impl Pieces for Search {
     }
 }
 
-/// The entries from `first` on, as many as are looked at; and where those behind stand, `None` at the
-/// end. Each is counted.
+/// Returns the entries from `first`, up to the limit for one piece, and the position after them.
+/// The position is `None` at the end. Each entry is counted.
 fn entries(level: &Level, first: u64, cancel: &CancelToken) -> Result<(Vec<Found>, Option<u64>)> {
     let requests = level.root.requests();
     requests.traffic().asked(Call::Readdirplus);
@@ -399,7 +401,7 @@ fn append(line: text::Object, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// The beginning of a value.
+/// Returns the beginning of a value.
 fn short(value: &str) -> String {
     let mut short: String = value.chars().take(SHOWN).collect();
     if short.len() < value.len() {

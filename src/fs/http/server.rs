@@ -1,8 +1,8 @@
-//! Connections: the only file, with those beneath it, that knows hyper and tokio.
+//! Connections. Only this file and its submodules know hyper and tokio.
 //!
-//! One thread waits for all connections, and reads nothing of a source: every question to a tree is
-//! answered in the threads of [`Workers`], as those of the kernel are. A client that reads slowly has
-//! no thread, and one small piece of its answer in memory.
+//! One thread serves all connections and never reads from a source. [`Workers`] handle every
+//! request to a tree, as they do for the kernel's. A client that reads slowly occupies no thread,
+//! and only one small piece of its response is in memory.
 
 use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
@@ -46,17 +46,17 @@ mod peer;
 mod sent;
 mod wire;
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// Of the network.
+    /// A network socket.
     Network(std::net::TcpListener),
-    /// Of this machine.
+    /// A Unix socket of this machine.
     Unix(std::os::unix::net::UnixListener),
 }
 
-/// A server that takes no connections yet. No thread has been started: the process may give up its
-/// rights now, that to open sockets too.
+/// A server that does not accept connections yet. No thread was started, so the process may drop
+/// its privileges now, including the right to open sockets.
 pub struct Server {
     runtime: Runtime,
     listener: Listening,
@@ -68,7 +68,7 @@ enum Listening {
 }
 
 impl Server {
-    /// A server for the clients of this socket.
+    /// Creates a server for the clients of this socket.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -93,7 +93,7 @@ impl Server {
         made().map_err(|error| Error::io(&error, "listening"))
     }
 
-    /// Serves these trees as long as the process runs; so many requests are answered at a time.
+    /// Serves these trees until the process ends. `threads` requests are handled concurrently.
     pub fn serve(self, trees: Trees, access: Access, threads: usize) -> ! {
         let site = Site {
             trees: Arc::new(trees),
@@ -111,16 +111,16 @@ impl Server {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Shared {
     site: Site,
     guests: Arc<Guests>,
     questions: Arc<Questions>,
 }
 
-/// Takes connections, as many as there are places.
+/// Accepts connections, within the limit.
 async fn take_all(listener: Listening, shared: Arc<Shared>) -> ! {
-    /// Where the system has no room for one more.
+    /// Pause when the system cannot accept one more.
     const PAUSE: Duration = Duration::from_millis(100);
     let places = Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS));
     loop {
@@ -147,8 +147,8 @@ async fn take_all(listener: Listening, shared: Arc<Shared>) -> ! {
     }
 }
 
-/// A place for a connection. Those beyond wait in the system's queue, unless another client has one
-/// that nothing lets in yet.
+/// Reserves a slot for a connection. Further connections wait in the system's queue, unless a slot
+/// is occupied by a client without access.
 async fn place(places: &Arc<Semaphore>, guests: &Guests) -> Option<OwnedSemaphorePermit> {
     if places.available_permits() == 0 {
         guests.send_first_away();
@@ -156,13 +156,13 @@ async fn place(places: &Arc<Semaphore>, guests: &Guests) -> Option<OwnedSemaphor
     Arc::clone(places).acquire_owned().await.ok()
 }
 
-/// Answers the requests of one connection.
+/// Serves the requests of one connection.
 async fn speak(stream: Stream, shared: Arc<Shared>, place: OwnedSemaphorePermit) {
     let (guest, mut sent_away) = shared.guests.receive(limits::HTTP_ENTRY);
     let peer = Arc::new(Peer::new(guest));
     let answer = service_fn(|request| {
         let shared = Arc::clone(&shared);
-        // From now on, not from when it is first waited for.
+        // Starts now, not when the future is first polled.
         let answering = Peer::answer(&peer);
         async move { Ok::<_, Infallible>(shared.answer(request, answering).await) }
     });
@@ -212,7 +212,7 @@ impl Shared {
             }
         };
         if has_body || !is_let_in {
-            // What it sends is not read, and who is not let in has no place to keep.
+            // A request body is not read, and a client without access does not keep its connection.
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(CONNECTION, close);
         }

@@ -1,5 +1,5 @@
-//! The answer to one request: a path is looked up, opened, and its content is described. Nothing here
-//! knows a connection.
+//! The response to one request: looks up a path, opens it, and describes its content. The code here
+//! is independent of connections.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,41 +37,41 @@ use crate::fs::state::handle::Caching;
 use crate::fs::state::traffic::Call;
 use crate::view::texts::html::script;
 
-/// What an answer may do that is shown: no more than it shows. It is put into no other page.
+/// The content security policy of all responses: no scripts, and no embedding in other sites.
 const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
-/// What a page about an object may do: show what comes from here, and ask for it by the one script
-/// that is ours. Nothing else that comes from here is called a script.
+/// The content security policy of a page about an object. The page may show content of this server,
+/// and request it with this server's own script. No other content has the type of a script.
 const PAGE_POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; \
                            script-src 'self'; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'self'";
 
-/// How long the script is kept: another has another address.
+/// How long the script is cached. A new version has a new address.
 const LASTING: &str = "private, max-age=31536000, immutable";
 
 const METHODS: &str = "GET, HEAD";
 
-/// Where a data file's page stands in its tree.
+/// Path of a data file's page.
 const PAGE: &str = ".h5fs/html/index.html";
 
-/// Where a browser says whose page has led to a request.
+/// The header in which a browser states whether the request comes from the same site.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// What is served, and to whom.
+/// The served trees, with their access rules.
 pub(super) struct Site {
     pub(super) trees: Arc<Trees>,
     pub(super) access: Access,
     pub(super) packer: Packer,
     /// The script of pages, compressed.
     pub(super) script: Option<bytes::Bytes>,
-    /// A part of each tag: that of this process.
+    /// A value of this process that is part of each entity tag.
     pub(super) seed: u64,
 }
 
-/// A request that has been let in.
+/// A request that has been granted access.
 pub(super) struct Asked {
     target: Target,
     method: Method,
@@ -79,15 +79,15 @@ pub(super) struct Asked {
     headers: HeaderMap,
 }
 
-/// The answer to a request that asks nothing of a tree.
+/// A response produced without opening a tree: a refusal, a CORS preflight, or a login redirect.
 pub(super) struct Turned {
     pub(super) answer: Response<Content>,
-    /// Whether its client has shown what lets it in.
+    /// Whether the client has been granted access.
     pub(super) is_let_in: bool,
 }
 
 impl Turned {
-    /// The answer to one that has not, or might not.
+    /// Creates the response to a client without access.
     fn away(answer: Response<Content>) -> Box<Self> {
         let is_let_in = false;
         Box::new(Turned { answer, is_let_in })
@@ -99,14 +99,14 @@ impl Asked {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Whether the page about a data file is an answer for its root: not for the link on that page to
-    /// the directory.
+    /// Returns whether the root of a data file may redirect to its page. The link on that page to
+    /// the directory must not.
     fn may_lead_to_page(&self) -> bool {
         let comes_from_here = self.text(&SEC_FETCH_SITE) == Some("same-origin");
         !self.target.wants_list && (self.target.wants_page || !comes_from_here)
     }
 
-    /// A reference with the token, where a program has no other place for it.
+    /// Adds the token to a reference, for programs that can send it only there.
     fn with_token(&self, reference: &str) -> String {
         match &self.target.token {
             Some(token) if reference.contains('?') => format!("{reference}&token={token}"),
@@ -115,17 +115,17 @@ impl Asked {
         }
     }
 
-    /// What the request is about, before that is looked up.
+    /// Returns the path of the request, before it is looked up.
     pub(super) fn path(&self) -> Vec<u8> {
         self.target.path()
     }
 }
 
 impl Site {
-    /// Lets a request in, or answers it at once: nothing of a tree is looked at.
+    /// Grants access to a request, or responds at once without reading a tree.
     ///
     /// # Errors
-    /// The answer, where there is no more to do.
+    /// The response, if the request is complete.
     pub(super) fn admit(
         &self,
         parts: &Parts,
@@ -169,13 +169,13 @@ impl Site {
         }
     }
 
-    /// The answer to a request.
+    /// Returns the response to a request.
     ///
     /// # Errors
-    /// [`Error::unwanted`] where it is to be tried once more, or nobody waits for it.
+    /// [`Error::unwanted`] if the request must be repeated, or no client waits for it.
     pub(super) fn answer(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
         let mut found = self.found(asked, cancel);
-        // What was looked up was that of a file that has changed meanwhile.
+        // The file has changed since it was looked up.
         if found.as_ref().is_err_and(is_stale) {
             found = self.found(asked, cancel);
         }
@@ -195,15 +195,15 @@ impl Site {
         Ok(self.with_fields(answer, &asked.headers))
     }
 
-    /// Whether nothing would tell a client that an answer was cut: in HTTP/1.0 the end of the
-    /// connection is that of an answer without a length, and a Unix socket has no other.
+    /// Returns whether a client could not detect a truncated response. In HTTP/1.0, the end of the
+    /// connection ends a response without a length, and a Unix socket has no resets.
     fn has_no_end(&self, asked: &Asked, content: &Content) -> bool {
         let is_unix = self.access.address.is_none();
         let is_old = asked.version < http::Version::HTTP_11;
         is_unix && is_old && matches!(content, Content::Pieces(pieces) if pieces.left().is_none())
     }
 
-    /// The answer with the fields that all have.
+    /// Adds the header fields that all responses have.
     fn with_fields(&self, mut answer: Response<Content>, asked: &HeaderMap) -> Response<Content> {
         let origin = self.access.origin(asked);
         let origin = origin.and_then(|origin| HeaderValue::from_str(origin).ok());
@@ -255,7 +255,7 @@ impl Site {
         }
     }
 
-    /// The script of pages.
+    /// Returns the script of pages.
     fn script(&self, asked: &Asked) -> Response<Content> {
         let answer = Response::builder()
             .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
@@ -270,7 +270,7 @@ impl Site {
         made(answer, Content::Whole(text))
     }
 
-    /// The page about a data file, or the names in a directory.
+    /// Returns the page about a data file, or the listing of a directory.
     fn directory(
         &self,
         asked: &Asked,
@@ -299,7 +299,7 @@ impl Site {
     fn file(&self, asked: &Asked, place: Place, cancel: &CancelToken) -> Result<Response<Content>> {
         refuse_unreadable(&place)?;
         let tree = place.requests();
-        // A text that is too long to be counted is refused here, as by `stat`.
+        // A text that is too long to count is refused here, as by `stat`.
         tree.getattr_for(place.ino(), cancel)?;
         tree.traffic().asked(Call::Open);
         let kind = media::kind_of(place.view());
@@ -315,7 +315,7 @@ impl Site {
             Wanted::Whole => self.room(asked, kind, &version),
             _ => None,
         };
-        // What a client has is compared with the bytes that it would be sent.
+        // The client's validators are compared with the bytes that would be sent.
         let sent = match room {
             Some(_) => validators.packed(),
             None => validators.clone(),
@@ -334,7 +334,7 @@ impl Site {
         }
     }
 
-    /// Room to compress a content, where it is to be compressed.
+    /// Reserves memory to compress a content, if it should be compressed.
     fn room(&self, asked: &Asked, kind: &str, version: &Version) -> Option<Room> {
         let is_text = media::is_text(kind) && gzip::is_worthwhile(version.length);
         let is_wanted = is_text && gzip::is_accepted(&asked.headers);
@@ -344,14 +344,14 @@ impl Site {
     }
 }
 
-/// What of a content of so many bytes is asked for.
+/// Returns the requested ranges of a content of `length` bytes.
 fn ranges(asked: &Asked, validators: &Validators, length: u64) -> Wanted {
     let is_allowed = asked.method == Method::GET && validators.allow_ranges(&asked.headers);
     let field = asked.text(&RANGE).filter(|_| is_allowed);
     field.map_or(Wanted::Whole, |field| wanted(field, length))
 }
 
-/// The form in which a directory is asked for.
+/// Returns the requested format of a directory.
 fn form(asked: &Asked) -> Form {
     let [json, page] =
         ["application/json", "text/html"].map(|kind| weight(&asked.headers, &ACCEPT, kind));
@@ -362,7 +362,7 @@ fn form(asked: &Asked) -> Form {
     }
 }
 
-/// The owner of a source may read it because of its bits; nobody else does.
+/// Refuses content whose mode has no read permission for any user.
 fn refuse_unreadable(place: &Place) -> Result<()> {
     if place.entry().attributes.permissions & 0o444 == 0 {
         return Err(refusal(nix::errno::Errno::EACCES, "the mode of the source"));
@@ -370,8 +370,8 @@ fn refuse_unreadable(place: &Place) -> Result<()> {
     Ok(())
 }
 
-/// Whether a place is the root of a data file with a page. Such roots are in views, too: the files of a
-/// directory as one (`.h5fs/joined`), and other files (`.h5fs/external/FILE`).
+/// Returns whether a place is the root of a data file with a page. Such roots also exist within
+/// views: joined files (`.h5fs/joined`), and other files (`.h5fs/external/FILE`).
 fn has_page(place: &Place, cancel: &CancelToken) -> Result<bool> {
     match place.beneath(PAGE.as_bytes(), cancel) {
         Err(error) if error.is_unwanted() => Err(error),
@@ -379,7 +379,7 @@ fn has_page(place: &Place, cancel: &CancelToken) -> Result<bool> {
     }
 }
 
-/// An answer with a content whose length is known, and what a client may compare it with.
+/// Starts a response with a content of known length, with its validators.
 fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder {
     let mut answer = Response::builder()
         .status(status)
@@ -421,7 +421,7 @@ fn unsatisfiable(length: u64) -> Response<Content> {
     answer
 }
 
-/// All of a file, or these ranges of it.
+/// Returns a response with a whole file, or with these ranges.
 fn parts(
     (open, version): (OpenPlace, Version),
     validators: &Validators,
@@ -462,7 +462,7 @@ fn parts(
     Ok(made(answer, Content::Pieces(Box::new(parts))))
 }
 
-/// A text, compressed if that makes it shorter.
+/// Returns a response with a text, compressed if that makes it shorter.
 fn compressed(
     (open, version, room): (OpenPlace, Version, Room),
     validators: &Validators,
@@ -491,20 +491,21 @@ fn whole(form: Form, text: Vec<u8>) -> Response<Content> {
     made(answer, Content::Whole(text.into()))
 }
 
-/// A directory is asked for without the slash, from which the references in it start.
+/// Redirects a directory's path without a slash to the path with a slash, because references in a
+/// listing are relative to the latter.
 fn redirect_into(asked: &Asked) -> Response<Content> {
     let into = Target {
         is_directory: true,
         ..asked.target.clone()
     };
-    // From beside the directory, whose own name is the last.
+    // The reference is relative to the parent directory and ends with the directory's own name.
     let reference = into.own_reference();
     let reference = reference.strip_prefix('.').unwrap_or(&reference);
     redirect(&asked.with_token(reference), None)
 }
 
-/// Leads on to a relative reference, and may leave a cookie: wherever this server seems to stand, in
-/// front of a proxy or not, that leads to the same place.
+/// Redirects to a relative reference, and may set a cookie. A relative reference works regardless
+/// of proxies in front of this server.
 fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
     let mut answer = Response::builder()
         .status(StatusCode::FOUND)
@@ -517,18 +518,18 @@ fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
     made(answer, Content::Empty)
 }
 
-/// Has a browser keep the cookie and ask for the reference. Where the page of another site has led
-/// here, a redirection would still be that site's, and the cookie withheld from it: a page of ours
-/// leads on.
+/// Makes a browser store the cookie and request the reference. If another site has led here, a
+/// redirect would still count as cross-site, and the browser would withhold the cookie. So a page
+/// of this server redirects instead.
 fn entered(headers: &HeaderMap, mut target: Target, cookie: &str) -> Response<Content> {
     let site = headers.get(&SEC_FETCH_SITE);
     if site.is_none_or(|site| site != "cross-site") {
         return redirect(&target.own_reference(), Some(cookie));
     }
-    // To what it would have got without that detour.
+    // Leads to the same page as without this detour.
     target.wants_page = !target.wants_list;
     let reference = target.own_reference();
-    // Nothing of a reference has to be escaped.
+    // A reference contains no characters that need escaping.
     let text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"refresh\" content=\"0; url={reference}\">\n<title>h5fs</title>\n\
@@ -542,7 +543,7 @@ fn entered(headers: &HeaderMap, mut target: Target, cookie: &str) -> Response<Co
     made(answer, Content::Whole(text.into()))
 }
 
-/// A script of a named origin asks what it may ask.
+/// Responds to a CORS preflight of an allowed origin.
 fn preflight() -> Response<Content> {
     let answer = Response::builder()
         .status(StatusCode::NO_CONTENT)
@@ -554,7 +555,7 @@ fn preflight() -> Response<Content> {
     made(answer, Content::Empty)
 }
 
-/// The reason, as text.
+/// Returns a refusal, with the reason as text.
 pub(super) fn refused(fault: &Fault) -> Response<Content> {
     let text = format!("{}\n", fault.reason);
     let mut answer = Response::builder()
@@ -571,7 +572,7 @@ pub(super) fn refused(fault: &Fault) -> Response<Content> {
     made(answer, Content::Whole(text.into_bytes().into()))
 }
 
-/// The answer; what stands in its fields is our own, and can be a field.
+/// Builds the response. All header fields are generated here, so they are valid.
 fn made(answer: Builder, content: Content) -> Response<Content> {
     answer.body(content).unwrap_or_else(|_| {
         let mut answer = Response::new(Content::Empty);

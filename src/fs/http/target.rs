@@ -7,31 +7,32 @@ use http::Uri;
 use crate::fs::http::fault::Fault;
 use crate::limits;
 
-/// What a request is for.
+/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Target {
-    /// The names from the root on, without their percent-encoding.
+    /// Names from the root, percent-decoded.
     pub(super) names: Vec<Vec<u8>>,
-    /// Whether it ends in a slash, as the target of a directory does.
+    /// Whether the path ends in a slash, like a directory's.
     pub(super) is_directory: bool,
-    /// The token that the query holds.
+    /// Token in the query.
     pub(super) token: Option<String>,
-    /// Whether a listing is wanted, not the page about a data file.
+    /// Whether a listing is wanted in place of the page about a data file.
     pub(super) wants_list: bool,
-    /// Whether the page is wanted, if it is a data file's root: so a listing leads there.
+    /// Whether the page is wanted, if the target is the root of a data file. Listings use this for
+    /// their links.
     pub(super) wants_page: bool,
     /// Whether the script of pages is wanted.
     pub(super) wants_script: bool,
-    /// What is sought in a data file; the target is its tree of pages.
+    /// Text to find in a data file, whose tree of pages is the target.
     pub(super) sought: Option<Vec<u8>>,
 }
 
 impl Target {
-    /// The target that a URI names.
+    /// Parses a URI.
     ///
     /// # Errors
-    /// 400 for an encoding that is none, and for a name that no file has: `.`, `..`, one with a
-    /// slash or a NUL, or none between two slashes.
+    /// 400 for an invalid encoding, or for a name that no file can have: `.`, `..`, a name with a
+    /// slash or a NUL, or an empty name.
     pub(super) fn of(uri: &Uri) -> Result<Self, Fault> {
         let path = uri.path().strip_prefix('/');
         let path = path.ok_or_else(|| Fault::bad("the target is no path"))?;
@@ -58,12 +59,12 @@ impl Target {
         Ok(target)
     }
 
-    /// The path as the tree takes it.
+    /// Returns the path in the notation of the tree.
     pub(super) fn path(&self) -> Vec<u8> {
         self.names.join(&b'/')
     }
 
-    /// Where this leads to from itself, without the token: to the last name, or to the directory.
+    /// Returns a reference to the target itself without the token, relative to the target.
     pub(super) fn own_reference(&self) -> String {
         let query = match (self.wants_list, self.wants_page) {
             (true, _) => "?list",
@@ -78,7 +79,7 @@ impl Target {
     }
 }
 
-/// A text that is sought.
+/// Parses a text to find.
 fn sought(text: &str) -> Result<Vec<u8>, Fault> {
     let text = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
     if (1..=limits::HTTP_WANTED).contains(&text.len()) {
@@ -88,7 +89,7 @@ fn sought(text: &str) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// One name of a path.
+/// Parses one name of a path.
 fn name(text: &str) -> Result<Vec<u8>, Fault> {
     let name = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
     match &name[..] {
@@ -101,7 +102,7 @@ fn name(text: &str) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// The bytes that a percent-encoded text stands for.
+/// Decodes a percent-encoded text.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -121,8 +122,8 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A name as a part of a reference: all but unreserved characters (RFC 3986, section 2.3) are
-/// encoded, so that no name is taken for a scheme, a query or a fragment.
+/// Encodes a name for a reference. All but unreserved characters (RFC 3986, section 2.3) are
+/// encoded, so that a name is never parsed as a scheme, a query or a fragment.
 pub(super) fn encoded(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(names("/run/temp"), [&b"run"[..], b"temp"]);
         assert_eq!(names("/run/temp/"), [&b"run"[..], b"temp"]);
         assert_eq!(names("/%ff%20%25"), [b"\xff %"]);
-        // As the tree writes a slash in a name.
+        // This is the tree's notation of a slash in a name.
         assert_eq!(names("/a%252Fb"), [b"a%2Fb"]);
         assert_eq!(names("/t%5B0%2C%3A%5D"), [b"t[0,:]"]);
         assert_eq!(names("http://other/x?y"), [b"x"]);

@@ -1,4 +1,4 @@
-//! The trees that are served.
+//! The served trees.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::Entry;
 use crate::fs::state::handle::{Handle, Opened};
 
-/// One source as the root, or several as directories in it.
+/// One source as the root, or several as directories in the root.
 pub struct Trees {
     trees: Vec<(Vec<u8>, Served)>,
     is_alone: bool,
 }
 
 impl Trees {
-    /// The tree of one source.
+    /// Serves a single source.
     #[must_use]
     pub fn one(served: Served) -> Self {
         Trees {
@@ -26,7 +26,7 @@ impl Trees {
         }
     }
 
-    /// The trees of several sources, each with a name that no other has.
+    /// Serves several sources with distinct names.
     #[must_use]
     pub fn several(trees: Vec<(Vec<u8>, Served)>) -> Self {
         Trees {
@@ -35,12 +35,12 @@ impl Trees {
         }
     }
 
-    /// The names in the root of several.
+    /// Returns the names in the root of several sources.
     pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.trees.iter().map(|(name, _)| &name[..])
     }
 
-    /// Where a path leads to.
+    /// Determines the tree of a path.
     pub(super) fn split<'n>(&self, names: &'n [Vec<u8>]) -> Way<'n> {
         if self.is_alone {
             return Way::Tree(0, names);
@@ -52,23 +52,23 @@ impl Trees {
         tree.map_or(Way::Nowhere, |tree| Way::Tree(tree, rest))
     }
 
-    /// Any of the trees counts what all are asked for.
+    /// Returns the tree with this number.
     fn tree(&self, tree: usize) -> &dyn Requests {
         self.trees[tree].1.requests()
     }
 }
 
-/// Where a path leads to.
+/// The destination of a path.
 pub(super) enum Way<'n> {
-    /// To the root of several.
+    /// The root of several sources.
     Root,
-    /// Into the tree of this number, by the rest of the path.
+    /// The tree with this number, and the remaining path.
     Tree(usize, &'n [Vec<u8>]),
-    /// There is no source of that name.
+    /// No source has that name.
     Nowhere,
 }
 
-/// A place in a tree. What was counted on the way to it is given back when it is dropped.
+/// A place in a tree. Dropping the place releases the counted inodes of its path.
 pub(super) struct Place {
     trees: Arc<Trees>,
     tree: usize,
@@ -76,8 +76,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place in a tree to which these names lead across links, which lead nowhere else than in
-    /// the tree.
+    /// Finds the place at these names in a tree. Links are followed, but never lead out of the
+    /// tree.
     ///
     /// # Errors
     /// Fails as [`find`](Requests#method.find) does.
@@ -96,7 +96,7 @@ impl Place {
         })
     }
 
-    /// The place to which a path leads from here.
+    /// Finds the place at a path relative to this one.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -106,7 +106,7 @@ impl Place {
         Place::find(&self.trees, (self.tree, &names), cancel)
     }
 
-    /// The place so many names above this one.
+    /// Finds the place `count` names above this one.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -128,20 +128,20 @@ impl Place {
         self.found.entry.ino
     }
 
-    /// The names that lead here, without a link.
+    /// Returns the names of the path, with links resolved.
     pub(super) fn names(&self) -> &[Vec<u8>] {
         &self.found.names
     }
 
-    /// A number that no other place has at the same time.
+    /// Returns a number that is unique among the places in use.
     pub(super) fn number(&self) -> u64 {
         let tree = u64::try_from(self.tree).unwrap_or(0);
         self.ino() ^ tree.rotate_right(8)
     }
 
-    /// The names behind the last directory of views on the way. A directory of that name is one
-    /// in the root of a tree, and in that of a data file: there, what stands above it is shown as the
-    /// file of a directory, and it itself is not.
+    /// Returns the names after the last directory of views on the path. A directory called `.h5fs`
+    /// is one in the root of a tree and in the root of a data file. In a data file, the parent has
+    /// a file number of its own, and the directory of views has not.
     pub(super) fn view(&self) -> Option<&[Vec<u8>]> {
         let (names, inos) = (&self.found.names, &self.found.counted);
         let is_file = |ino: Ino| self.requests().file_of(ino) == Some(ino);
@@ -170,13 +170,15 @@ impl Drop for Place {
     }
 }
 
-/// What is open at a place, until it is dropped.
+/// An open file or directory at a place. Dropping the value closes it.
 pub(super) struct OpenPlace {
     pub(super) place: Place,
     pub(super) opened: Opened,
 }
 
 impl OpenPlace {
+    /// Opens the file at a place.
+    ///
     /// # Errors
     /// Fails as [`open_file_for`](Requests::open_file_for) does.
     pub(super) fn file(place: Place, cancel: &CancelToken) -> Result<Self> {
@@ -184,6 +186,8 @@ impl OpenPlace {
         Ok(OpenPlace { place, opened })
     }
 
+    /// Opens the directory at a place.
+    ///
     /// # Errors
     /// Fails as [`opendir_for`](Requests::opendir_for) does.
     pub(super) fn directory(place: Place, cancel: &CancelToken) -> Result<Self> {

@@ -1,4 +1,4 @@
-//! Questions to the trees, which workers answer.
+//! Requests to the trees, which workers handle.
 
 use std::future::Future;
 use std::io;
@@ -13,17 +13,17 @@ use crate::error::{Error, Result};
 use crate::fs::workers::{Asker, Askers, Of, Workers};
 use crate::limits;
 
-/// Questions of all connections.
+/// The requests of all connections.
 pub(super) struct Questions {
     workers: Workers,
-    /// How many there have been.
+    /// Number of requests so far.
     asked: AtomicU64,
-    /// Large pieces of answers that may be in memory.
+    /// Slots for large pieces of responses in memory.
     large: Arc<Semaphore>,
 }
 
 impl Questions {
-    /// So many are answered at a time.
+    /// Creates a scheduler for `threads` concurrent requests.
     pub(super) fn of(threads: usize) -> Self {
         Questions {
             workers: Workers::apart(threads),
@@ -32,18 +32,18 @@ impl Questions {
         }
     }
 
-    /// Whether so many wait that another one is not taken.
+    /// Returns whether so many requests wait that another is refused.
     pub(super) fn are_too_many(&self) -> bool {
         self.workers.waiting() >= limits::HTTP_WAITING
     }
 
-    /// Room for a large piece of an answer.
+    /// Reserves a slot for a large piece of a response.
     pub(super) fn room(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.large).try_acquire_owned().ok()
     }
 
-    /// Has a worker do what has to be done with what is `held`; it is given back, unless that
-    /// panicked. Once nobody waits for the outcome, the work ends, or is not begun.
+    /// Schedules `work` with the value `held`, which is returned with the result unless the worker
+    /// panics. If the caller drops the future, the work is cancelled.
     pub(super) fn ask<R: Send + 'static, T: Send + 'static>(
         &self,
         of: Of,
@@ -57,7 +57,7 @@ impl Questions {
         let whole = (CancelToken::default(), Arc::default());
         self.workers
             .request(("http", of), asker, whole, held, work, move |held, done| {
-                // Nobody waits where the connection is gone.
+                // The receiver is gone if the connection has ended.
                 let _ = sender.send((held, done));
             });
         Box::pin(async move {
@@ -74,14 +74,14 @@ impl Questions {
     }
 }
 
-/// What was held for a request, and its outcome, once they are there.
+/// A future of the value held for a request, and the result.
 pub(super) type Answered<R, T> = Pin<Box<dyn Future<Output = (Option<R>, Result<T>)> + Send>>;
 
-/// Gives up what was asked for by this number, when it is dropped before that is there.
+/// Cancels the request with this number when dropped before the result is available.
 struct Left(Option<(Askers, u64)>);
 
 impl Left {
-    /// It is there.
+    /// Disables the cancellation, because the result is available.
     fn forget(mut self) {
         self.0 = None;
     }

@@ -1,4 +1,4 @@
-//! The clock by which hyper waits.
+//! The timer for hyper.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer};
 
-/// The clock by which hyper waits.
+/// The timer for hyper.
 #[derive(Debug)]
 pub(super) struct Clock;
 

@@ -1,4 +1,4 @@
-//! Clients that have shown nothing yet that lets them in.
+//! Clients that have not been granted access yet.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::memory::lock::lock;
 
-/// Clients that are not let in yet, in the order of their coming.
+/// Clients without access, in the order of arrival.
 #[derive(Default)]
 pub(super) struct Guests(Mutex<Waiting>);
 
@@ -22,17 +22,17 @@ struct Waiting {
     all: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
-/// One of them, until it is let in or dropped.
+/// A client without access, until it is granted access or dropped.
 pub(super) struct Guest {
     guests: Arc<Guests>,
     number: u64,
 }
 
-/// Is over once a client is to be sent away.
+/// A future that completes when the client must be disconnected.
 pub(super) struct SentAway(Option<(oneshot::Receiver<()>, Pin<Box<Sleep>>)>);
 
 impl Guests {
-    /// One more, which is sent away unless it is let in within so much time.
+    /// Adds a client, which is disconnected unless it is granted access within the time `most`.
     pub(super) fn receive(self: &Arc<Self>, most: Duration) -> (Guest, SentAway) {
         let (sender, receiver) = oneshot::channel();
         let waiting = &mut *lock(&self.0);
@@ -44,14 +44,14 @@ impl Guests {
         (Guest { guests, number }, SentAway(Some((receiver, limit))))
     }
 
-    /// Sends the one away that has come first, if there is one.
+    /// Disconnects the client that arrived first, if there is one.
     pub(super) fn send_first_away(&self) {
         lock(&self.0).all.pop_first();
     }
 }
 
 impl Guest {
-    /// It may stay.
+    /// Grants access, so that the client is not disconnected.
     pub(super) fn let_in(&self) {
         if let Some(sender) = lock(&self.guests.0).all.remove(&self.number) {
             let _ = sender.send(());
@@ -119,12 +119,12 @@ mod tests {
             guests.send_first_away();
             let away: Vec<_> = all.iter_mut().map(|(_, away)| is_over(away)).collect();
             assert_eq!(away, [false, true, false, false]);
-            // One that has gone, and the one that was sent away.
+            // One client has disconnected itself, and one was disconnected by the server.
             all.drain(1..3);
             guests.send_first_away();
             let away: Vec<_> = all.iter_mut().map(|(_, away)| is_over(away)).collect();
             assert_eq!(away, [false, true]);
-            // Nobody is left to be sent away.
+            // No client is left to disconnect.
             guests.send_first_away();
             assert!(!is_over(&mut all[0].1));
             drop(all);

@@ -1,4 +1,4 @@
-//! What the parts of a connection tell each other of its client.
+//! State of a client, shared by the parts of its connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ pub(super) struct Peer {
     is_whole: AtomicBool,
 }
 
-/// An answer to a client, until all of it was handed on.
+/// A response to a client, until all of it was handed to hyper.
 pub(super) struct Answering(Arc<Peer>);
 
 impl Peer {
@@ -26,40 +26,40 @@ impl Peer {
         }
     }
 
-    /// Begins an answer.
+    /// Starts a response.
     pub(super) fn answer(peer: &Arc<Self>) -> Answering {
         peer.is_answered.store(true, Ordering::Relaxed);
         Answering(Arc::clone(peer))
     }
 
-    /// Whether an answer to it is under way.
+    /// Returns whether a response is in progress.
     pub(super) fn is_answered(&self) -> bool {
         self.is_answered.load(Ordering::Relaxed)
     }
 
-    /// Whether the end of the connection alone tells it that an answer is whole.
+    /// Returns whether only the end of the connection marks the end of a response.
     pub(super) fn has_no_end(&self) -> bool {
         self.has_no_end.load(Ordering::Relaxed)
     }
 
-    /// Whether all of such an answer was handed on.
+    /// Returns whether all of such a response was handed to hyper.
     pub(super) fn is_whole(&self) -> bool {
         self.is_whole.load(Ordering::Relaxed)
     }
 }
 
 impl Answering {
-    /// The client has shown what lets it in.
+    /// Grants the client access.
     pub(super) fn let_in(&self) {
         self.0.guest.let_in();
     }
 
-    /// The answer has neither a length nor an end of its own.
+    /// Records that the response has neither a length nor an end marker.
     pub(super) fn set_without_end(&self) {
         self.0.has_no_end.store(true, Ordering::Relaxed);
     }
 
-    /// All of it was handed on.
+    /// Records that all of the response was handed to hyper.
     pub(super) fn set_whole(&self) {
         self.0.is_whole.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The content of an answer, on its way to a client.
+//! The content of a response while it is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::fs::http::server::asking::{Answered, Questions};
 use crate::fs::http::server::peer::Answering;
 use crate::limits;
 
-/// The content of an answer, on its way.
+/// The content of a response while it is sent.
 pub(super) struct Sent {
     questions: Arc<Questions>,
     answering: Answering,
     state: Sending,
-    /// When the last piece was handed on.
+    /// Time when the last piece was handed to hyper.
     handed: Option<Instant>,
 }
 
@@ -28,12 +28,13 @@ enum Sending {
     Over,
     Whole(bytes::Bytes),
     Pieces(Box<dyn Pieces>),
-    /// The next piece is worked out.
+    /// The next piece is being generated.
     Waiting(Answered<Box<dyn Pieces>, Option<bytes::Bytes>>, Option<u64>),
 }
 
 impl Sent {
-    /// This content; a client of an old version of HTTP knows lengths, and no other end.
+    /// Creates the body of a response. A client with an old version of HTTP supports only lengths,
+    /// not end markers.
     pub(super) fn new(
         questions: Arc<Questions>,
         content: Content,
@@ -56,14 +57,14 @@ impl Sent {
         }
     }
 
-    /// Begins to work out the next piece: a large one, where there is room and the client reads
+    /// Starts to generate the next piece. The piece is large if a slot is free and the client reads
     /// fast.
     fn ask_next(&self, pieces: Box<dyn Pieces>) -> Sending {
         let room = self.room();
         self.ask(pieces, room)
     }
 
-    /// The same ahead of the client, where that is a large piece.
+    /// Starts to generate the next piece ahead of the client, if the piece is large.
     fn ask_ahead(&self, pieces: Box<dyn Pieces>) -> Sending {
         match self.room() {
             Some(room) => self.ask(pieces, Some(room)),
@@ -71,7 +72,7 @@ impl Sent {
         }
     }
 
-    /// Room for a large piece.
+    /// Reserves a slot for a large piece.
     fn room(&self) -> Option<OwnedSemaphorePermit> {
         const FAST: Duration = Duration::from_secs(1);
         let is_fast = self.handed.is_none_or(|handed| handed.elapsed() < FAST);
@@ -94,15 +95,15 @@ impl Sent {
     }
 }
 
-/// A piece, and its place among the large ones.
+/// A piece, with its slot for large pieces.
 struct Piece {
     bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Piece {
-    /// The bytes as hyper takes them. A client that reads slowly keeps no chunk in memory of which
-    /// they are a part.
+    /// Converts the bytes for hyper. Shared bytes are copied, so that a slow client does not keep a
+    /// whole chunk in memory.
     fn of(bytes: Bytes, room: Option<OwnedSemaphorePermit>) -> bytes::Bytes {
         let bytes = if bytes.is_shared() {
             bytes.into_vec().into()
@@ -148,7 +149,7 @@ impl Body for Sent {
                     else {
                         continue;
                     };
-                    // While this one is sent, the next is worked out.
+                    // The next piece is generated while this one is sent.
                     if let Some(pieces) = pieces {
                         self.state = match pieces.left() {
                             Some(0) => Sending::Over,

@@ -1,4 +1,4 @@
-//! The stream of a connection, as hyper takes it.
+//! The stream of a connection, adapted to hyper.
 
 use std::future::Future;
 use std::io;
@@ -24,23 +24,23 @@ pub(super) enum Stream {
     Unix(UnixStream),
 }
 
-/// The same for hyper. A client that takes nothing for [`limits::HTTP_IDLE`] is left.
+/// A stream for hyper. A client that accepts no bytes for [`limits::HTTP_IDLE`] is disconnected.
 pub(super) struct Wire {
     stream: Stream,
     peer: Arc<Peer>,
     stalled: Option<Pin<Box<Sleep>>>,
-    /// The client has sent all that it has to send.
+    /// Set after the client has closed its sending side.
     ended: Option<Ended>,
-    /// Whether its end is an error to the client, unless an answer is whole.
+    /// Whether closing the connection before the response is complete must be reported as a reset.
     resets: bool,
 }
 
-/// A client that sends nothing more: it waits for its answer, or it has gone. That is the same on the
-/// network until something is sent to it.
+/// The state of a client that sends no more: it waits for its response, or has gone. On a network,
+/// the two look the same until bytes are sent to it.
 struct Ended {
-    /// When it is left.
+    /// Time when the client is disconnected.
     until: Instant,
-    /// The next look at it.
+    /// Timer for the next check of the client.
     look: Pin<Box<Sleep>>,
 }
 
@@ -56,7 +56,7 @@ impl Ended {
 }
 
 impl Stream {
-    /// Whether the other end is closed for both ways.
+    /// Returns whether the other end has closed both directions.
     fn has_gone(&self) -> bool {
         let socket = match self {
             Stream::Network(stream) => stream.as_fd(),
@@ -83,7 +83,7 @@ impl Wire {
         }
     }
 
-    /// Tells of the end of what the client sends once it waits for no answer any more.
+    /// Reports the end of the client's input when it no longer waits for a response.
     fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_taking = self.stalled.is_some();
         let is_waiting = self.peer.is_answered() || is_taking;
@@ -98,7 +98,8 @@ impl Wire {
         }
     }
 
-    /// Has the client told of a cut of an answer that has no other end than that of the connection.
+    /// Makes an early close visible to the client as a reset, if only the end of the connection
+    /// marks the end of a response.
     fn watch_end(&mut self) -> io::Result<()> {
         if let Stream::Network(stream) = &self.stream
             && self.peer.has_no_end()
@@ -110,7 +111,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Passes the outcome of a write on, and watches the time while there is none.
+    /// Passes on the result of a write, and measures the time while it is pending.
     fn watched<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -154,7 +155,7 @@ impl Read for Wire {
         if self.ended.is_some() {
             return self.poll_ended(context);
         }
-        // Requests are short. Without unsafe code the cursor takes copies alone.
+        // Requests are short. Without unsafe code, the cursor only accepts copies.
         let mut memory = [0; 4096];
         let room = into.remaining().min(memory.len());
         let mut buffer = ReadBuf::new(memory.get_mut(..room).unwrap_or_default());
