@@ -25,8 +25,8 @@ impl Part {
     /// Selects the part of the array of `reader` that `selector` names.
     ///
     /// # Errors
-    /// `NotFound` if the part is not in the array; `Limit` for an array that is longer than any file
-    /// can be.
+    /// `NotFound` if the part is not in the array; `Limit` for an array that is longer than any
+    /// file can be.
     pub(crate) fn new(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
         let array = reader.array();
         let selection = selector.select(&array.datatype, &array.shape)?;
