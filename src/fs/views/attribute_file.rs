@@ -1,4 +1,4 @@
-//! An attribute as a file: its value as text, a line for each element.
+//! An attribute as a file: its value as text, one line for each element.
 
 use std::ops::ControlFlow;
 
@@ -31,10 +31,10 @@ impl FsNode for AttributeFile {
     }
 }
 
-/// Counts a lookup of the attribute's file that `group`, the directory, shows as `shown`.
+/// Counts a lookup of the attribute file `name` in the directory `group`.
 ///
 /// # Errors
-/// `NotFound` where there is no such attribute; fails if it cannot be read now.
+/// `NotFound` if the attribute does not exist; fails if it cannot be read now.
 pub(in crate::fs) fn enter(
     directory: &Target<'_>,
     group: &ViewGroup<'_>,
@@ -56,7 +56,7 @@ pub(in crate::fs) fn enter(
     })
 }
 
-/// The attribute's file that `group` shows as `name`.
+/// Returns the entry of the attribute file `name` in `group`.
 pub(in crate::fs) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
     ViewEntry {
         ino: group.link_number(name),
@@ -78,7 +78,7 @@ fn render(file: &FileState, attribute: Attribute) -> Result<Text> {
     attribute_file::view(&*file.container, &paths, &attribute.content?)
 }
 
-/// The attribute of `object` whose file is shown as `shown`.
+/// Returns the attribute of `object` whose file is shown as `shown`.
 fn find(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attribute> {
     let container = &*file.container;
     if let Some(name) = name::unescape(shown, false) {

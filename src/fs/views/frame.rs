@@ -1,4 +1,4 @@
-//! A picture of a stack as a file: the part of the array that its number selects.
+//! A picture of an image stack as a file: the part of the array that its number selects.
 
 use std::sync::Arc;
 
@@ -37,10 +37,10 @@ impl FsNode for Frame {
     }
 }
 
-/// Counts a lookup of the picture `name` of the stack whose directory `group` is.
+/// Counts a lookup of the picture `name` in the directory `group` of a stack.
 ///
 /// # Errors
-/// `NotFound` where there is none; fails if it cannot be found out now.
+/// `NotFound` if the picture does not exist; fails if that cannot be determined now.
 pub(in crate::fs) fn enter(
     directory: &Target<'_>,
     group: &ViewGroup<'_>,
@@ -53,7 +53,7 @@ pub(in crate::fs) fn enter(
     directory.enter_entry(stack.ino(group, number)?, &inode, &Frame)
 }
 
-/// Hands the pictures to `visit`. How long one is, only its own `stat` tells.
+/// Passes the pictures to `visit`. Their lengths are known only to `stat`.
 pub(in crate::fs) fn list(
     directory: &Target<'_>,
     group: &ViewGroup<'_>,
@@ -70,7 +70,7 @@ pub(in crate::fs) fn list(
     })
 }
 
-/// The picture that the target is, opened, and the stack.
+/// Opens the picture of the target. Returns its view and the stack.
 fn picture(target: &Target<'_>) -> Result<Found> {
     let (file, inode) = (target.file, target.inode);
     let group = ViewGroup::new(target.mount, file, inode.tree, inode.node)?;
@@ -84,14 +84,14 @@ fn picture(target: &Target<'_>) -> Result<Found> {
 
 /// An array of several pictures.
 struct Stack {
-    /// The form of the files of its tree.
+    /// The form of the files of the stack's tree.
     form: &'static Form,
     node: Arc<Node>,
     frames: Frames,
 }
 
 impl Stack {
-    /// The one whose directory `group` is.
+    /// Returns the stack with the directory `group`.
     fn of(group: &ViewGroup<'_>) -> Result<Self> {
         let form = group.tree.forms.first().ok_or(Error::NotFound)?;
         let node = group.file.container.node(group.object)?;

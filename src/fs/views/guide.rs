@@ -1,12 +1,13 @@
-//! What stands beneath `.h5fs`, for people: the table of docs/views.md and of h5fs-views(7).
+//! The user documentation of `.h5fs`: the table of docs/views.md and of h5fs-views(7).
 
 /// A row: files or directories beneath `.h5fs`, and their content.
 pub struct GuideRow {
-    /// Their paths; `PATH`, `NAME` and the like stand for any name.
+    /// The paths; `PATH`, `NAME` and the like are placeholders.
     pub paths: &'static [&'static str],
-    /// The content, with backticks around what one types.
+    /// The content, with backticks around literal text.
     pub content: &'static str,
-    /// The part of docs/views.md that says more, or another document; empty where none does.
+    /// The section of docs/views.md, or the other document, with more details; empty if there is
+    /// none.
     pub more: &'static str,
 }
 
@@ -22,7 +23,7 @@ const fn row(
     }
 }
 
-/// Everything beneath `.h5fs`, what most people look for first.
+/// Everything beneath `.h5fs`, starting with the most popular views.
 pub static GUIDE: &[GuideRow] = &[
     row(
         &["npy/PATH.npy"],
@@ -167,7 +168,7 @@ mod tests {
         GUIDE.iter().flat_map(|row| row.paths).copied()
     }
 
-    /// Every name that a directory `.h5fs` may list is in the guide, and no other.
+    /// The guide must contain exactly the names that a directory `.h5fs` may list.
     #[test]
     fn the_guide_names_what_there_is() {
         let trees = TREES.iter().map(|tree| tree.name);

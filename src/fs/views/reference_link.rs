@@ -1,8 +1,8 @@
-//! An element of an array of references, as a symbolic link to the object that it names.
+//! An element of an array of references, as a symbolic link to the referenced object.
 //!
-//! A null reference has no link, and a reference to an attribute has none. A region reference
-//! leads to the array that the region is in. An object without a path has a link that leads
-//! nowhere and says so.
+//! Null references and references to attributes have no link. A region reference links to the array
+//! that contains the region. The link of an object without a path leads nowhere and contains an
+//! explanation.
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::forest::file_state::FileState;
@@ -28,7 +28,7 @@ impl FsNode for ReferenceLink {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        // Reading the link will tell why it leads nowhere.
+        // Reading the link will report why it leads nowhere.
         let text = if_lasting(self.readlink(target))?;
         let length = text.as_ref().map_or(0, Vec::len);
         Ok(target.link(length).kept_if(text.is_some()))
@@ -51,10 +51,10 @@ impl FsNode for ReferenceLink {
     }
 }
 
-/// Counts a lookup of the element `name` of the array whose directory `group` is.
+/// Counts a lookup of the element `name` in the directory `group` of an array.
 ///
 /// # Errors
-/// `NotFound` where there is no such element, or it names no object.
+/// `NotFound` if the element does not exist or does not reference an object.
 pub(in crate::fs) fn enter(
     directory: &Target<'_>,
     group: &ViewGroup<'_>,
@@ -72,7 +72,7 @@ pub(in crate::fs) fn enter(
     directory.enter_entry(of_element(group, number)?, &inode, &ReferenceLink)
 }
 
-/// Hands the elements that name an object to `visit`.
+/// Passes the elements that reference an object to `visit`.
 pub(in crate::fs) fn list(
     directory: &Target<'_>,
     group: &ViewGroup<'_>,
@@ -102,11 +102,11 @@ pub(in crate::fs) fn list(
 }
 
 fn of_element(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
-    // As the files of a form have, of which this tree has none.
+    // The number after the tree's own is free, because this tree has no forms of files.
     group.element_number(group.tree.number + 1, number)
 }
 
-/// The array of references that `object` is.
+/// Opens the array of references `object`.
 fn open(file: &FileState, object: NodeId) -> Result<References> {
     let node = file.container.node(object)?;
     let array = node.array().ok_or(Error::NotFound)?;
@@ -114,7 +114,7 @@ fn open(file: &FileState, object: NodeId) -> Result<References> {
     References::new(elements)?.ok_or(Error::NotFound)
 }
 
-/// The text of the link that stands for a reference to `node`.
+/// Returns the text of the link for a reference to `node`.
 fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     let space = target.space();
     let found = if_lasting(target.file.container.node(node))?;
@@ -138,12 +138,13 @@ fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     Ok(up.map(|up| symlink::joined(up.chain(names))))
 }
 
-/// A text for an address, which leads nowhere: all that stands beside the link is other links.
+/// Returns the text of a link for an address that leads nowhere. All other entries of the directory
+/// are links with numeric names, so the text cannot match one.
 fn nowhere(address: u64, reason: &str) -> Vec<u8> {
     format!("@{address:#x}: {reason}").into_bytes()
 }
 
-/// The names that lead from the root to an object that is no group.
+/// Returns the names from the root to an object other than a group.
 fn place(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
     let (group, name) = space.indexed_home(object)?;
     let mut way = space.path(group)?;
@@ -151,8 +152,8 @@ fn place(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
     Some(way)
 }
 
-/// How many directories the link stands in, below the root: `.h5fs`, the tree's, those of groups,
-/// and the array's.
+/// Returns the number of directories between the root and the link: `.h5fs`, the tree, the groups,
+/// and the array.
 fn depth(target: &Target<'_>) -> Option<usize> {
     const OUTER: usize = 3;
     let (space, inode) = (target.space(), target.inode);

@@ -1,7 +1,9 @@
-//! The mount as the page of an object sees it: where the files are that the page leads to.
+//! The mount from the perspective of an object's page: references to the files that the page links
+//! to.
 //!
-//! A browser takes a reference from the directory of the path by which it opened the page. So every
-//! reference is relative, and leads to the one place of its object, never over a symbolic link.
+//! A browser resolves references relative to the directory of the path by which it opened the page.
+//! So every reference is relative, and leads to the object's own place without passing a symbolic
+//! link.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use crate::view::pictures::frames::Frames;
 use crate::view::texts::html::markup::Url;
 use crate::view::texts::html::site::{Beside, Member, Pictures, Place, Site, Step, Target};
 
-/// Names from a root on, as shown.
+/// Shown names from a root.
 type Names = Vec<Box<[u8]>>;
 
 /// The tree of pages.
@@ -32,7 +34,7 @@ const PAGES: &[u8] = b"html";
 /// The tree of tables as text.
 const TABLES: &[u8] = b"csv";
 
-/// The trees in which a group has a file if it is a table.
+/// The trees where a group has a file if it is a table.
 const OF_TABLES: [&[u8]; 4] = [TABLES, b"cf", b"parquet", b"fits"];
 
 /// The tree of pictures.
@@ -43,17 +45,17 @@ pub(in crate::fs) struct PageSite<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
     node: &'a Node,
-    /// The group and the name, as the source's tree shows it, that the object was met under.
+    /// The group and the shown name where the object was found.
     met: Option<(NodeId, Box<[u8]>)>,
     names: OnceCell<Option<Names>>,
-    /// The directory of the page, where that is the page of another object.
+    /// The directory of the page, if the page is about another object.
     directory: Option<Names>,
-    /// Links into other files that may still be followed.
+    /// Number of links into other files that may still be followed.
     other_links: Cell<u64>,
 }
 
 impl<'a> PageSite<'a> {
-    /// The place of `node`, which was met under the name `met` of a group.
+    /// Creates the site of `node`, which was found under the name `met` of a group.
     pub(in crate::fs) fn new(
         mount: &'a Mount,
         file: &'a Arc<FileState>,
@@ -75,7 +77,7 @@ impl<'a> PageSite<'a> {
         self.mount.space(self.file)
     }
 
-    /// The names that lead from the root of the file to the object's own place.
+    /// Returns the names from the root of the file to the object's own place.
     fn names(&self) -> Option<&[Box<[u8]>]> {
         let names = self.names.get_or_init(|| {
             let (space, id) = (self.space(), self.node.id);
@@ -94,7 +96,7 @@ impl<'a> PageSite<'a> {
         names.as_deref()
     }
 
-    /// The names from the root of the mount to the directory that the page stands in.
+    /// Returns the names from the root of the mount to the directory of the page.
     fn directory(&self) -> Option<Names> {
         if self.directory.is_some() {
             return self.directory.clone();
@@ -107,13 +109,13 @@ impl<'a> PageSite<'a> {
         Some(directory)
     }
 
-    /// The names from the root of the mount to the root of a tree in the file at `way`.
+    /// Returns the names from the root of the mount to the root of a tree in the file at `way`.
     fn beneath(&self, mut way: Names, tree: &ViewTree) -> Names {
         way.extend([name::VIEWS, tree.name].map(Into::into));
         way
     }
 
-    /// The reference from the page to what stands at `names` from the root of the mount.
+    /// Returns the reference from the page to the entry at `names` from the root of the mount.
     fn url(&self, names: &[Box<[u8]>]) -> Option<Url> {
         let path = symlink::relative(&self.directory()?, names);
         symlink::bounded(Some(path))
@@ -121,7 +123,7 @@ impl<'a> PageSite<'a> {
             .map(|path| Url::of_path(&path))
     }
 
-    /// The reference to the file of a form, of what stands at `names` in the file at `way`.
+    /// Returns the reference to a file of a form, for the object at `names` in the file at `way`.
     fn file_of(
         &self,
         way: Names,
@@ -133,7 +135,7 @@ impl<'a> PageSite<'a> {
         self.url(&self.names_of(way, tree, form, names, selector)?)
     }
 
-    /// The names of that file from the root of the mount.
+    /// Returns the names of that file from the root of the mount.
     fn names_of(
         &self,
         way: Names,
@@ -157,18 +159,18 @@ impl<'a> PageSite<'a> {
         Some(way)
     }
 
-    /// The reference to the page of what stands at `names` in the file at `way`.
+    /// Returns the reference to the page of the object at `names` in the file at `way`.
     fn page(&self, way: Names, names: &[Box<[u8]>]) -> Option<Url> {
         let tree = named(PAGES)?;
         self.file_of(way, tree, tree.forms.first()?, names, "")
     }
 
-    /// The reference to the page of what stands at `names` in the same file.
+    /// Returns the reference to the page of the object at `names` in the same file.
     fn page_here(&self, names: &[Box<[u8]>]) -> Option<Url> {
         self.page(self.mount.others.way_to_file(self.file), names)
     }
 
-    /// The reference to a part of the object's file in a tree.
+    /// Returns the reference to a part of the object's file in a tree.
     fn part_in(&self, tree: &[u8], selector: &str) -> Option<Url> {
         let tree = named(tree)?;
         let form = tree.forms.first()?;
@@ -178,14 +180,14 @@ impl<'a> PageSite<'a> {
         self.file_of(way, tree, form, names, selector)
     }
 
-    /// The pictures of a stack.
+    /// Returns the pictures of a stack.
     fn frames(&self) -> Option<Frames> {
         let form = named(PICTURES)?.forms.first()?;
         Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
-    /// Returns the page of the object to which a link that is no hard link leads; `None` if the link
-    /// leads nowhere, or into another file after more of these than a page looks at.
+    /// Returns the page of the target of a link other than a hard link. Returns `None` if the link
+    /// leads nowhere, or leads into another file when the limit of such links is reached.
     fn page_of_link(&self, group: NodeId, target: &LinkTarget) -> Option<Url> {
         if target.other_file().is_some() {
             let left = self.other_links.get().checked_sub(1)?;
@@ -451,7 +453,7 @@ impl Site for PageSite<'_> {
     }
 }
 
-/// Names of directories as a tree shows them.
+/// Returns the names of directories as a tree shows them.
 fn in_directories(tree: &ViewTree, names: &[Box<[u8]>]) -> impl Iterator<Item = Box<[u8]>> {
     names.iter().map(|name| tree.directory_name(name).into())
 }

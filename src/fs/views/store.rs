@@ -1,5 +1,5 @@
-//! The nodes of a Zarr store within the directory of an object: its document, its chunks, and the
-//! arrays of its fields. Each is found by its path alone, which is the name of the inode.
+//! The nodes of a Zarr store below the directory of an object: its document, its chunks, and the
+//! arrays of its fields. Each node is identified by its path, which is the name of the inode.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ use crate::view::zarr::grid::Grid;
 use crate::view::zarr::place::{DOCUMENT, Name, Place};
 use crate::wire::to_usize;
 
-/// A directory within that of an object.
+/// A directory below the directory of an object.
 pub(in crate::fs) struct StoreDirectory;
 
 /// A document or a chunk.
 pub(in crate::fs) struct StoreFile;
 
-/// Bytes of a chunk of which it cannot be told how many they are: some, so that a reader asks for
-/// them, and is told why.
+/// Size in bytes of a chunk of unknown length. The size is not 0, so that a reader requests the
+/// bytes and gets the error.
 const UNKNOWN: u64 = 4;
 
 impl FsNode for StoreDirectory {
@@ -105,7 +105,7 @@ impl FsNode for StoreFile {
     }
 }
 
-/// What stands at `path` in the directory of an array; `None` in that of a group.
+/// Returns the entry at `path` in the directory of an array, or `None` in the directory of a group.
 fn place(target: &Target<'_>, node: &Node, path: &[u8]) -> Result<Option<Place>> {
     let store = store(target)?;
     let found = node.array();
@@ -113,14 +113,14 @@ fn place(target: &Target<'_>, node: &Node, path: &[u8]) -> Result<Option<Place>>
     found.transpose()
 }
 
-/// The chunks that the store of the target has.
+/// Returns which chunks the target's store has.
 fn store(target: &Target<'_>) -> Result<Store> {
     let number = target.mount.others.number_in_source(target.inode.tree);
     let tree = trees::of_number(number);
     tree.and_then(ViewTree::store).ok_or(Error::NotFound)
 }
 
-/// Bytes of a chunk; `None` where only its texts tell.
+/// Returns the length of a chunk in bytes, or `None` if its texts must be counted.
 fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
     if array.grid == Grid::Decoded {
         return Ok(array.chunk_bytes());
@@ -129,7 +129,7 @@ fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
     Ok(Some(chunk.map_or(UNKNOWN, |chunk| chunk.extent.length())))
 }
 
-/// The path of what stands as `name` in `directory`, from that of the object on.
+/// Returns the path of the entry `name` in `directory`, relative to the object's directory.
 fn within(directory: &Inode, name: &[u8]) -> Vec<u8> {
     match path(directory) {
         b"" => name.to_vec(),
@@ -137,7 +137,7 @@ fn within(directory: &Inode, name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The path of a directory from that of the object on.
+/// Returns the path of a directory, relative to the object's directory.
 fn path(directory: &Inode) -> &[u8] {
     match directory.node_type {
         NodeType::StoreDirectory => &directory.name,
@@ -145,11 +145,10 @@ fn path(directory: &Inode) -> &[u8] {
     }
 }
 
-/// Counts a lookup of `name` in the directory of an array, or in one within that, or of the
-/// document of a group.
+/// Counts a lookup of `name` in or below the directory of an array, or of the document of a group.
 ///
 /// # Errors
-/// `NotFound`; fails if it cannot be found out now what stands there.
+/// `NotFound` if the entry does not exist; fails if that cannot be determined now.
 pub(in crate::fs) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
     name::refuse_long(name)?;
     let file = directory.file;
@@ -181,15 +180,16 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry>
     }
 }
 
-/// Whether a chunk is a file: one that cannot be found is, so that a read tells why.
+/// Returns whether a chunk is a file. A chunk that cannot be found is one, so that a read reports
+/// the error.
 fn is_there(array: &ZarrArray, place: &[u64]) -> Result<bool> {
     Ok(if_lasting(array.holds(place))?.unwrap_or(true))
 }
 
-/// The number of what stands at `path` in the directory of the object.
+/// Returns the inode number of the entry at `path` in the directory of the object.
 fn number(directory: &Target<'_>, path: &[u8]) -> Result<u64> {
     let (file, others) = (directory.file, &directory.mount.others);
-    // As the files of a form have, of which this tree has none.
+    // The number after the tree's own is free, because this tree has no forms of files.
     let in_source = others.number_in_source(directory.inode.tree) + 1;
     let tree = others.number_in(file, in_source)?;
     Ok(inode::of_link(
@@ -200,8 +200,8 @@ fn number(directory: &Target<'_>, path: &[u8]) -> Result<u64> {
     ))
 }
 
-/// The content of the chunk at `place`. It is opened even where it cannot be read: a reader could
-/// take what it cannot open for a chunk that is not stored.
+/// Opens the chunk at `place`, even if it cannot be read: a reader could mistake a failed open for
+/// a chunk that is not stored.
 fn open_chunk(
     target: &Target<'_>,
     node: &Node,
@@ -229,7 +229,7 @@ fn open_chunk(
     )
 }
 
-/// The file that was opened, or one of so many bytes that tells why it cannot be read.
+/// Returns the opened file, or a file of `length` bytes whose reads report the error.
 fn readable(opened: Result<Box<dyn View>>, length: u64) -> Result<Box<dyn View>> {
     match opened {
         Err(error) if !error.is_passing() => Ok(Box::new(Unreadable { length, error })),
@@ -246,7 +246,7 @@ fn stored(target: &Target<'_>, node: &Node, array: &ZarrArray, place: &[u64]) ->
     Stored::new(array, place, || file.reader(node.id, &array.array))
 }
 
-/// The texts of a chunk, whose bytes are counted once.
+/// Opens the texts of a chunk, whose bytes are counted once.
 fn counted(target: &Target<'_>, texts: Texts) -> Result<Box<dyn View>> {
     let text = CountedText {
         form: target.inode.tree,
@@ -264,7 +264,7 @@ fn counted(target: &Target<'_>, texts: Texts) -> Result<Box<dyn View>> {
     }
 }
 
-/// Hands the entries of the directory of an array, or of one within that, to `visit`.
+/// Passes the entries in or below the directory of an array to `visit`.
 ///
 /// # Errors
 /// Fails if the chunk index cannot be read at `first`.
@@ -287,7 +287,7 @@ pub(in crate::fs) fn list(
             return Ok(None);
         };
         let kind = match (name, &place) {
-            // The chunk of a scalar that is not stored.
+            // The chunk of a scalar array that is not stored.
             (Name::Chunks(true), Place::Shown(Shown::Array(array))) if !is_there(array, &[])? => {
                 return Ok(Some((Vec::new(), at + 1)));
             }
@@ -307,8 +307,8 @@ fn entry(directory: &Target<'_>, name: Vec<u8>, kind: Kind) -> Result<Plain> {
     Ok(Plain { name, ino, kind })
 }
 
-/// Hands the chunks whose first numbers are `above` to `visit`, or the directories on the way to
-/// them, which may be empty. The number of an entry is that of its chunk.
+/// Passes the chunks whose first indices are `above` to `visit`, or the directories that lead to
+/// them, which may be empty. The position of an entry is the number of its chunk.
 fn list_chunks(
     directory: &Target<'_>,
     listing: &mut Listing,

@@ -1,4 +1,4 @@
-//! The names in a directory of chunks, in the order of their numbers.
+//! The names in a directory of chunks, in numerical order.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -9,44 +9,44 @@ use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, IndexCursor};
 use crate::view::zarr::array::ZarrArray;
 
-/// Chunks for each of which a listing of a Zarr store asks the index; it walks over the index
-/// where a directory may have more.
+/// Maximum number of chunks for which a listing of a Zarr store queries the index one by one. A
+/// larger directory is listed by a walk of the index.
 const ASKED_CHUNKS: u64 = 65_536;
 
-/// Chunks that the index hands on at a time.
+/// Number of chunks that a walk of the index returns at a time.
 const BATCH: usize = 1024;
 
 /// The names in a directory of chunks.
 pub(in crate::fs) struct ChunkNames<'a> {
     array: &'a ZarrArray,
-    /// The numbers by which the directory is come to.
+    /// The indices on the path to the directory.
     above: &'a [u64],
-    /// How many there may be.
+    /// Maximum number of entries.
     width: u64,
     way: Way<'a>,
 }
 
-/// How those that are there are found.
+/// The method to find existing entries.
 enum Way<'a> {
-    /// All are there.
+    /// All entries exist.
     All,
-    /// The index is asked for each.
+    /// The index is queried for each entry.
     Ask,
-    /// The index is walked over.
+    /// The index is walked.
     Walk(&'a dyn ChunkIndex),
-    /// The same where the chunks are not the file's own.
+    /// The index is walked, and the store's chunks differ from the file's.
     WalkAround(&'a dyn ChunkIndex),
 }
 
-/// How far a listing has come in the index.
+/// The progress of a listing in the index.
 #[derive(Default)]
 pub(in crate::fs) struct Walk {
     cursor: IndexCursor,
-    /// The number that was asked for last.
+    /// The number requested last.
     at: u64,
-    /// Those that the index has handed on since.
+    /// Numbers that the index has returned since then.
     ahead: VecDeque<u64>,
-    /// Of chunks that are not the file's own: the first ones that a walk has met by now.
+    /// If the store's chunks differ from the file's, the lowest numbers found by the current walk.
     met: BTreeSet<u64>,
 }
 
@@ -75,13 +75,14 @@ impl<'a> ChunkNames<'a> {
         names
     }
 
-    /// Whether they are those of chunks, and not of directories.
+    /// Returns whether the names belong to chunks rather than directories.
     pub(in crate::fs) fn are_chunks(&self) -> bool {
         self.above.len() + 1 == self.array.dims.len()
     }
 
-    /// The first one from number `at` on, if it was come to, and the number at which the search goes
-    /// on; `None` where there are no more. `effort` pays for the index.
+    /// Finds the first existing number from `at`. Returns the number if the search has reached it,
+    /// and where the search continues. Returns `None` if there are no more numbers. Reads of the
+    /// index are charged to `effort`.
     ///
     /// # Errors
     /// Fails if the index is damaged.
@@ -110,7 +111,7 @@ impl<'a> ChunkNames<'a> {
 }
 
 impl Walk {
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory of the walk.
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
         let ahead = memory::piece(self.ahead.capacity() * size_of::<u64>());
         let met = memory::piece(self.met.len() * 2 * size_of::<u64>());
@@ -118,7 +119,7 @@ impl Walk {
         ahead.saturating_add(met).saturating_add(cursor)
     }
 
-    /// Those known ahead from number `at` on.
+    /// Returns the first number from `at` that the index has already returned.
     fn known(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
         if at < self.at {
             *self = Walk::default();
@@ -130,8 +131,9 @@ impl Walk {
         Some((Some(*number), number + 1))
     }
 
-    /// The first chunk from number `at` on, if it was come to, of those that the file's own ones are
-    /// `around`. The index has these in another order: each walk over all of it finds some more.
+    /// Finds the first existing number from `at`, where `around` converts the file's chunks to the
+    /// store's. The index has these in another order, so each walk of the whole index finds only
+    /// the next few.
     fn find_around(
         &mut self,
         index: &dyn ChunkIndex,
@@ -164,8 +166,8 @@ impl Walk {
         Ok(self.known(at))
     }
 
-    /// The first chunk below `above`, of which there may be `width`, from number `at` on, if it was
-    /// come to. Those of one directory stand in the order of their numbers in every index.
+    /// Finds the first existing chunk below `above` with a number from `at` to `width`. Every index
+    /// has the chunks of one directory in numerical order.
     fn find(
         &mut self,
         index: &dyn ChunkIndex,
@@ -189,7 +191,7 @@ impl Walk {
             }
         });
         match walked {
-            // Those before the damage come first.
+            // Chunks before the damage are returned first.
             Err(error) if self.ahead.is_empty() => Err(error),
             Ok(()) if passed == 0 => Ok(None),
             _ => Ok(Some((None, at))),

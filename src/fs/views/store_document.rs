@@ -1,5 +1,5 @@
-//! The documents of a Zarr store. That of a group also has those of all that is below it, so that a
-//! reader takes one file for many.
+//! The documents of a Zarr store. A group's document also contains the documents of all objects
+//! below it, so that a reader needs one file in place of many.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use crate::view::texts::text::Text;
 use crate::view::zarr::array::Shown;
 use crate::view::zarr::place::{DOCUMENT, Place, fields};
 
-/// Bytes of metadata that the documents below a group may look at: some are left for its own.
+/// Share of the metadata budget for the documents of subgroups. The rest is reserved for the
+/// group's own document.
 const BELOW: u64 = limits::REQUEST_METADATA / 4 * 3;
 
-/// The document at `path` in the directory of `node`, a group or an array.
+/// Returns the document at `path` in the directory of `node`, a group or an array.
 ///
 /// # Errors
-/// `NotFound` where there is none; fails if a part of it cannot be read now.
+/// `NotFound` if there is no document; fails if a part cannot be read now.
 pub(in crate::fs) fn document(
     target: &Target<'_>,
     node: &Node,
@@ -42,7 +43,7 @@ pub(in crate::fs) fn document(
         let (text, is_partial) = written(target, node, path, store)?;
         if is_partial {
             unkept = Some(Text::of_the_moment(text));
-            // A passing error is not kept either.
+            // A passing error is not cached either.
             return Err(Error::unwanted());
         }
         Ok(Text::new(text))
@@ -50,7 +51,8 @@ pub(in crate::fs) fn document(
     unkept.map_or(kept, |text| text.opened(&target.file.engine))
 }
 
-/// The text of a document, and whether it lacks what could not be read this time.
+/// Writes a document. Returns its text, and whether unreadable parts are missing that a later
+/// attempt may read.
 fn written(target: &Target<'_>, node: &Node, path: &[u8], store: Store) -> Result<(Vec<u8>, bool)> {
     let file = target.file;
     let Some(array) = node.array() else {
@@ -77,7 +79,7 @@ fn written(target: &Target<'_>, node: &Node, path: &[u8], store: Store) -> Resul
     Ok((text, is_partial))
 }
 
-/// The documents of what is below a group, by path.
+/// The documents of the objects below a group, by path.
 struct Members<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
@@ -86,16 +88,16 @@ struct Members<'a> {
     variables: Arc<dyn Container>,
     documents: Object,
     paths: HashSet<Vec<u8>>,
-    /// Links and fields that may still be looked at.
+    /// Number of links and fields that may still be read.
     left: usize,
 }
 
 impl Members<'_> {
-    /// Those that `add` adds; none where it fails: a list of some would have a reader believe that
-    /// there are no others. Also whether it may not fail the next time.
+    /// Returns the documents added by `add`, or `None` if `add` fails: an incomplete list would
+    /// make readers believe that no others exist. Also returns whether a later attempt may succeed.
     ///
     /// # Errors
-    /// Fails if nobody wants them any more.
+    /// Fails if the request is cancelled.
     fn collect(
         target: &Target<'_>,
         store: Store,
@@ -119,10 +121,10 @@ impl Members<'_> {
         }
     }
 
-    /// Adds what is below a group at `path`, groups within groups `depth` times at most.
+    /// Adds the objects below a group at `path`, at most `depth` levels deep.
     ///
     /// # Errors
-    /// `Limit` for too much; fails if a part of it cannot be read.
+    /// `Limit` if there are too many; fails if a part cannot be read.
     fn add_group(&mut self, group: NodeId, path: &[u8], depth: usize) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(too_many)?;
         let directory = ViewGroup::new(self.mount, self.file, self.tree, group)?;
@@ -155,7 +157,7 @@ impl Members<'_> {
         self.add_fields(node, &shown, path)
     }
 
-    /// Adds the fields of a group of such at `path`.
+    /// Adds the fields of a compound type at `path`, recursively.
     fn add_fields(&mut self, node: &Node, shown: &Shown, path: &[u8]) -> Result<()> {
         let Shown::Fields(record) = shown else {
             return Ok(());
@@ -174,7 +176,7 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// Counts a look at a link or a field.
+    /// Counts a link or a field that is read.
     fn look(&mut self) -> Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         Ok(())
@@ -208,7 +210,7 @@ fn too_many() -> Error {
     )
 }
 
-/// The path of what stands as `name` in the group at `path`.
+/// Returns the path of the entry `name` in the group at `path`.
 fn below(path: &[u8], name: &[u8]) -> Vec<u8> {
     match path {
         b"" => name.to_vec(),

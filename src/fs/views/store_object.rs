@@ -1,4 +1,4 @@
-//! The objects of a Zarr store: which of the file's objects are in it, and their documents.
+//! The objects of a Zarr store: which objects of the file it contains, and their documents.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::view::zarr::place::{DOCUMENT, Place};
 use crate::view::zarr::{codecs, dimensions, document};
 use crate::wire::to_usize;
 
-/// The chunks that a store has.
+/// The kind of chunks in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Store {
-    /// Decoded ones.
+    /// Decoded chunks.
     Decoded,
-    /// Stored ones, of each array whose filters readers can undo.
+    /// Stored chunks, for each array whose filters Zarr readers can decode.
     Stored,
 }
 
@@ -32,17 +32,18 @@ pub(in crate::fs) enum Store {
 pub(in crate::fs) enum Presence {
     Group,
     Array,
-    /// It is not, and its group names it: no reader would take it.
+    /// The object is not in the store, and its group reports it as missing: readers do not support
+    /// it.
     Unknown,
-    /// It is not, as it says nothing that is not said elsewhere.
+    /// The object is not in the store, because its information is available elsewhere.
     Implied,
 }
 
-/// Whether `node` is in a store.
+/// Returns whether `node` is in a store.
 ///
 /// # Errors
-/// Fails if that cannot be found out, or if a reader could not find out what its elements stand
-/// for: it is not in the store then.
+/// Fails if that cannot be determined, or if a reader could not determine the meaning of the
+/// elements; the object is then not in the store.
 pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence> {
     let container = &*file.container;
     let Some(array) = node.array() else {
@@ -68,7 +69,7 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence>
         dimensions::named(container, node.id, array.shape.dims().len(), &paths)?;
     }
     let is_shown = match &array.storage {
-        // No chunk would tell a reader of the damage.
+        // Without chunks, a reader would not get the error.
         Err(error) if array.shape.dims().contains(&0) => {
             if error.is_passing() {
                 return Err(error.clone());
@@ -85,7 +86,7 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence>
     })
 }
 
-/// Whether an array stands below a group.
+/// Returns whether an array exists below a group.
 fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     let mut open = vec![container.links(group)?];
     while let Some(links) = open.last_mut() {
@@ -105,12 +106,11 @@ fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     Ok(false)
 }
 
-/// What netCDF puts before the name of a variable that has the name of a dimension and is not its
-/// coordinate.
+/// The prefix of netCDF for a variable that has the name of a dimension but is not its coordinate.
 pub(in crate::fs) const NO_COORDINATE: &[u8] = b"_nc4_non_coord_";
 
-/// A name of the file, as the tree shows it, in a store: without what readers take for something
-/// else. The reverse is [`in_tree`].
+/// Returns the name in a store for a name as the tree shows it. Names with a special meaning for
+/// readers are escaped. [`in_tree`] is the inverse.
 pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
     if shown == DOCUMENT {
         return b"zarr%2Ejson".to_vec();
@@ -125,7 +125,7 @@ pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
     name::clip(name)
 }
 
-/// The name in the tree of what a store shows as `name`.
+/// Returns the name in the tree for the name in a store.
 pub(in crate::fs) fn in_tree(name: &[u8]) -> Vec<u8> {
     if name == b"zarr%2Ejson" {
         return DOCUMENT.to_vec();
@@ -147,10 +147,10 @@ pub(in crate::fs) fn in_tree(name: &[u8]) -> Vec<u8> {
     shown
 }
 
-/// What stands at `path` in the directory of the array of `node` in a store.
+/// Returns the entry at `path` in the directory of an array in a store.
 ///
 /// # Errors
-/// `NotFound`; fails if it cannot be found out now which chunks the array has there.
+/// `NotFound` if the entry does not exist; fails if the array's chunks cannot be determined now.
 pub(in crate::fs) fn find(
     file: &FileState,
     (node, array): (&Node, &Arc<Array>),
@@ -161,7 +161,7 @@ pub(in crate::fs) fn find(
     Place::find(array, grid, path, field).ok_or(Error::NotFound)
 }
 
-/// The name in the file of the field that a store shows as `name`.
+/// Returns the name in the file of the field that a store shows as `name`.
 fn field(record: &Record, name: &[u8]) -> Option<Vec<u8>> {
     if !name::is_cut(name) {
         return name::unescape(&in_tree(name), false);
@@ -170,14 +170,14 @@ fn field(record: &Record, name: &[u8]) -> Option<Vec<u8>> {
     record.names().find(is_shown_so).map(<[u8]>::to_vec)
 }
 
-/// Told of a link whose object is not in the store, and why.
+/// A callback for a link whose object is not in the store, with the reason.
 pub(in crate::fs) type Tell<'a> = dyn Fn(&Link, &Error) + 'a;
 
-/// The document of a group, with the documents of its `members`. It tells of what of the group is
-/// damaged.
+/// Returns the document of a group, with the documents of its `members`. Damaged links of the group
+/// are reported to `tell`.
 ///
 /// # Errors
-/// Fails if a part of it cannot be read now.
+/// Fails if a part cannot be read now.
 pub(in crate::fs) fn of_group(
     file: &FileState,
     node: &Node,
@@ -213,8 +213,8 @@ pub(in crate::fs) fn of_group(
     Ok(document::of_group(&attributes.finish(), members))
 }
 
-/// Adds the attribute that a scalar of ASDF is, or a group of such. Whether the object is in the
-/// store in any form.
+/// Adds an ASDF scalar, or a group of scalars, as an attribute. Returns whether the object is in
+/// the store in any form.
 fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes) -> Result<bool> {
     match presence(file, object)? {
         Presence::Unknown => Ok(false),
@@ -226,11 +226,11 @@ fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes
     }
 }
 
-/// The document of an array of the file, or of a field of it, which has no attributes of its own;
-/// that of a group of fields has the documents of its `members`.
+/// Returns the document of an array, or of a field of an array. A field has no attributes of its
+/// own. The document of a group of fields contains the documents of its `members`.
 ///
 /// # Errors
-/// Fails if a part of it cannot be read.
+/// Fails if a part cannot be read.
 pub(in crate::fs) fn of_array(
     file: &FileState,
     node: &Node,
@@ -263,10 +263,10 @@ pub(in crate::fs) fn of_array(
     }
 }
 
-/// Which chunks the array of `node` has in a store.
+/// Returns the chunk grid of an array in a store.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the grid cannot be determined now.
 pub(in crate::fs) fn grid(
     file: &FileState,
     node: &Node,

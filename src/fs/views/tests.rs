@@ -1,4 +1,4 @@
-//! The trees of views of a small graph.
+//! Tests of the trees of views of a small graph.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,7 +50,7 @@ fn attributes_are_files() {
     assert_eq!(content(&fs, ".h5fs/attrs/g/@a%2Fb").unwrap(), b"slash\n");
     let long = format!(".h5fs/attrs/g/{}", group[1]);
     assert_eq!(content(&fs, &long).unwrap(), b"long\n");
-    // Too big for an extended attribute.
+    // The value is too long for an extended attribute.
     let big = fs.resolve(b".h5fs/attrs/g/%40at/@big").unwrap();
     assert_eq!(
         (big.attributes.kind, big.attributes.size),
@@ -90,7 +90,7 @@ fn an_attribute_is_rendered_once_for_each_state_of_the_source() {
 #[test]
 fn directories_stand_in_one_place() {
     let fs = mounted();
-    // In the source's tree /y is the group's own place, and /z is where a walk meets the dataset
+    // In the source's tree, /y is the group's own place, and /z is where a walk finds the dataset
     // first.
     assert_eq!(text(&fs, "g/x.npy"), "../y");
     assert_eq!(text(&fs, ".h5fs/attrs/g/x.npy"), "../y");
@@ -176,7 +176,8 @@ fn parts_of_arrays_are_found_by_name() {
     let fs = fake.mounted();
     assert_eq!(content(&fs, "g/@at[1::3]").unwrap(), b"147");
     assert_eq!(content(&fs, "z[-1]").unwrap(), b"s");
-    // A link's real name goes first; what stands behind it is a selector.
+    // A link with the literal name takes precedence; otherwise, the text after the name is a
+    // selector.
     assert_eq!(content(&fs, "z[0]").unwrap(), b"real");
     assert_eq!(content(&fs, "z[0][0]").unwrap(), b"r");
     let npy = content(&fs, ".h5fs/npy/g/@at[1::3].npy").unwrap();

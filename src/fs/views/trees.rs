@@ -2,19 +2,22 @@
 //!
 //! # A new tree
 //!
-//! 1. Write `src/fs/views/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had (even,
-//!    from 20 on), and the forms of its files. A form has a number (odd, the tree's and 1 for the
-//!    first), the suffix that it adds to an object's name, the size of an object's file (`None`
-//!    where it has none), and the file, opened. The rest comes from `..WITHOUT_FILES` and
-//!    `..OF_NOTHING`. A form of arrays has a `view` instead of `open`: it shows the whole array and
-//!    selections from it alike.
-//! 2. Name it here twice: `mod NAME;`, and a row of [`TREES`] where the listing of `.h5fs` is to
-//!    show it.
+//! 1. Write `src/fs/views/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had
+//!    (even, from 20 on), and the forms of its files. The fields of a form are:
+//!    - `number`: odd; the first form has the tree's number plus 1
+//!    - `suffix`: the suffix of the file names
+//!    - `size`: the size of an object's file, or `None` if the object has no such file
+//!    - `open`: opens the file
+//!    - `view`, in place of `open`: a form of arrays, for the whole array and for selections
 //!
-//! That is all: directories, links, names, lookup, `stat`, listings and handles are the same in all
-//! trees. The content of a file is a [`View`](crate::view::View). A view of more than a few lines
-//! gets a file in `src/view`, where it is tested without a tree. A text that is counted
-//! (`Subject::counted`, `Subject::document`) has the size `Size::Counted`.
+//!    The rest comes from `..WITHOUT_FILES` and `..OF_NOTHING`.
+//! 2. Add the tree here twice: `mod NAME;`, and a row of [`TREES`] at its position in the listing
+//!    of `.h5fs`.
+//!
+//! No other change is needed: directories, links, names, lookup, `stat`, listings and handles are
+//! the same in all trees. The content of a file is a [`View`](crate::view::View). A view of more
+//! than a few lines gets a file in `src/view`, where it is tested without a tree. A text that is
+//! counted (`Subject::counted`, `Subject::document`) has the size `Size::Counted`.
 
 mod assembled;
 mod attrs;
@@ -40,7 +43,7 @@ pub(in crate::fs) mod view_tree;
 use crate::fs::state::inode::Tree;
 use crate::fs::views::trees::view_tree::{Form, ViewTree};
 
-/// All trees, in the order in which they are listed.
+/// All trees, in listing order.
 pub(in crate::fs) static TREES: &[ViewTree] = &[
     assembled::TREE,
     attrs::TREE,
@@ -63,17 +66,16 @@ pub(in crate::fs) static TREES: &[ViewTree] = &[
     tiff::TREE,
 ];
 
-/// A file of the root that stands beside the trees, as the root has no name to stand under in
-/// one.
+/// A file of the root next to the trees. The root has no name under which a tree could show it.
 pub(in crate::fs) struct RootFile {
     pub(in crate::fs) name: &'static [u8],
-    /// The number of its form.
+    /// Number of the file's form.
     pub(in crate::fs) number: Tree,
-    /// Whether only files with content beside their graph of nodes (ASDF) have it.
+    /// Whether only files with additional content (ASDF) have it.
     pub(in crate::fs) needs_extras: bool,
 }
 
-/// The files of the root, in the order in which they are listed.
+/// The files of the root, in listing order.
 pub(in crate::fs) static ROOT_FILES: &[RootFile] = &[
     RootFile {
         name: b"ndl.yaml",
@@ -92,19 +94,19 @@ pub(in crate::fs) static ROOT_FILES: &[RootFile] = &[
     },
 ];
 
-/// The tree that is called `name`.
+/// Returns the tree called `name`.
 pub(in crate::fs) fn named(name: &[u8]) -> Option<&'static ViewTree> {
     TREES.iter().find(|tree| tree.name == name)
 }
 
-/// The tree with the number `number` for its directories or for files of one of its forms.
+/// Returns the tree whose directories, or whose files of any form, have this number.
 pub(in crate::fs) fn of_number(number: Tree) -> Option<&'static ViewTree> {
     let has = |form: &Form| form.number == number;
     let mut trees = TREES.iter();
     trees.find(|tree| number == tree.number || tree.forms.iter().any(has))
 }
 
-/// The form whose files have the number `number`.
+/// Returns the form whose files have this number.
 pub(in crate::fs) fn form_of_number(number: Tree) -> Option<&'static Form> {
     let mut forms = TREES.iter().flat_map(|tree| tree.forms);
     forms.find(|form| form.number == number)
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
     use crate::fs::state::inode::{BLOCK_FILES, SPELLINGS};
 
-    /// Inode numbers are made of them, and must be the same in the next release.
+    /// Inode numbers are derived from these numbers, which must be the same in the next release.
     #[test]
     fn each_tree_has_a_number_of_its_own() {
         let forms = TREES.iter().flat_map(|tree| tree.forms);

@@ -1,12 +1,13 @@
-//! The directories of a tree of views: those of the source's tree, with views in the place of
+//! The directories of a tree of views: the directories of the source's tree, with views in place of
 //! objects.
 //!
-//! A view's name is that of its object as the source's tree shows it, and the suffix of its form; a
-//! group whose name ends in a suffix of the tree has that dot as `%2E`. In the tree of attributes it
-//! is a name with `@` at its front that has that as `%40`. A name of over 255 bytes is cut then.
+//! The name of a view is the shown name of its object plus the suffix of its form. If a group's
+//! name ends in a suffix of the tree, the dot is escaped as `%2E`. In the tree of attributes, an
+//! `@` at the start of a name is escaped as `%40` instead. A name that becomes longer than 255
+//! bytes is shortened.
 //!
-//! A link that leads to something that this tree shows is a symbolic link in it; one that leads into
-//! another file leads to that file's tree of the same views. A link that leads nowhere is left out.
+//! A link to an object that this tree shows is a symbolic link in the tree. A link into another
+//! file leads to the same tree of that file. Links that lead nowhere are omitted.
 
 use std::sync::Arc;
 
@@ -33,48 +34,50 @@ use crate::wire::to_u64;
 pub(in crate::fs) struct ViewGroup<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) tree: &'static ViewTree,
-    /// The number of its directories.
+    /// Number of the tree's directories.
     number: Tree,
     mount: &'a Mount,
     /// The group, or the object whose attributes are shown.
     pub(in crate::fs) object: NodeId,
-    /// The group's own directory.
+    /// The group's directory in the source's tree.
     source: Directory<'a>,
 }
 
-/// Where a link leads that is no hard link.
+/// The destination of a link other than a hard link.
 struct Way {
     from: From,
     names: Vec<Vec<u8>>,
 }
 
-/// Where a way begins.
+/// The starting point of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum From {
-    /// At the group that the link is in.
+    /// The group that contains the link.
     Here,
     Root,
-    /// At the root of another file.
+    /// The root of another file.
     Other(ShownAt),
 }
 
-/// An entry of such a directory.
+/// An entry of a directory of views.
 #[derive(Clone)]
 pub(in crate::fs) struct ViewEntry {
-    /// The number it has unless something else has the same hash.
+    /// Inode number before hash collisions are resolved.
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) inode: Inode,
-    /// Of a symbolic link.
+    /// Text of a symbolic link.
     pub(in crate::fs) text: Option<Vec<u8>>,
-    /// Whether it stays as long as its file is unchanged: other files come and go.
+    /// Whether the entry stays until its own file changes; links to other files may change at any
+    /// time.
     pub(in crate::fs) is_lasting: bool,
 }
 
 impl<'a> ViewGroup<'a> {
-    /// The directory of `object` in the tree whose directories, or files, have numbers of `number`.
+    /// Creates the directory of `object` in the tree whose directories, or files, have the number
+    /// `number`.
     ///
     /// # Errors
-    /// `NotFound` where it is no number of a tree of views; `Limit` for too many trees.
+    /// `NotFound` if the number does not belong to a tree of views; `Limit` for too many trees.
     pub(in crate::fs) fn new(
         mount: &'a Mount,
         file: &'a Arc<FileState>,
@@ -97,7 +100,8 @@ impl<'a> ViewGroup<'a> {
         self.source.space
     }
 
-    /// The number here of the trees of views that have the number `in_source` in the source.
+    /// Returns the number in this file of the trees of views that have the number `in_source` in
+    /// the source.
     ///
     /// # Errors
     /// `Limit` for too many trees.
@@ -105,8 +109,8 @@ impl<'a> ViewGroup<'a> {
         self.mount.others.number_in(self.file, in_source)
     }
 
-    /// The number of element `element` of the object in the tree that has the number `in_source` in
-    /// the source.
+    /// Returns the inode number of an element of the object, in the tree with the number
+    /// `in_source` in the source.
     ///
     /// # Errors
     /// `Limit` for too many trees.
@@ -119,12 +123,12 @@ impl<'a> ViewGroup<'a> {
         inode::of_node(self.file.generation, tree, node)
     }
 
-    /// The number of the entry `shown`, if it has no object's.
+    /// Returns the inode number of the entry `shown`, if the entry has no object's number.
     pub(in crate::fs) fn link_number(&self, shown: &[u8]) -> u64 {
         inode::of_link(self.file.generation, self.number, self.object, shown)
     }
 
-    /// Whether groups and links are in it.
+    /// Returns whether the directory belongs to a group and so contains groups and links.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -133,7 +137,7 @@ impl<'a> ViewGroup<'a> {
         Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
     }
 
-    /// Whether an array, or what passes for one, is in it.
+    /// Returns whether the directory belongs to an array or an object shown as one.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -142,7 +146,7 @@ impl<'a> ViewGroup<'a> {
         Ok(node.is_some_and(|node| node.array().is_some()))
     }
 
-    /// The entry `shown`.
+    /// Returns the entry `shown`.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
         let forms = match self.found(shown) {
             Ok(found) => self.forms(&found)?,
@@ -156,7 +160,8 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// The variable of a store that netCDF gave another name, as a dimension has its own.
+    /// Returns the entry of a variable in a store that netCDF has renamed because a dimension has
+    /// its name.
     fn find_variable(&self, shown: &[u8]) -> Result<ViewEntry> {
         let name = [NO_COORDINATE, &*self.tree.group_name(shown)].concat();
         if self.tree.store().is_none() || name.len() > limits::NAME_BYTES {
@@ -167,8 +172,8 @@ impl<'a> ViewGroup<'a> {
         entry.map(|(entry, _)| entry).ok_or(Error::NotFound)
     }
 
-    /// The name in a store of an array that the source's tree shows as `name`: that of the variable,
-    /// unless something else has it.
+    /// Returns the name in a store of the array shown as `name` in the source's tree: the
+    /// variable's original name, unless another object has that name.
     fn variable_name(&self, name: &[u8]) -> Result<Vec<u8>> {
         let plain = name.strip_prefix(NO_COORDINATE).unwrap_or_default();
         let is_free = || match self.source.find(plain) {
@@ -180,7 +185,8 @@ impl<'a> ViewGroup<'a> {
         Ok(self.directory_name(if is_name && is_free()? { plain } else { name }))
     }
 
-    /// The files of the root itself, in its own directory; of a store, the document of any group.
+    /// Returns the files of the root itself in its directory. In a store, returns the document of
+    /// any group.
     ///
     /// # Errors
     /// Fails if the root cannot be read now.
@@ -202,7 +208,7 @@ impl<'a> ViewGroup<'a> {
         Ok(files)
     }
 
-    /// The document of the group.
+    /// Returns the document of the group.
     fn document(&self) -> Result<ViewEntry> {
         let number = self.number_here(self.tree.number + 1)?;
         let generation = self.file.generation;
@@ -214,7 +220,7 @@ impl<'a> ViewGroup<'a> {
         })
     }
 
-    /// The entry of the source's tree that `shown` is a view of.
+    /// Returns the entry of the source's tree for the view `shown`.
     pub(in crate::fs) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let names = self.object_names(shown).map(|(_, name)| name);
@@ -235,7 +241,8 @@ impl<'a> ViewGroup<'a> {
         self.is_shown_as(&found.inode.name, shown)
     }
 
-    /// Whether what the source's tree shows as `name` has an entry `shown` here.
+    /// Returns whether the object shown as `name` in the source's tree has an entry `shown` in this
+    /// tree.
     fn is_shown_as(&self, name: &[u8], shown: &[u8]) -> bool {
         let mut files = self.tree.forms.iter();
         files.any(|form| self.file_name(form, name) == shown) || self.directory_name(name) == shown
@@ -257,8 +264,8 @@ impl<'a> ViewGroup<'a> {
         Err(Error::NotFound)
     }
 
-    /// The source's names for the object whose file is `shown`, each with the form that the file
-    /// has then.
+    /// Returns the possible names in the source of the object whose file is `shown`, each with the
+    /// form of the file.
     pub(in crate::fs) fn object_names(
         &self,
         shown: &[u8],
@@ -282,7 +289,8 @@ impl<'a> ViewGroup<'a> {
         self.tree.file_name(form, name, self.is_root())
     }
 
-    /// The entries of this tree for one of the source's tree: none, a directory, files, or all.
+    /// Returns the entries of this tree for an entry of the source's tree: none, a directory,
+    /// files, or both.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -303,7 +311,7 @@ impl<'a> ViewGroup<'a> {
                 files.push(form);
             }
         }
-        // Without a suffix the two would have one name.
+        // Without a suffix, the directory and the file would have the same name.
         let has_place = files.iter().all(|form| !form.suffix.is_empty());
         let way = self.way(&found.target)?;
         if has_place && self.has_directory(node) {
@@ -312,7 +320,7 @@ impl<'a> ViewGroup<'a> {
                 None => self.elsewhere(node, found, None),
             };
             if text.is_none() {
-                // It may lead somewhere once all can be read.
+                // The link may lead to an object once all objects can be read.
                 self.file.index().check()?;
             }
             let shown = self.directory_name(name);
@@ -335,7 +343,7 @@ impl<'a> ViewGroup<'a> {
         for form in &mut forms {
             form.is_lasting = file.tree == self.file.tree && found.target.other_file().is_none();
         }
-        // An entry without a number of its own cannot be shown.
+        // An entry without an inode number of its own cannot be shown.
         forms.retain(|form| {
             form.inode.node_type == NodeType::ViewLink
                 || inode::is_object(self.number, form.inode.node)
@@ -343,7 +351,7 @@ impl<'a> ViewGroup<'a> {
         Ok(forms)
     }
 
-    /// The entry of a link of this group in a store, and the object that it leads to.
+    /// Returns the entry in a store for a link of this group, and the link's object.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -351,9 +359,9 @@ impl<'a> ViewGroup<'a> {
         self.in_store(&self.source.show(link))
     }
 
-    /// The directory of a group or an array in a store, or the link to that of an array, which has
-    /// other names; and the object. A group has its one directory: readers follow links, and a
-    /// circle would have no end for them.
+    /// Returns the entry in a store, and the object. The entry is a directory of a group or an
+    /// array, or a link to an array with several names. A group has only one directory, because
+    /// readers follow links and a cycle would be endless.
     fn in_store(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
         if found.target.other_file().is_some() {
             return Ok(None);
@@ -394,11 +402,11 @@ impl<'a> ViewGroup<'a> {
         Ok(is_shown.then_some((entry, node)))
     }
 
-    /// The text of the link that leads from here to an object by the group and the name where it
-    /// stands.
+    /// Returns the text of a link from this directory to an object in the given group, with the
+    /// given name.
     fn way_along(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
         let (group, name) = link?;
-        // Nobody but netCDF makes such a name, and that makes no links.
+        // Only netCDF creates such names, and netCDF does not create links.
         if name.starts_with(NO_COORDINATE) {
             return None;
         }
@@ -408,7 +416,7 @@ impl<'a> ViewGroup<'a> {
         Some(symlink::relative(&self.way_to(self.object)?, &way))
     }
 
-    /// The entries for an object of the source's tree that cannot be read: the pages about it.
+    /// Returns the entries for an unreadable object of the source's tree: the pages about it.
     fn damaged(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         let is_object = found.inode.node_type == NodeType::Object;
         let forms = self.tree.forms.iter();
@@ -421,7 +429,7 @@ impl<'a> ViewGroup<'a> {
         forms.map(entry).collect()
     }
 
-    /// The entry that is listed for one of the source's tree that cannot be read now.
+    /// Returns the listing entry for an object that cannot be read now.
     pub(in crate::fs) fn unread(&self, found: &LinkEntry) -> ViewEntry {
         let shown = self.directory_name(&found.inode.name);
         ViewEntry {
@@ -432,7 +440,7 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// The most entries that one of the source's tree has here.
+    /// Returns the maximum number of entries for one entry of the source's tree.
     pub(in crate::fs) fn most_forms(&self) -> u64 {
         to_u64(self.tree.forms.len()) + 1
     }
@@ -455,7 +463,8 @@ impl<'a> ViewGroup<'a> {
         self.place(&found.target)
     }
 
-    /// The object that a link that is no hard link leads to; `None` where it leads nowhere.
+    /// Returns the target object of a link other than a hard link, or `None` if the link leads
+    /// nowhere.
     fn place(&self, target: &LinkTarget) -> Result<Option<Place>> {
         match follow_to(self.mount, self.file, self.object, target) {
             Err(error) if is_circle(&error) => Ok(None),
@@ -476,7 +485,8 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// The entry of a file of a form, or of a directory; with a text, a symbolic link to it.
+    /// Returns the entry of a file of `form`, or of a directory without one. With a text, returns a
+    /// symbolic link.
     fn form(
         &self,
         form: Option<&Form>,
@@ -485,7 +495,7 @@ impl<'a> ViewGroup<'a> {
         text: Option<Vec<u8>>,
     ) -> Result<ViewEntry> {
         let (ino, inode) = match (&text, form) {
-            // The kernel keeps the text of the number that it knows.
+            // The kernel caches a link's text by inode number, so the number depends on the text.
             (Some(text), _) => (
                 self.link_number(&[&shown, &b"/"[..], text].concat()),
                 self.inode(NodeType::ViewLink, self.object, shown),
@@ -520,9 +530,9 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// The text of the symbolic link that stands here for a directory, or for a page of a form, where
-    /// that stands elsewhere; `None` inside where it stands here, and outside where no link can lead
-    /// there.
+    /// Returns the text of the symbolic link to a directory, or to a page of a form, whose place is
+    /// elsewhere. The inner `None` means that the place is here; the outer `None`, that no link can
+    /// lead there.
     fn elsewhere(
         &self,
         node: &Node,
@@ -551,14 +561,15 @@ impl<'a> ViewGroup<'a> {
         Some(Some(symlink::relative(&here, &place)))
     }
 
-    /// The names from this tree's root to a group's directory in it.
+    /// Returns the names from this tree's root to a group's directory in the tree.
     fn way_to(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
         let names = self.space().path(group)?;
         let names = names.iter().map(|name| self.directory_name(name).into());
         Some(names.collect())
     }
 
-    /// Where a link leads that is no hard link, by the names that the tree of the file shows.
+    /// Returns the destination of a link other than a hard link, with names as the file's tree
+    /// shows them.
     fn way(&self, target: &LinkTarget) -> Result<Option<Way>> {
         let names = match target {
             LinkTarget::Soft(path) => {
@@ -588,8 +599,7 @@ impl<'a> ViewGroup<'a> {
         Ok(Some(Way { from, names }))
     }
 
-    /// The text of the symbolic link that stands for such a link to a directory of this tree, or to
-    /// the file of a form.
+    /// Returns the text of the symbolic link to a directory of this tree, or to a file of `form`.
     fn soft(&self, way: &Way, form: Option<&Form>) -> Option<Vec<u8>> {
         let names = self.names_on(way, form)?;
         let up = match &way.from {
@@ -601,9 +611,9 @@ impl<'a> ViewGroup<'a> {
         Some(symlink::joined(up.chain(names)))
     }
 
-    /// Returns the text of a symbolic link to the file of a form of a group, by the group's own path.
-    /// A link whose path has no names (`/`, `.`) leads to such a group. `None` if the group has no file
-    /// in this tree, as a root in a tree without a name for it.
+    /// Returns the text of a symbolic link to a file of a group, by the group's own path. A link
+    /// whose path has no names (`/`, `.`) leads to such a group. Returns `None` if the group has no
+    /// file in this tree, as a root in a tree without a name for it.
     fn soft_to_group(&self, place: &Place, form: &Form) -> Option<Vec<u8>> {
         let path = self.mount.space(&place.file).path(place.node.id)?;
         let names = self.tree.shown(&path, Some(form), true)?;
@@ -619,19 +629,20 @@ impl<'a> ViewGroup<'a> {
         Some(symlink::relative(&here, &there))
     }
 
-    /// The names of a way as this tree shows them; `None` where none would be that of a file.
+    /// Converts the names of a path to this tree. Returns `None` if no file can have them.
     fn names_on(&self, way: &Way, form: Option<&Form>) -> Option<Vec<Vec<u8>>> {
         let from_root = way.from != From::Here || self.is_root();
         self.tree.shown(&way.names, form, from_root)
     }
 
-    /// The way to the root of this tree in the file to whose root `way` leads.
+    /// Returns the path to the root of this tree in another file. `way` is the path to the root of
+    /// that file.
     fn beneath(&self, way: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
         let tree = [name::VIEWS, self.tree.name].map(Into::into);
         way.into_iter().chain(tree).collect()
     }
 
-    /// The name under which an attribute's file stands here.
+    /// Returns the name of an attribute's file in this directory.
     pub(in crate::fs) fn attribute_name(attribute: &[u8]) -> Vec<u8> {
         name::escape(&[b"@", attribute].concat(), false)
     }

@@ -77,7 +77,7 @@ impl FsNode for ViewDirectory {
         selection::why_absent(target, name)
     }
 
-    /// A store is asked for many names that it has not, and no link leads out of it.
+    /// Returns true for stores, where readers request many missing names and no link leads out.
     fn lacks_for_good(&self, target: &Target<'_>) -> bool {
         view_group(target).is_ok_and(|group| group.tree.store().is_some())
     }
@@ -128,7 +128,7 @@ impl FsNode for ViewFile {
         })
     }
 
-    /// Why it cannot be opened, as its size does not say.
+    /// Describes why the file cannot be opened, because its size does not show that.
     fn xattr(&self, target: &Target<'_>) -> Option<Described> {
         Some(Described::by_opening(self, target))
     }
@@ -150,28 +150,28 @@ impl FsNode for ViewLink {
     }
 }
 
-/// The text of a symbolic link.
+/// Returns the text of a symbolic link.
 fn text(link: ViewEntry) -> Result<Vec<u8>> {
     symlink::bounded(Some(link.text.ok_or(Error::NotFound)?))
 }
 
-/// The form of the file that the target is.
+/// Returns the form of the target file.
 fn form(target: &Target<'_>) -> Result<&'static Form> {
     form_of_number(target.mount, target.inode.tree).ok_or(Error::NotFound)
 }
 
-/// The directory that the target is, or is in.
+/// Returns the directory that is the target or contains it.
 fn view_group<'a>(target: &Target<'a>) -> Result<ViewGroup<'a>> {
     let inode = target.inode;
     ViewGroup::new(target.mount, target.file, inode.tree, inode.node)
 }
 
-/// The form whose files have the number `number` in their file.
+/// Returns the form whose files have this number in their file.
 fn form_of_number(mount: &Mount, number: Tree) -> Option<&'static Form> {
     trees::form_of_number(mount.others.number_in_source(number))
 }
 
-/// Counts a lookup of an entry that is no attribute, and describes it.
+/// Counts a lookup of an entry other than an attribute, and describes the entry.
 fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entry> {
     Target::enter(
         mount,
@@ -195,7 +195,8 @@ fn kind_of(shown: &ViewEntry) -> Kind {
     }
 }
 
-/// The entry `shown` in a listing of `directory`, without costly parts.
+/// Returns the attributes of the entry `shown` in a listing of `directory`, unless they are
+/// expensive.
 fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     let mount = directory.mount;
     let kind = kind_of(shown);
@@ -206,15 +207,15 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
         return Listable::Unknown(kind);
     }
     let (file, inode) = (directory.file, &shown.inode);
-    // The document of a group has those of all that is below it.
+    // The document of a group contains the documents of all objects below it.
     if inode.node_type == NodeType::StoreFile {
         return Listable::Unknown(kind);
     }
     if inode.node_type == NodeType::View && is_counted(mount, file, inode.node, inode.tree) {
         return Listable::Unknown(kind);
     }
-    // The listing is of the state that it was opened in; of a file that has grown since, the kernel
-    // is told what it is.
+    // The listing belongs to the state when the directory was opened. If the file has grown since
+    // then, the kernel gets the current attributes.
     let now = mount.last_shown(directory.file);
     let entry = match now.filter(|now| now.generation == shown.inode.generation) {
         Some(now) if now.is_growing() => {
@@ -227,7 +228,7 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     entry.map_or(Listable::Unknown(kind), Listable::Counted)
 }
 
-/// Whether only a count of its text tells how long the object's file with the form `form` is.
+/// Returns whether the size of the object's file with the form `form` must be counted.
 pub(in crate::fs) fn is_counted(
     mount: &Mount,
     file: &FileState,
@@ -242,7 +243,7 @@ pub(in crate::fs) fn is_counted(
     size == Some(Ok(Some(Size::Counted)))
 }
 
-/// The entry of the source's tree that a view is of, and its group; `None` for the root.
+/// Returns the entry of the source's tree for a view, and its group. Returns `None` for the root.
 fn viewed(target: &Target<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)>> {
     let (file, inode) = (target.file, target.inode);
     if node.id == file.container.root() {
@@ -254,7 +255,7 @@ fn viewed(target: &Target<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)
     Ok(Some((parent, found)))
 }
 
-/// The path of the object that a view is of, names as in the file.
+/// Returns the path of the view's object, with names as in the file.
 fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> Result<Vec<u8>> {
     let Some(found) = found else {
         return Ok(b"/".to_vec());
@@ -265,11 +266,11 @@ fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> R
         return Ok(path);
     }
     let path = target.space().file_path(&found.inode, node.link_count);
-    // A deep one has none.
+    // A deeply nested object has no path.
     Ok(path.unwrap_or_default())
 }
 
-/// Hands out attributes, the root's own files, then what is in the group.
+/// Lists attributes, then the root's own files, then the entries of the group.
 fn list(
     target: &Target<'_>,
     listing: &mut Listing,
@@ -313,15 +314,15 @@ fn list(
         };
         match (&attributes.damaged, found) {
             (_, Some((entries, behind))) => Ok(Some((entries, before + behind))),
-            // The entries before it are handed out first; the next call comes back here.
+            // The previous entries are returned first, and the next call resumes here.
             (Some(error), None) if at == begin => Err(error.clone()),
             (_, None) => Ok(None),
         }
     })
 }
 
-/// The entries of the link to which number `at` belongs, from that on, and the number behind the
-/// link. Each link has as many numbers as one can have entries.
+/// Returns the entries from number `at` of the link that owns this number, and the number after the
+/// link. Each link has as many numbers as a link can have entries.
 fn entries_of_link(
     target: &Target<'_>,
     group: &ViewGroup<'_>,

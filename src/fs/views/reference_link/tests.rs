@@ -1,4 +1,4 @@
-//! References of a small graph.
+//! Tests of references in a small graph.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::model::Datatype;
 use crate::model::array::Storage;
 use crate::model::datatype::{Class, ReferenceKind};
 
-/// `/run` holds an array of references to what is in the graph, and to itself.
+/// Creates `/run` with an array of references to objects of the graph and to itself.
 fn graph() -> Fake {
     let mut fake = Fake::new();
     fake.group(800, 1);
@@ -112,7 +112,7 @@ fn a_listing_goes_on_at_any_element() {
     }
 }
 
-/// Nothing is stored of the first; all of the other is stored, and is null.
+/// No element of the first array is stored; all elements of the second are stored as null.
 #[test]
 fn a_listing_of_null_references_ends() {
     let datatype = || Datatype {

@@ -13,7 +13,7 @@ fn at(path: &str) -> String {
     format!("{STORE}{path}")
 }
 
-/// A group with an array and links of all kinds.
+/// Creates a group with an array and links of all types.
 fn sample() -> Fake {
     let mut fake = Fake::new();
     fake.group(200, 2);
@@ -79,7 +79,7 @@ fn a_document_looks_at_so_many_links() {
     );
 }
 
-/// Readers ask for names of other versions of Zarr in every directory.
+/// Readers request names of other versions of Zarr in every directory.
 #[test]
 fn the_kernel_keeps_that_a_name_is_absent() {
     let fs = sample().mounted();
@@ -96,14 +96,14 @@ fn the_kernel_keeps_that_a_name_is_absent() {
 const CONSOLIDATED: &str =
     r#""consolidated_metadata": {"kind": "inline", "must_understand": false"#;
 
-/// The beginning of the document of the group at `path`.
+/// Returns the beginning of the document of the group at `path`.
 #[track_caller]
 fn document(fs: &Filesystem, path: &str) -> String {
     let document = content(fs, &at(&format!("{path}/zarr.json"))).unwrap();
     String::from_utf8(document).unwrap()
 }
 
-/// An array under other names has its document there, too; a group in a circle is met once.
+/// An array with several names has a document under each name. A group in a cycle occurs once.
 #[test]
 fn the_document_of_a_group_has_those_below_it() {
     let fs = sample().mounted();
@@ -168,7 +168,7 @@ fn documents_of_groups_so_deep_stand_in_one() {
     }
 }
 
-/// A list without it would have readers believe that it is not there.
+/// A list without the unreadable member would make readers believe that the member does not exist.
 #[test]
 fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
     let mut torn = sample();
@@ -190,7 +190,7 @@ fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
     assert!(document(&fs, "").contains(CONSOLIDATED));
 }
 
-/// Whoever looks for one array does not pay for the others, nor does whoever lists a group.
+/// Looking up one array must not read the others, and neither must listing a group.
 #[test]
 fn only_the_document_of_a_group_costs_a_look_at_all_below() {
     let costs = [1, 100].map(|others| {

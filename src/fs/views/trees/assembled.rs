@@ -1,4 +1,4 @@
-//! `.h5fs/assembled`: the one array that the chunks of an ASDF `chunked-ndarray` make.
+//! `.h5fs/assembled`: the single array that the chunks of an ASDF `chunked-ndarray` form.
 
 use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, shown};
 use crate::view::elements::raw::Raw;

@@ -1,5 +1,5 @@
-//! `.h5fs/cf`: variables by netCDF's conventions, as NumPy files, and as long tables; those of a group
-//! that have the same axes side by side.
+//! `.h5fs/cf`: variables by netCDF's conventions, as NumPy files and as long tables. Variables of a
+//! group with the same axes share a table.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// A table has to be counted.
+/// Returns the size: a table has to be counted.
 fn table_size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
@@ -77,13 +77,13 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     Ok(is_there.then_some(Size::Counted))
 }
 
-/// The variable that an object is, if it is one.
+/// Returns the object as a variable, if it is one.
 fn variable(file: &FileState, node: &Node) -> Result<Option<Variable>> {
     let path = || Ok(file.index().known_path(node.id)?.unwrap_or_default());
     Variable::of(&*file.container, node, &path)
 }
 
-/// The selector of the part that is shown, if it is one.
+/// Returns the selector of the part to show, if there is one.
 fn selector(subject: &Subject<'_>) -> Result<Option<Selector>> {
     match subject.selected {
         [] => Ok(None),
@@ -139,7 +139,8 @@ fn group_parquet(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     parquet::file(subject, table.part(rows))
 }
 
-/// Rows of a long table that a chunk has, about: it holds whole rows of the other dimensions.
+/// Returns the approximate rows of a long table in one chunk. A chunk contains whole rows of the
+/// other dimensions.
 fn rows_of_a_chunk(node: &Node) -> u64 {
     let Some(array) = node.array() else {
         return 1;
@@ -150,7 +151,8 @@ fn rows_of_a_chunk(node: &Node) -> u64 {
     first.copied().unwrap_or(1).saturating_mul(inner.max(1))
 }
 
-/// The variables of a group that stand side by side, and the group's path, without a slash at its end.
+/// Returns the variables of a group that share a table, and the group's path without a slash at the
+/// end.
 fn members(subject: &Subject<'_>) -> Result<(Vec<Together>, Vec<u8>)> {
     let (file, budget) = (subject.file, Budget::default());
     let path = subject.known_path()?;
@@ -160,13 +162,13 @@ fn members(subject: &Subject<'_>) -> Result<(Vec<Together>, Vec<u8>)> {
     Ok((together::variables(&group, &path)?, path))
 }
 
-/// The table of the variables of a group.
+/// Returns the table of the variables of a group.
 fn group_table(subject: &Subject<'_>) -> Result<LongTable> {
     let (members, path) = members(subject)?;
     side_by_side(members, &path, &surroundings(subject, &opener(subject)))
 }
 
-/// The table of a variable and its coordinates: a row for each value.
+/// Returns the table of a variable and its coordinates, with one row for each value.
 fn long_table(subject: &Subject<'_>, elements: Elements) -> Result<LongTable> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
     columns(
@@ -186,7 +188,7 @@ fn surroundings<'a>(subject: &Subject<'_>, open: &'a Open<'a>) -> Surroundings<'
     }
 }
 
-/// Opens all elements of an array.
+/// A function that opens all elements of an array.
 type Open<'a> = dyn Fn(NodeId, &Arc<Array>) -> Result<Elements> + 'a;
 
 fn opener(subject: &Subject<'_>) -> impl Fn(NodeId, &Arc<Array>) -> Result<Elements> {

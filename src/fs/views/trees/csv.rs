@@ -1,4 +1,4 @@
-//! `.h5fs/csv`: arrays, and the tables that groups are, as comma-separated values.
+//! `.h5fs/csv`: arrays, and groups that are tables, as comma-separated values.
 
 use std::sync::Arc;
 
@@ -59,12 +59,12 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Whether the node is a group, and no array that its members make.
+/// Returns whether the node is a group, other than one whose members form a single array.
 pub(super) fn is_plain_group(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Group) && node.assembled.is_none()
 }
 
-/// The convention by which a group is a table; `None` where it is none.
+/// Returns the convention by which a group is a table, or `None` if the group is not a table.
 pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
     file.convention(node.id, || {
         let (variables, budget) = (file.variables(), Budget::default());
@@ -86,10 +86,10 @@ pub(super) fn group<'a>(
     }
 }
 
-/// The table that a group is, with the indexes of its runs checked.
+/// Returns the table of a group, with the indexes of its runs checked.
 ///
 /// # Errors
-/// `NotFound` where it is none; fails if a column cannot be found, or an index is damaged.
+/// `NotFound` if the group is not a table; fails if a column is missing or an index is damaged.
 pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
@@ -105,7 +105,7 @@ pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The rows of the table that a group is, opened.
+/// Opens the rows of a group's table.
 ///
 /// # Errors
 /// Fails if a column cannot be opened.
@@ -119,7 +119,7 @@ pub(super) fn opened_group(subject: &Subject<'_>, table: GroupTable) -> Result<R
     Rows::open(table, surroundings, subject.verify)
 }
 
-/// The file of the table that a group is.
+/// Opens the file of a group's table.
 fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     let columns = group_columns(subject)?;
     let shown_rows = subject.rows(columns.rows)?;

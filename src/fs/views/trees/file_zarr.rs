@@ -1,4 +1,4 @@
-//! `.h5fs/file.zarr`: the file as a Zarr store, version 3, its chunks decoded.
+//! `.h5fs/file.zarr`: the file as a Zarr store, version 3, with decoded chunks.
 
 use crate::fs::views::store_object::Store;
 use crate::fs::views::trees::view_tree::{Shape, ViewTree, WITHOUT_FILES};

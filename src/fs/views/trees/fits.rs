@@ -1,5 +1,5 @@
-//! `.h5fs/fits`: arrays of numbers as FITS images; records, and the tables that groups are, as
-//! binary tables.
+//! `.h5fs/fits`: arrays of numbers as FITS images; records, and groups that are tables, as binary
+//! tables.
 
 use crate::error::{Error, Result};
 use crate::fs::forest::file_state::FileState;
@@ -40,7 +40,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Its header holds attributes, which a listing does not read.
+/// Returns the size: the header contains attributes, which a listing does not read.
 fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
@@ -65,7 +65,7 @@ fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     shown(Some(rows.file(measured.bytes(), &cards(subject)?)?))
 }
 
-/// The cards of the object's attributes.
+/// Returns the header cards of the object's attributes.
 fn cards(subject: &Subject<'_>) -> Result<Cards> {
     let path = subject.known_path()?;
     attributes::cards(&*subject.file.container, subject.node.id, &path)

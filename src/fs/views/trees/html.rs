@@ -1,4 +1,4 @@
-//! `.h5fs/html`: a page about each object, for a browser, and the pictures on pages.
+//! `.h5fs/html`: a page about each object for a browser, and the pictures on pages.
 
 use crate::array::CancelToken;
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// The page of an object, or a further page of a group.
+/// Renders the page of an object, or a further page of a group.
 fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     let first = match subject.selected {
         b"" => 0,
@@ -66,7 +66,7 @@ fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
         let page = rendered(subject, first)?;
         let text = Text::new(page.text);
         if page.is_partial {
-            // A passing error is not kept either.
+            // A passing error is not cached either.
             Err(Error::unwanted()).inspect_err(|_| unkept = Some(text))
         } else {
             Ok(text)
@@ -83,7 +83,8 @@ fn rendered(subject: &Subject<'_>, first: u64) -> Result<Rendered> {
     page.ok_or(Error::NotFound)
 }
 
-/// What `use_it` makes of the object as a page has it, or that of another object, a `group`.
+/// Calls `use_it` with the object as its page shows it. `group` is the group of an object that is
+/// not the page's own.
 fn with_object(
     subject: &Subject<'_>,
     first: u64,
@@ -124,7 +125,7 @@ fn with_object(
     Ok(())
 }
 
-/// The first columns of the table that the object is; `None` where it is none.
+/// Returns the first columns of the object's table, or `None` if the object is not a table.
 fn group_rows(subject: &Subject<'_>) -> Result<Option<GroupRows>> {
     let (file, node) = (subject.file, subject.node);
     if !csv::is_plain_group(node) || csv::convention(file, node)?.is_none() {
@@ -150,7 +151,7 @@ fn group_rows(subject: &Subject<'_>) -> Result<Option<GroupRows>> {
     }))
 }
 
-/// Bytes that are decoded for the first rows of a column.
+/// Returns the bytes that must be decoded for the first rows of a column.
 fn decoded(source: &Source) -> u64 {
     let part = match source {
         Source::Values(part)
@@ -165,7 +166,7 @@ fn decoded(source: &Source) -> u64 {
     part.array.decoded_chunk().map_or(0, |(_, bytes)| bytes)
 }
 
-/// The picture of an array, or of one of a stack, as its page has it.
+/// Draws the picture of an array, or of one of a stack, as the object's page shows it.
 fn picture(subject: &Subject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
     let file = subject.file;
     let name = [b".shaded", subject.selected].concat();
@@ -183,7 +184,7 @@ fn drawn(subject: &Subject<'_>, cancel: &CancelToken) -> Result<Text> {
     let too_large = || Error::limit("bytes that are decoded for a picture", limits::HTML_PICTURE);
     let appearance = north::up(container, &file.engine, node, &|| subject.known_path())?;
     let image = image_of(container, node)?.ok_or(Error::NotFound)?;
-    // Another part may touch all chunks.
+    // Any other part may touch all chunks.
     if !appearance.has_axes(subject.selected, image.dims.len()) {
         return Err(Error::NotFound);
     }
@@ -201,7 +202,7 @@ fn drawn(subject: &Subject<'_>, cancel: &CancelToken) -> Result<Text> {
     })
 }
 
-/// What is known of the array's values, which are looked at unless that is still kept.
+/// Returns properties of the array's values, from the cache or from a sample of them.
 fn shading(subject: &Subject<'_>) -> Result<Option<Shading>> {
     let file = subject.file;
     let Some(image) = image_of(&*file.container, subject.node)? else {
@@ -222,7 +223,7 @@ fn shading(subject: &Subject<'_>) -> Result<Option<Shading>> {
     }
 }
 
-/// What `use_it` makes of the object as an array that is drawn.
+/// Calls `use_it` with the object as an array to draw.
 fn with_drawn<T>(subject: &Subject<'_>, use_it: impl FnOnce(&Drawn<'_>) -> Result<T>) -> Result<T> {
     use_it(&Drawn {
         container: &*subject.file.container,
@@ -232,7 +233,8 @@ fn with_drawn<T>(subject: &Subject<'_>, use_it: impl FnOnce(&Drawn<'_>) -> Resul
     })
 }
 
-/// The elements of the object's array that `selector` picks, and which of them are missing.
+/// Returns the elements of the object's array that `selector` selects, and which of them are
+/// missing.
 fn part(subject: &Subject<'_>, selector: &[u8]) -> Result<(Elements, Option<Missing>)> {
     let array = subject.array()?;
     let reader = subject.file.reader(subject.node.id, &array)?;

@@ -45,13 +45,14 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Whether it is a scalar, a mapping or a sequence of ASDF. HDF5's groups are no values.
+/// Returns whether the node is a scalar, a mapping or a sequence of ASDF. Groups of HDF5 are not
+/// values.
 fn is_value(file: &FileState, node: &Node) -> bool {
     let is_plain = matches!(node.kind, NodeKind::Scalar(_) | NodeKind::Group);
     is_plain && file.container.extras().is_some()
 }
 
-/// Such a value: a text that is kept, or one that is counted where that is too long.
+/// Opens such a value: as a cached text or, if the text is too long, as a counted text.
 fn open_value(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || json.whole().map(Text::new);

@@ -44,9 +44,9 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 /// The mask of an ndarray, as a file shows it.
 enum Masked {
-    /// The text of the number that they are equal to.
+    /// The text of a number; missing elements are equal to it.
     Number(Vec<u8>),
-    /// An array that is not zero where they are.
+    /// An array that is nonzero where elements are missing.
     Array(Arc<Array>),
 }
 
@@ -76,10 +76,10 @@ fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
     mask_of(subject.file, subject.node)
 }
 
-/// The missing ones of the elements that a file shows; `None` where there is no mask.
+/// Returns which of the elements of a file are missing, or `None` if there is no mask.
 ///
 /// # Errors
-/// Fails if the mask cannot be read, or does not fit.
+/// Fails if the mask cannot be read, or its shape does not match.
 pub(super) fn missing(subject: &Subject<'_>, elements: &Elements) -> Result<Option<Missing>> {
     let array = match checked_mask(subject)? {
         Some(Masked::Number(text)) => return Missing::equal_to(&text).map(Some),

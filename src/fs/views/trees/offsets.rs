@@ -1,4 +1,5 @@
-//! `.h5fs/offsets`: where each element of an array of variable-length elements begins in its file.
+//! `.h5fs/offsets`: the offset of each element of an array of variable-length elements in the
+//! array's file.
 
 use crate::array::kinds::vlen::VariableLength;
 use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, shown};

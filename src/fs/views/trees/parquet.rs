@@ -1,4 +1,4 @@
-//! `.h5fs/parquet`: arrays, and the tables that groups are, as Parquet files.
+//! `.h5fs/parquet`: arrays, and groups that are tables, as Parquet files.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Its footer holds attributes, which a listing does not read.
+/// Returns the size: the footer contains attributes, which a listing does not read.
 fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
@@ -91,14 +91,14 @@ fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     file(subject, table.part(rows))
 }
 
-/// The file of a table, of which what has to be counted is counted once.
+/// Opens the file of a table. Lengths that must be counted are counted once.
 ///
 /// # Errors
-/// Fails if it cannot be counted, or no file can hold it.
+/// Fails if the table cannot be counted or does not fit into a file.
 pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>> {
     let plan = Plan::of(table)?;
     let file = if plan.is_counted() {
-        // Texts that no two elements share are no longer than the file.
+        // Texts stored once for each element are not longer than the file.
         let most = limits::COUNTED_BYTES.max(subject.file.origin.size);
         let of_count = CountBounds::new(subject.file.effort.cancel(), most);
         let counted = || plan.counted(&of_count).map(Text::new);
@@ -111,13 +111,13 @@ pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>>
     viewed(Some(file)).ok_or(Error::NotFound)
 }
 
-/// The name of what is kept of a file: an object has one in each of several forms.
+/// Returns the name of a cached value. An object has one value for each of several forms.
 fn kept(subject: &Subject<'_>, what: &[u8]) -> Vec<u8> {
     let form = subject.form.to_string();
     [what, form.as_bytes(), subject.selected].concat()
 }
 
-/// Keeps the bounds of the columns.
+/// Returns a function that caches the bounds of the columns.
 fn bounds(subject: &Subject<'_>) -> Keep {
     let (file, node) = (Arc::clone(subject.file), subject.node.id);
     let shown = kept(subject, b".parquet bounds ");
@@ -131,7 +131,8 @@ pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
     }
 }
 
-/// Indices of the first dimension that a chunk has: what is decoded together. 1 for a selection.
+/// Returns the number of indices of the first dimension in one chunk, which are decoded together.
+/// Returns 1 for a selection.
 fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return 1;
@@ -142,7 +143,7 @@ fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
     *first
 }
 
-/// What the footer says of an array.
+/// Returns the description of an array in the footer.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.

@@ -1,4 +1,4 @@
-//! `.h5fs/refs`: the elements of an array of references as links to the objects that they name.
+//! `.h5fs/refs`: the elements of an array of references, as links to the referenced objects.
 
 use crate::fs::views::trees::view_tree::{Shape, ViewTree, WITHOUT_FILES};
 

@@ -1,5 +1,5 @@
-//! `.h5fs/stored.zarr`: the same store with chunks as they are stored, where readers have codecs
-//! for their filters: for copies that nothing is compressed anew for.
+//! `.h5fs/stored.zarr`: the file as a Zarr store with chunks as they are stored, if readers have
+//! codecs for their filters. Copies then need no compression.
 
 use crate::fs::views::store_object::Store;
 use crate::fs::views::trees::view_tree::{Shape, ViewTree, WITHOUT_FILES};

@@ -1,4 +1,4 @@
-//! `.h5fs/text`: the strings of an array, a line each.
+//! `.h5fs/text`: the strings of an array, one per line.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn strings(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn V
     let is_part = !subject.selected.is_empty();
     let kind = Kind::of_node(&*file.container, node)?;
     match kind.or_else(|| Kind::of_field(&elements.datatype)) {
-        // Its elements are no chars.
+        // The elements are dimensions, not characters.
         Some(Kind::Matlab(Stored::Dimensions)) if is_part => Ok(None),
         None => Ok(None),
         Some(kind) => {
@@ -49,7 +49,8 @@ fn strings(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn V
     }
 }
 
-/// The file of an array of variable-length strings in the source's tree, which is this one, too.
+/// Returns the content of an array of variable-length strings as in the source's tree, which is the
+/// same text.
 fn as_in_the_source(subject: &Subject<'_>) -> Result<Option<Content>> {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! One tree of views: a row of the table of trees.
+//! A tree of views: a row of the table of trees.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,63 +27,64 @@ use crate::view::texts::json::SharedPaths;
 use crate::view::texts::streamed::{ResumableText, Streamed};
 use crate::view::texts::text::Text;
 
-/// A tree of views. It has the directories of the source's tree, and files for some of the objects.
+/// A tree of views. It has the same directories as the source's tree, and files for some of the
+/// objects.
 pub(in crate::fs) struct ViewTree {
-    /// Its name beneath `.h5fs`.
+    /// Name beneath `.h5fs`.
     pub(in crate::fs) name: &'static [u8],
-    /// The number of its directories in inode numbers. It stays what it is whatever other trees
-    /// there are.
+    /// Number of the tree's directories in inode numbers. The number must never change.
     pub(in crate::fs) number: Tree,
-    /// The objects that have a directory in it, beside groups, and what is in that.
+    /// The objects other than groups that have a directory, and its content.
     pub(in crate::fs) shape: Shape,
-    /// The name under which the root itself, too, has its files here.
+    /// The name of the root's own files in this tree, if the root has any.
     pub(in crate::fs) root_name: Option<&'static [u8]>,
-    /// The forms of its files: an object has a file of each form that fits it.
+    /// The forms of files. An object has a file for each form that fits.
     pub(in crate::fs) forms: &'static [Form],
 }
 
-/// The objects of a tree that have a directory, beside groups, and what is in that.
+/// The objects of a tree, other than groups, that have a directory, and its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Shape {
-    /// None has.
+    /// No objects.
     Files,
-    /// Each object, with a file for each of its attributes.
+    /// All objects, with a file for each attribute.
     Attributes,
-    /// An array of references, with a link for each of its elements.
+    /// Arrays of references, with a link for each element.
     References,
-    /// A stack of pictures, with a file of the first form for each of them.
+    /// Image stacks, with a file of the first form for each picture.
     Frames,
-    /// Each array of a Zarr store, with its document and these chunks; a group has its document.
+    /// Arrays of a Zarr store, with their document and chunks. A group contains its document.
     Store(Store),
 }
 
 /// A form of the files in a tree of views.
 pub(in crate::fs) struct Form {
-    /// The number of its files in inode numbers; that of the first form is the tree's number and 1.
+    /// Number of the files in inode numbers. The first form has the tree's number plus 1.
     pub(in crate::fs) number: Tree,
-    /// The suffix that an object's name gets.
+    /// Suffix after an object's name.
     pub(in crate::fs) suffix: &'static [u8],
-    /// The size of an object's file; `None` where it has none.
+    /// Returns the size of an object's file, or `None` if the object has no file.
     pub(super) size: fn(&FileState, &Node) -> Result<Option<Size>>,
-    /// The object's file, opened, where `view` does not open it.
+    /// Opens the object's file, unless `view` does.
     pub(in crate::fs) open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
-    /// The file of an array, or of a selection from one; `None` where these elements have none.
+    /// Opens the file of an array or a selection. Returns `None` if the elements have no such file.
     pub(in crate::fs) view: Option<ViewOfElements>,
-    /// Whether `open` also opens parts of a group's file, which selectors name.
+    /// Whether `open` also opens further pages of a group, named by selectors.
     pub(in crate::fs) has_pages: bool,
-    /// Whether `open` also opens rows of a group's table, which selectors name.
+    /// Whether `open` also opens ranges of rows of a group's table, named by selectors.
     pub(in crate::fs) has_rows: bool,
-    /// Whether it shows variables of netCDF as long as their dimensions.
+    /// Whether netCDF variables are padded to the length of their dimensions.
     pub(in crate::fs) is_padded: bool,
-    /// Whether it shows an array as its writer means it, where that is not the stored one: MATLAB's
-    /// arrays without elements.
+    /// Whether an array is shown as its writer intended, if that differs from the stored array:
+    /// empty arrays of MATLAB.
     pub(in crate::fs) is_meant: bool,
 }
 
-/// Makes the file of an array, or of a selection from one; `None` where these elements have none.
+/// A function that opens the file of an array or a selection. It returns `None` if the elements
+/// have no such file.
 pub(in crate::fs) type ViewOfElements = fn(&Subject<'_>, Elements) -> Result<Option<Box<dyn View>>>;
 
-/// A tree without files, for rows to say only what is different in them.
+/// A tree without files: the defaults for rows of the table.
 pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     name: b"",
     number: 0,
@@ -92,7 +93,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     forms: &[],
 };
 
-/// A form that fits no object, for rows to say only what is different in them.
+/// A form that fits no object: the defaults for forms.
 pub(super) const OF_NOTHING: Form = Form {
     number: 0,
     suffix: b"",
@@ -105,12 +106,12 @@ pub(super) const OF_NOTHING: Form = Form {
     is_meant: false,
 };
 
-/// How long a file is.
+/// The size of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Size {
-    /// That many bytes.
+    /// Size in bytes.
     Exact(u64),
-    /// Only the open file tells: what it shows has to be counted.
+    /// Unknown until the file is opened and its content counted.
     Counted,
 }
 
@@ -118,20 +119,20 @@ pub(in crate::fs) enum Size {
 pub(in crate::fs) struct Subject<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) node: &'a Node,
-    /// The number of the file's form.
+    /// Number of the file's form.
     pub(in crate::fs) form: Tree,
-    /// The selector of a part of the array, or of the group; empty for the whole object.
+    /// The selector of a part of the array or group; empty for the whole object.
     pub(in crate::fs) selected: &'a [u8],
-    /// The object's path, names as in the file.
+    /// The object's path, with names as in the file.
     pub(in crate::fs) path: Vec<u8>,
-    /// Checks the block with an object's elements, where that is wanted before they are served.
+    /// Verifies the block with an object's elements, if the option `verify` requires that.
     pub(in crate::fs) verify: &'a dyn Fn(NodeId) -> Result<()>,
-    /// Where the mount has the files that a page about the object leads to.
+    /// References to the files that a page about the object links to.
     pub(in crate::fs) site: Option<&'a dyn Site>,
 }
 
 impl ViewTree {
-    /// The chunks that it has, where it is a Zarr store.
+    /// Returns the kind of chunks, if the tree is a Zarr store.
     pub(in crate::fs) fn store(&self) -> Option<Store> {
         match self.shape {
             Shape::Store(store) => Some(store),
@@ -139,7 +140,7 @@ impl ViewTree {
         }
     }
 
-    /// The name of the directory of an object that the source's tree shows as `name`.
+    /// Returns the name of the directory of the object shown as `name` in the source's tree.
     pub(in crate::fs) fn directory_name(&self, name: &[u8]) -> Vec<u8> {
         match (self.shape, name) {
             (Shape::Attributes, [b'@', rest @ ..]) => return name::clip([b"%40", rest].concat()),
@@ -154,7 +155,7 @@ impl ViewTree {
         guarded.unwrap_or_else(|| name.to_vec())
     }
 
-    /// The source's name for the group whose directory is `shown`; the reverse of
+    /// Returns the source's name for the group whose directory is `shown`; the inverse of
     /// [`directory_name`](Self::directory_name).
     pub(in crate::fs) fn group_name(&self, shown: &[u8]) -> Vec<u8> {
         let guarded = match self.shape {
@@ -168,14 +169,14 @@ impl ViewTree {
         guarded.unwrap_or_else(|| shown.to_vec())
     }
 
-    /// The suffixes of its files, with their dot and without it.
+    /// Returns the suffixes of the tree's files, with and without the dot.
     fn suffixes(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
         let forms = self.forms.iter();
         forms.filter_map(|form| Some((form.suffix, form.suffix.split_first()?.1)))
     }
 
-    /// The name of the file of a form of an object that the source's tree shows as `name`, at its
-    /// root or not. One that is called as the root's own file has a letter escaped there.
+    /// Returns the name of a file of the object shown as `name` in the source's tree. At the root,
+    /// an object with the name of the root's own file has a letter escaped.
     pub(in crate::fs) fn file_name(&self, form: &Form, name: &[u8], at_root: bool) -> Vec<u8> {
         match (self.root_name, name) {
             (Some(root), [letter @ b'a'..=b'z', rest @ ..]) if at_root && root == name => {
@@ -186,8 +187,8 @@ impl ViewTree {
         }
     }
 
-    /// Names on a way in the source's tree as this tree shows them, to a directory or to the file of
-    /// a form; `None` where that would be none.
+    /// Converts names of a path in the source's tree to this tree. The last name is a directory, or
+    /// a file of `form`. Returns `None` if no such file can exist.
     pub(in crate::fs) fn shown(
         &self,
         names: &[impl AsRef<[u8]>],
@@ -211,8 +212,8 @@ impl ViewTree {
         Some(groups.chain([last]).collect())
     }
 
-    /// The source's name for the object whose file is called `stem` and a suffix at the root; the
-    /// reverse of [`file_name`](Self::file_name).
+    /// Returns the source's name for the object whose file at the root is called `stem` plus a
+    /// suffix; the inverse of [`file_name`](Self::file_name).
     pub(in crate::fs) fn object_name(&self, stem: &[u8], at_root: bool) -> Vec<u8> {
         let root = self.root_name.filter(|_| at_root).unwrap_or_default();
         match root {
@@ -227,15 +228,16 @@ impl ViewTree {
 }
 
 impl Form {
-    /// The name of the file of an object that the source's tree shows as `name`.
+    /// Returns the name of the file of the object shown as `name` in the source's tree.
     fn file_name(&self, name: &[u8]) -> Vec<u8> {
         name::clip([name, self.suffix].concat())
     }
 
-    /// The object that a file of this form is of. A page also tells of one that cannot be read.
+    /// Returns the object for a file of this form. Pages also exist for objects that cannot be
+    /// read.
     ///
     /// # Errors
-    /// Fails if it cannot be read, or not now.
+    /// Fails if the object cannot be read, permanently or now.
     pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
         let node = if self.is_padded {
             file.variables().node(id)
@@ -251,10 +253,11 @@ impl Form {
         }
     }
 
-    /// The node that it shows, where that is not the stored one.
+    /// Returns the node to show, if it differs from the stored one.
     ///
     /// # Errors
-    /// `Corrupt` for what is not as it says of itself; fails if that cannot be found out now.
+    /// `Corrupt` if the node contradicts its own description; fails if the node cannot be
+    /// determined now.
     pub(in crate::fs) fn meant(&self, file: &FileState, node: &Node) -> Result<Option<Arc<Node>>> {
         if self.is_meant {
             file.meant(node)
@@ -263,11 +266,11 @@ impl Form {
         }
     }
 
-    /// The size of the object's file; `None` where it has none. Where damage hides whether it has
-    /// one, it has, so that opening it tells of the damage.
+    /// Returns the size of the object's file, or `None` if it has none. If damage hides whether the
+    /// object has a file, the file exists, so that opening it reports the damage.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if the size cannot be determined now.
     pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
         let meant = self.meant(file, node);
         let size = meant.and_then(|meant| (self.size)(file, meant.as_deref().unwrap_or(node)));
@@ -278,7 +281,7 @@ impl Form {
         }
     }
 
-    /// The size that the file of `node` is shown with; `None` where it has none.
+    /// Returns the shown size of the file of `node`, or `None` if it has none.
     ///
     /// # Errors
     /// Fails as [`size`](Self::size) does.
@@ -292,10 +295,11 @@ impl Form {
         }
     }
 
-    /// The object's file, opened.
+    /// Opens the object's file.
     ///
     /// # Errors
-    /// `NotFound` where it has none; fails if it is known before reading that it cannot be served.
+    /// `NotFound` if the object has no file; fails if it is known before reading that the file
+    /// cannot be served.
     pub(in crate::fs) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
         match (self.view, subject.node.array()) {
             (Some(view), Some(_)) => view(subject, subject.elements()?)?.ok_or(Error::NotFound),
@@ -304,7 +308,7 @@ impl Form {
     }
 }
 
-/// Fails where the array cannot be read now: its block may say how long it is.
+/// Fails if the array cannot be read now, because its block may determine its length.
 pub(in crate::fs) fn refuse_unread(array: &Array) -> Result<()> {
     match &array.storage {
         Err(error) if error.is_passing() => Err(error.clone()),
@@ -312,7 +316,7 @@ pub(in crate::fs) fn refuse_unread(array: &Array) -> Result<()> {
     }
 }
 
-/// The size of an array's file, which `length` tells.
+/// Returns the size of an array's file, computed by `length`.
 pub(super) fn exact(
     node: &Node,
     length: fn(&Array) -> Result<Option<u64>>,
@@ -321,20 +325,20 @@ pub(super) fn exact(
     Ok(length.map(Size::Exact))
 }
 
-/// A file of elements; `None` where they have none.
+/// Boxes a view; `None` means that the elements have no file.
 pub(super) fn viewed(view: Option<impl View + 'static>) -> Option<Box<dyn View>> {
     view.map(|view| Box::new(view) as Box<dyn View>)
 }
 
-/// An object's file; `None` where it has none.
+/// Boxes a view, or returns `NotFound` if the object has no file.
 pub(super) fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
     viewed(view).ok_or(Error::NotFound)
 }
 
-/// The text in full, where it is short and soon written, and not damaged.
+/// Returns the whole text if it is short, quickly written and undamaged.
 ///
 /// # Errors
-/// Fails if it cannot be written now.
+/// Fails if the text cannot be written now.
 fn whole(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
     let (mut place, mut out) = (text.begin(), Vec::new());
     let started = Instant::now();
@@ -350,7 +354,7 @@ fn whole(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
 }
 
 impl<'a> Subject<'a> {
-    /// The part of an object that a selector names.
+    /// Creates the subject for the part of an object that a selector names.
     pub(in crate::fs) fn of_part(
         file: &'a Arc<FileState>,
         node: &'a Node,
@@ -368,11 +372,11 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The rows of a group's table of so many that are shown: all, or those that the selector names,
-    /// which stand one after another.
+    /// Returns the rows to show of a group's table of `count` rows: all, or the contiguous rows
+    /// that the selector names.
     ///
     /// # Errors
-    /// `NotFound` where it names none.
+    /// `NotFound` if the selector names no such rows.
     pub(super) fn rows(&self, count: u64) -> Result<Range<u64>> {
         if self.selected.is_empty() {
             return Ok(0..count);
@@ -389,10 +393,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The array, checked.
+    /// Returns the array, verified if required.
     ///
     /// # Errors
-    /// `NotFound` where it is none; fails if it is known to be unreadable.
+    /// `NotFound` if the object is not an array; fails if the array is known to be unreadable.
     pub(super) fn array(&self) -> Result<Arc<Array>> {
         let array = self.node.array().ok_or(Error::NotFound)?;
         if let Err(error) = &array.storage {
@@ -402,10 +406,10 @@ impl<'a> Subject<'a> {
         Ok(Arc::clone(array))
     }
 
-    /// The elements as the program that wrote the file means them, for people to read.
+    /// Converts elements to the meaning that the writing program intended, for display.
     ///
     /// # Errors
-    /// Fails if what says so cannot be read.
+    /// Fails if the meaning cannot be read.
     pub(super) fn meant(&self, elements: Elements) -> Result<Elements> {
         let container = &*self.file.container;
         let root = Group {
@@ -418,15 +422,16 @@ impl<'a> Subject<'a> {
         pytables::meant(container, elements)
     }
 
-    /// All elements of the array.
+    /// Returns all elements of the array.
     pub(super) fn elements(&self) -> Result<Elements> {
         Elements::whole(self.file.reader(self.node.id, &self.array()?)?)
     }
 
-    /// The object's path, of which a part may be shown; empty where it has none.
+    /// Returns the object's path, also for a part of the object. The path is empty if the object
+    /// has none.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if the path cannot be determined now.
     pub(super) fn known_path(&self) -> Result<Vec<u8>> {
         if !self.path.is_empty() {
             return Ok(self.path.clone());
@@ -438,18 +443,18 @@ impl<'a> Subject<'a> {
             .unwrap_or_default())
     }
 
-    /// Finds the paths of objects, for texts that name them.
+    /// Returns a function that finds the paths of objects, for texts that mention them.
     pub(super) fn paths(&self) -> SharedPaths {
         let file = Arc::clone(self.file);
         Arc::new(move |node: NodeId| file.index().known_path(node))
     }
 
-    /// A text that is written from front to back; `advice` says what to read if it is too long. Of a
-    /// file that grows it is written at the open, if
-    /// that is soon done, so that all of it is of one state.
+    /// Opens a text that can only be written sequentially. `advice` says what to read if the text
+    /// is too long. For a growing file, a short text is written at the open, so that it belongs to
+    /// one state.
     ///
     /// # Errors
-    /// Fails if a part of it cannot be written, or if it is too long to be counted.
+    /// Fails if a part cannot be written, or the text is too long to count.
     pub(super) fn document(
         &self,
         text: impl ResumableText + 'static,
@@ -464,7 +469,7 @@ impl<'a> Subject<'a> {
         Ok(Box::new(Streamed::new(text, count.bytes())))
     }
 
-    /// A text of units.
+    /// Opens a text of units.
     ///
     /// # Errors
     /// Fails as [`document`](Self::document) does.
@@ -476,7 +481,7 @@ impl<'a> Subject<'a> {
         Ok(Box::new(Counted::of(units, count)))
     }
 
-    /// The count of the object's text.
+    /// Returns the count of the object's text.
     fn count(&self, advice: &str, count: impl FnOnce() -> counts::Counted) -> Result<Arc<Count>> {
         let text = CountedText {
             form: self.form,
