@@ -1,13 +1,13 @@
 //! Decoders of the filters that were applied to a chunk when it was written (HDF5 3.0, IV.A.2.l
 //! "Filter Pipeline").
 //!
-//! Every decoder is told how long its result must be, or may be at most, before it begins; none can
-//! be made to give more. Errors have no place: only the caller knows where the chunk stands in the
-//! file.
+//! Each decoder receives the exact or maximum length of its result before it starts, and cannot
+//! produce more. The errors carry no file offset, because only the caller knows the chunk's offset
+//! in the file.
 //!
-//! Arithmetic: parameters and lengths in chunks have at most 32 bits, and buffers at most
-//! [`limits::CHUNK_BYTES`], so that sums and products of two of them are far from overflow. A
-//! larger product that saturates is compared with a length, which the largest number is over.
+//! Arithmetic: parameters and lengths in chunks have at most 32 bits, and buffers have at most
+//! [`limits::CHUNK_BYTES`]. Sums and products of two such numbers therefore do not overflow. A
+//! larger product saturates, and the comparison with the expected length then rejects it.
 
 #![cfg_attr(
     not(test),
@@ -70,10 +70,11 @@ const BITGROOM: u16 = 32022;
 const GRANULAR_BITROUND: u16 = 32023;
 const BLOSC2: u16 = 32026;
 
-/// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
+/// A function that reverses one filter: it turns encoded bytes and the filter's parameters into
+/// bytes of the given length.
 type Decoder = fn(Buffer, &[u32], Length, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
 
-/// The decoder of the filter registered as `id`.
+/// Returns the decoder of the filter registered as `id`.
 fn decoder(id: u16) -> Option<Decoder> {
     let decoder: Decoder = match id {
         DEFLATE => |bytes, _, length, context, _| deflate::decode(&bytes, length, context),
@@ -105,23 +106,24 @@ fn decoder(id: u16) -> Option<Decoder> {
             jpegls::decode(&bytes, length, context, is_wanted)
         },
         ZSTD => |bytes, _, length, context, _| zstd::decode(&bytes, length, context),
-        // They rounded the numbers that they were given, which nothing undoes.
+        // These filters rounded the numbers before they were stored, and rounding cannot be
+        // reversed.
         BITGROOM | GRANULAR_BITROUND => |bytes, _, _, _, _| Ok(bytes),
         _ => return None,
     };
     Some(decoder)
 }
 
-/// Whether all filters of `pipeline` can be undone.
+/// Checks that all filters of `pipeline` are supported.
 ///
 /// # Errors
-/// `Unsupported` names the first one that cannot, `Limit` says that there are too many.
+/// `Unsupported` names the first unsupported filter. `Limit` if the pipeline has too many filters.
 pub fn check(pipeline: &Pipeline) -> Result<()> {
     const NONE_LEFT_OUT: u32 = 0;
     check_masked(pipeline, NONE_LEFT_OUT)
 }
 
-/// Whether the filters of a chunk with the mask `filter_mask` can be undone.
+/// Checks that the filters of a chunk with the mask `filter_mask` are supported.
 ///
 /// # Errors
 /// Fails as [`check`] does.
@@ -139,14 +141,17 @@ pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
     }
 }
 
-/// Undoes the filters of one chunk, the last one first. Bit i of `filter_mask` set: filter i was
-/// not applied. The result is exactly `chunk_bytes` long. `is_wanted` is asked between filters, and
-/// by bzip2 and JPEG-LS, the slowest, after each mebibyte; all others are done with a chunk within two seconds,
-/// however large.
+/// Decodes one chunk by reversing its filters, the last one first.
+///
+/// If bit i of `filter_mask` is set, filter i was not applied. The result is exactly `chunk_bytes`
+/// long. `is_wanted` is called between filters. The slowest decoders, bzip2 and JPEG-LS, also call
+/// it after each mebibyte. All other decoders finish a chunk within two seconds, however large it
+/// is.
 ///
 /// # Errors
-/// `Corrupt` as the bytes are damaged or give another length; `Unsupported` for a filter, or a mode
-/// of one, that is not built; `Limit` for a chunk over the limit.
+/// `Corrupt` if the bytes are damaged or decode to another length. `Unsupported` for a filter, or a
+/// mode of one, that is not implemented. `Limit` for a chunk over the limit. [`Error::unwanted`]
+/// once `is_wanted` returns false.
 pub fn decode(
     pipeline: &Pipeline,
     filter_mask: u32,
@@ -180,7 +185,7 @@ pub fn decode(
     Ok(bytes)
 }
 
-/// The length of a chunk after `filters` were applied to it.
+/// Returns the length of a chunk after `filters` were applied to it.
 fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
     let mut length = Length::Exactly(chunk_bytes);
     for filter in filters {
@@ -189,7 +194,7 @@ fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
             (FLETCHER32, Length::Exactly(bytes)) => {
                 Length::Exactly(bytes.with_more(fletcher32::CHECKSUM_BYTES))
             }
-            // Encoders that fail to compress add little: headers, and a few bytes for each block.
+            // Encoders that fail to compress add few bytes: headers, and some bytes for each block.
             _ => Length::AtMost(
                 chunk_bytes
                     .with_more(chunk_bytes.wrapping_shr(3))
@@ -208,7 +213,7 @@ fn unknown(filter: &Filter) -> Error {
     }
 }
 
-/// The name under which filter `id` is registered with The HDF Group.
+/// Returns the name under which filter `id` is registered with The HDF Group.
 pub fn name(id: u16) -> Option<&'static str> {
     let name = match id {
         DEFLATE => "deflate",
@@ -273,8 +278,8 @@ mod tests {
         }
     }
 
-    /// The chunk that `h5py.Dataset.id.read_direct_chunk` gives for `np.arange(6, dtype='<u2')`
-    /// with `shuffle=True, compression='gzip', fletcher32=True`.
+    /// Returns the chunk that `h5py.Dataset.id.read_direct_chunk` returns for `np.arange(6,
+    /// dtype='<u2')` with `shuffle=True, compression='gzip', fletcher32=True`.
     fn arange6() -> (Pipeline, Vec<u8>) {
         let pipeline = Pipeline(vec![
             filter(SHUFFLE, &[2]),
@@ -315,7 +320,7 @@ mod tests {
         );
     }
 
-    /// A writer's library rounds before it stores: the reader gets what was stored.
+    /// The writer's library rounds before it stores, so the reader returns the stored numbers.
     #[test]
     fn rounded_numbers_stay_as_they_are() {
         for id in [BITGROOM, GRANULAR_BITROUND] {
@@ -325,7 +330,8 @@ mod tests {
         }
     }
 
-    /// The table of the documentation has every filter that has a name, and says which are read.
+    /// The table in the documentation lists every filter that has a name, and states which are
+    /// read.
     #[test]
     fn the_documentation_has_the_same_filters() {
         let (_, section) = include_str!("../docs/views.md")

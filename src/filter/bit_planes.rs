@@ -1,13 +1,13 @@
-//! Bit-shuffled bytes, as bitshuffle and Blosc make them: the lowest bits of the first bytes of all
-//! elements, then their second bits, and so on to the highest bits of the last bytes. Within such a
-//! run, bit k of byte m belongs to element 8 m + k.
+//! Bit-shuffled bytes, in the order of bitshuffle and Blosc: the lowest bits of the first bytes of
+//! all elements come first. Their second bits follow, and so on up to the highest bits of the last
+//! bytes. Within such a run, bit k of byte m belongs to element 8 m + k.
 
 use crate::filter::shuffle::{copy_rest, transposed, unshuffle};
 use crate::wire::Count;
 
-/// Writes the bytes of `planes` into `elements`, which is as long, in the order of the elements of
-/// `size` bytes. Their number is a multiple of 8; bytes after the last such element stay where they
-/// are.
+/// Writes the bytes of `planes` into `elements`, in the order of the elements of `size` bytes. Both
+/// slices have the same length. Only a multiple of 8 elements is shuffled, and the bytes after the
+/// last such element are copied unchanged.
 pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, elements: &mut [u8]) {
     let unit = size.times(8);
     let left = planes.len().checked_rem(unit).unwrap_or(0);
@@ -27,10 +27,10 @@ pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, el
     unshuffle(scratch, size, elements);
 }
 
-/// Makes bytes of eight runs of bits, a run an eighth of `bits`.
+/// Combines eight runs of bits into bytes. Each run is one eighth of `bits`.
 ///
-/// Eight bytes of eight runs are a square whose transposed rows hold, each in one word, the 64 bits
-/// of eight bytes of the result; transposed as bits, the word is that result.
+/// Eight bytes of each of the eight runs form a square. Each row of the transposed square is one
+/// word with the 64 bits of eight result bytes. Transposing the bits of that word gives the result.
 fn join_bits(bits: &[u8], bytes: &mut [u8]) {
     let run = bits.len().wrapping_shr(3);
     let mut runs = bits.chunks_exact(run.max(1));
@@ -42,7 +42,7 @@ fn join_bits(bits: &[u8], bytes: &mut [u8]) {
             *word = transpose_bits(row).to_le_bytes();
         }
     }
-    // The runs' last bytes, less than eight of them.
+    // The last bytes of each run, fewer than eight.
     let whole = run & !7;
     let (words, _) = bytes.as_chunks_mut::<8>();
     for (place, word) in words.iter_mut().enumerate().skip(whole) {
@@ -51,8 +51,8 @@ fn join_bits(bits: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// Transposes a square of eight by eight bits, a row a byte: bit k of byte b becomes bit b of byte
-/// k.
+/// Transposes a square of eight by eight bits, with one row in each byte: bit k of byte b becomes
+/// bit b of byte k.
 fn transpose_bits(square: u64) -> u64 {
     let swap = |square: u64, mask: u64, bits: u32| {
         let differ = (square ^ square.wrapping_shr(bits)) & mask;
@@ -67,7 +67,7 @@ fn transpose_bits(square: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The definition, a bit at a time.
+    /// Encodes one bit at a time, as the format is defined.
     fn bitshuffle(elements: &[u8], size: usize) -> Vec<u8> {
         let count = elements.len() / size / 8 * 8;
         let mut planes = elements.to_vec();
@@ -82,7 +82,7 @@ mod tests {
         planes
     }
 
-    /// Eight `u2` numbers 0..8: the example of the bitshuffle paper's layout.
+    /// The input is eight `u2` numbers 0..8, the example of the bitshuffle paper.
     #[test]
     fn bits_of_one_weight_are_neighbours() {
         let numbers: Vec<u8> = (0..8_u16).flat_map(u16::to_le_bytes).collect();

@@ -1,11 +1,12 @@
-//! Numbers of any width out of a stream of bits, the most significant bit of each byte first; and
-//! how such a stream in either order gets its bytes.
+//! Readers for numbers of any width in a bit stream. Each byte starts with its most significant
+//! bit. Both bit orders share the refill of a bit window.
 
-/// Bits that a window of 64 has at hand after a refill that met no end.
+/// Number of bits available in a 64-bit window after a refill, unless the input has ended.
 pub(crate) const AT_HAND: u32 = 56;
 
-/// The next eight bytes of `rest`, zeros past its end, for a window of which `ready` bits, at most
-/// 63, are filled. As many whole bytes as have room there are counted and passed over, no others.
+/// Returns the next eight bytes of `rest`, padded with zeros past its end. `ready`, at most 63, is
+/// the number of bits already filled in the window. Removes from `rest` only the whole bytes that
+/// fit into the window, and adds their bits to `ready`.
 #[inline]
 pub(crate) fn load(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
     let mut next = [0; 8];
@@ -24,17 +25,17 @@ pub(crate) fn load(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
     next
 }
 
-/// Reads from the start of some bytes.
+/// A reader of bits, which starts at the first bit of a byte slice.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one highest; bits below `ready` are zero or will be read again.
+    /// The next bits, the first one highest. The bits below `ready` are zero or will be read again.
     window: u64,
     ready: u32,
 }
 
 impl<'a> BitReader<'a> {
-    /// Reads `bytes`.
+    /// Creates a reader of `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         BitReader {
             rest: bytes,
@@ -51,13 +52,13 @@ impl<'a> BitReader<'a> {
         self.window |= u64::from_be_bytes(next).wrapping_shr(filled);
     }
 
-    /// Passes over `count` bits of the window, at most as many as are ready.
+    /// Skips `count` bits of the window, at most the number that is ready.
     fn pass(&mut self, count: u32) {
         self.window = self.window.unbounded_shl(count);
         self.ready = self.ready.wrapping_sub(count);
     }
 
-    /// The next `width` bits as a number, at most 56; `None` where there are fewer.
+    /// Reads the next `width` bits as a number, at most 56. Returns `None` if fewer bits remain.
     #[inline]
     pub(crate) fn read(&mut self, width: u32) -> Option<u64> {
         if self.ready < width {
@@ -71,7 +72,7 @@ impl<'a> BitReader<'a> {
         Some(number)
     }
 
-    /// The next `width` bits as a number, at most 64; `None` where there are fewer.
+    /// Reads the next `width` bits as a number, at most 64. Returns `None` if fewer bits remain.
     #[inline]
     pub(crate) fn read_wide(&mut self, width: u32) -> Option<u64> {
         let Some(high) = width.checked_sub(32) else {
@@ -81,8 +82,8 @@ impl<'a> BitReader<'a> {
         Some(high.wrapping_shl(32) | self.read(32)?)
     }
 
-    /// The number of zero bits before the next one bit, which is passed over; `None` where there is
-    /// none.
+    /// Counts the zero bits before the next one bit, and skips all of them, including the one bit.
+    /// Returns `None` if no one bit remains.
     #[inline]
     pub(crate) fn zeros(&mut self) -> Option<u32> {
         let mut zeros = 0_u32;
@@ -103,22 +104,24 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Numbers of one width that follow each other without gaps, as [`BitReader`] would read them. That
-/// each is found from its place alone lets the processor work on several at a time.
+/// An iterator over numbers of one width that follow each other without gaps, as [`BitReader`]
+/// would read them. Each number is located from its index alone, so that the processor can work on
+/// several at a time.
 #[derive(Debug)]
 pub(crate) struct Numbers<'a> {
     bytes: &'a [u8],
     width: u32,
-    /// Bits before the next number.
+    /// Offset of the next number, in bits.
     place: usize,
 }
 
 impl<'a> Numbers<'a> {
-    /// The widest ones: from any bit of a byte on, they end within eight bytes.
+    /// The largest supported width, in bits. A number of this width ends within eight bytes,
+    /// whatever bit of a byte it starts at.
     pub(crate) const WIDEST: u32 = 57;
 
-    /// The numbers of `width` bits at the start of `bytes`; `None` for wider ones than
-    /// [`Self::WIDEST`].
+    /// Creates an iterator over numbers of `width` bits at the start of `bytes`. Returns `None` if
+    /// `width` exceeds [`Self::WIDEST`].
     pub(crate) fn new(bytes: &'a [u8], width: u32) -> Option<Self> {
         (width <= Self::WIDEST).then_some(Numbers {
             bytes,
@@ -127,8 +130,8 @@ impl<'a> Numbers<'a> {
         })
     }
 
-    /// The eight bytes at `at`, zeros past the end, where the number that begins there ends before
-    /// it.
+    /// Returns the eight bytes at `at`, padded with zeros past the end. Returns `None` if the
+    /// number that starts there extends past the end.
     #[cold]
     fn word_at_end(&self, at: usize) -> Option<[u8; 8]> {
         let end = self.place.checked_add(usize::try_from(self.width).ok()?)?;
@@ -160,8 +163,8 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// Fills `output` with the low bytes of `numbers`, `size` of them each; `None` where the numbers
-/// end first or there is no integer of this size.
+/// Fills `output` with the low `size` bytes of each of `numbers`. Returns `None` if there are too
+/// few numbers, or if no integer type has this size.
 pub(crate) fn store(
     numbers: impl Iterator<Item = u64>,
     size: usize,
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn numbers_cross_bytes_and_refills() {
-        // 1, 23, 456, 7890 in 3, 7, 13, 17 bits, again and again, spelled out as text.
+        // 1, 23, 456, 7890 in 3, 7, 13, 17 bits, repeated and written as binary text.
         let numbers = [(1, 3), (23, 7), (456, 13), (7890, 17), (u64::MAX - 5, 64)];
         let text: String = (0..20)
             .flat_map(|_| numbers)

@@ -1,9 +1,9 @@
-//! Filter 32008, bitshuffle: blocks of elements, bit-shuffled and each compressed with LZ4 or
-//! Zstandard, or all of them not at all.
+//! Filter 32008, bitshuffle: blocks of bit-shuffled elements. Either every block is compressed with
+//! LZ4 or Zstandard, or no block is compressed.
 //!
 //! Parameters: two numbers of a version, bytes of an element, elements of a block, codec. The last
-//! block is shorter, a multiple of 8 elements; the less than 8 elements after it are stored as they
-//! are.
+//! block is shorter and contains a multiple of 8 elements. The remaining elements, fewer than 8,
+//! are stored unchanged after it.
 
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
@@ -19,10 +19,10 @@ enum Codec {
     Zstd,
 }
 
-/// The bytes of a chunk.
+/// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for another codec.
+/// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for another codec.
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
@@ -73,8 +73,8 @@ fn uncompressed(
     Ok(output)
 }
 
-/// The elements of a block where the parameters leave it open: 8 KiB, a multiple of 8, but at least
-/// 128.
+/// Returns the number of elements in a block if the parameters do not state it. This is 8 KiB of
+/// elements, rounded down to a multiple of 8, but at least 128.
 fn default_block(size: usize) -> usize {
     let elements = 8192_usize.checked_div(size).unwrap_or(0) & !7;
     elements.max(128)
@@ -112,12 +112,12 @@ fn compressed(
     Ok(output)
 }
 
-/// How a chunk is cut.
+/// The layout of a chunk's blocks.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     /// Bytes of a block, not 0.
     block: usize,
-    /// Bytes of all blocks; the bytes after them are stored as they are.
+    /// Bytes of all blocks. The bytes after them are stored unchanged.
     shuffled: usize,
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     /// Chunks that hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of
-    /// 16 elements: the parameters, then the bytes.
+    /// 16 elements. Each entry contains the parameters, then the bytes.
     const STORED: [(&[u32], &[u8]); 3] = [
         (
             &[0, 4, 2, 16, 0],

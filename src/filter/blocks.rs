@@ -1,42 +1,44 @@
-//! The framing that the LZ4 and bitshuffle filters share: u64 bytes of the whole, u32 bytes of a
-//! block, then blocks, each behind its stored length as u32. All numbers are big-endian.
+//! The framing of the LZ4 and bitshuffle filters: decoded length of the chunk as u64, decoded
+//! length of a block as u32, then the blocks. Each block is preceded by its stored length as u32.
+//! All numbers are big-endian.
 
 use crate::error::{Error, Result};
 use crate::wire::Cursor;
 
-/// Walks the blocks of one chunk.
+/// A reader of the blocks of one chunk.
 #[derive(Debug)]
 pub(crate) struct Blocks<'a> {
     cursor: Cursor<'a>,
 }
 
 impl<'a> Blocks<'a> {
-    /// `stored` is the chunk as filter `codec` left it.
+    /// Creates a reader of `stored`, the encoded chunk. `codec` is the filter's name for error
+    /// messages.
     pub(crate) fn new(codec: &'static str, stored: &'a [u8]) -> Self {
         Blocks {
             cursor: Cursor::new(stored, None, codec),
         }
     }
 
-    /// The header's bytes of the whole chunk.
+    /// Reads the decoded length of the chunk from the header.
     pub(crate) fn total(&mut self) -> Result<usize> {
         let total = u64::from_be_bytes(self.cursor.array()?);
         usize::try_from(total).map_err(|_| Error::corrupt("length past any memory", None))
     }
 
-    /// The next length: in the header that of a block.
+    /// Reads the next length: in the header, the decoded length of a block.
     pub(crate) fn length(&mut self) -> Result<usize> {
         let length = u32::from_be_bytes(self.cursor.array()?);
         usize::try_from(length).map_err(|_| Error::corrupt("length past any memory", None))
     }
 
-    /// The stored bytes of the next block.
+    /// Reads the stored bytes of the next block.
     pub(crate) fn next(&mut self) -> Result<&'a [u8]> {
         let length = self.length()?;
         self.cursor.take(length)
     }
 
-    /// The next `length` bytes, which no length precedes.
+    /// Reads the next `length` bytes, which are stored without a length prefix.
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8]> {
         self.cursor.take(length)
     }

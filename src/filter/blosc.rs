@@ -1,10 +1,10 @@
-//! Filter 32001, Blosc: one chunk of Blosc 1; and the chunks of Blosc 2, which extend them.
+//! Filter 32001, Blosc: one chunk of Blosc 1, and the chunks of Blosc 2, which extend that format.
 //!
-//! Header: u8 version, u8 codec's version, u8 flags, u8 type size, u32 bytes, u32 block size, u32
-//! stored bytes, little-endian; in Blosc 2, where both shuffle flags are set, sixteen bytes more.
-//! Then the start of every block as u32. A block is compressed in one stream, or in one for each
-//! byte of the type, each behind its length; then its filters are undone. (Blosc's
-//! README_CHUNK_FORMAT.)
+//! Header, little-endian: u8 version, u8 codec's version, u8 flags, u8 type size, u32 bytes, u32
+//! block size, u32 stored bytes. In Blosc 2, sixteen bytes follow if both shuffle flags are set.
+//! Then comes the start of every block as u32. A block is compressed in one stream, or in one
+//! stream for each byte of the type. Each stream is preceded by its length. After decompression,
+//! the block's filters are reversed. (Blosc's README_CHUNK_FORMAT.)
 
 mod blosclz;
 mod codec;
@@ -19,10 +19,10 @@ use crate::memory::buffer::{Buffer, BufferPool};
 use crate::wire::{Count, Cursor, to_usize};
 use codec::Codec;
 
-/// The bytes of the Blosc 1 or Blosc 2 chunk at the start of `chunk`.
+/// Returns the decoded bytes of the Blosc 1 or Blosc 2 chunk at the start of `chunk`.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and
+/// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for codecs and
 /// filters of Blosc 2's plugins.
 pub fn decode(chunk: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
@@ -31,7 +31,7 @@ pub fn decode(chunk: &[u8], length: Length, context: &mut Context) -> Result<Buf
     Ok(output)
 }
 
-/// Memory and codecs for one block at a time.
+/// Buffers and codec state for decoding one block at a time.
 pub(crate) struct Scratch<'a> {
     context: &'a mut Context,
     joined: Buffer,
@@ -50,47 +50,48 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// One chunk, its header read.
+/// One chunk whose header was read.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
     /// Decoded bytes of the chunk.
     pub(crate) bytes: usize,
-    /// Decoded bytes of every block but the last; not 0.
+    /// Decoded bytes of every block except the last. Not 0.
     pub(crate) block_bytes: usize,
     type_bytes: usize,
     content: Content<'a>,
 }
 
-/// How a chunk's elements are stored.
+/// The stored form of a chunk's elements.
 #[derive(Debug)]
 enum Content<'a> {
-    /// The bytes are not compressed.
+    /// Uncompressed bytes.
     Raw(&'a [u8]),
-    /// All are equal.
+    /// One element that is repeated throughout the chunk.
     Repeated(Cow<'a, [u8]>),
-    /// In compressed blocks.
+    /// Compressed blocks.
     Blocks(Blocks<'a>),
 }
 
 #[derive(Debug)]
 struct Blocks<'a> {
-    /// The whole chunk, to which the starts of blocks refer.
+    /// The whole chunk. The starts of blocks are offsets in it.
     chunk: &'a [u8],
     starts: &'a [[u8; 4]],
     codec: Codec,
-    /// Whether whole blocks have a stream for each byte of the type.
+    /// Whether each full block has one stream for each byte of the type.
     split: bool,
-    /// In the order of undoing.
+    /// The filters, in decoding order.
     filters: Vec<BlockFilter>,
 }
 
-/// A filter that was applied to a block before it was compressed.
+/// A filter that was applied to a block before compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockFilter {
-    /// With the size of an element.
+    /// The number is the size of an element in bytes.
     Shuffle(usize),
     Bitshuffle {
-        /// Blosc 1: a block whose elements are no multiple of 8 is left alone as a whole.
+        /// Whether a block is left unshuffled if its number of elements is not a multiple of 8, as
+        /// in Blosc 1.
         whole_only: bool,
     },
     Delta,
@@ -100,7 +101,7 @@ impl<'a> Chunk<'a> {
     const RAW: u8 = 2;
     const NOT_SPLIT: u8 = 0x10;
 
-    /// The chunk at the start of `bytes`.
+    /// Reads the header of the chunk at the start of `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, None, "Blosc chunk");
         let (version, _, flags) = (cursor.version(1..=6)?, cursor.u8()?, cursor.u8()?);
@@ -129,8 +130,8 @@ impl<'a> Chunk<'a> {
             0 => {
                 let starts = total.div_ceil(block_bytes);
                 let starts = content.as_chunks().0.get(..starts);
-                // Without a flag of its own, as before Blosc 1.14, splitting follows from the
-                // sizes.
+                // Before Blosc 1.14 the header had no flag for splitting, and the sizes alone
+                // decide.
                 let fits = type_bytes <= 16 && block_bytes.checked_div(type_bytes) >= Some(128);
                 Content::Blocks(Blocks {
                     chunk,
@@ -151,7 +152,8 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// A chunk of `bytes` bytes that stands for a special value (see `special_value`).
+    /// Creates a chunk of `bytes` bytes whose elements are all one special value (see
+    /// `special_value`).
     pub(crate) fn special(
         special: u8,
         type_bytes: usize,
@@ -166,7 +168,7 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// Decodes the whole chunk into `output`, which is as long.
+    /// Decodes the whole chunk into `output`, which has the chunk's length.
     pub(crate) fn decode_into(&self, output: &mut [u8], context: &mut Context) -> Result<()> {
         let mut scratch = Scratch::new(context);
         let first = self.block_bytes.min(output.len());
@@ -181,7 +183,8 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Decodes block `number` into `output`, which is as long; `first` is the decoded block 0.
+    /// Decodes block `number` into `output`, which has the block's length. `first` is the decoded
+    /// block 0.
     pub(crate) fn block(
         &self,
         number: usize,
@@ -232,7 +235,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Makes `buffer` as long as a block is; almost always it is already.
+/// Resizes `buffer` to the length of a block. The length is rarely different.
 fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> Result<&'a mut [u8]> {
     if buffer.len() != length {
         *buffer = pool.buffer(length)?;
@@ -240,7 +243,7 @@ fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> Result<&
     Ok(buffer)
 }
 
-/// Bytes of each stream of a block of `block` bytes.
+/// Returns the number of bytes in each stream of a block of `block` bytes.
 fn stream_bytes(block: usize, streams: usize) -> Result<usize> {
     let bytes = block.checked_div(streams).unwrap_or(0);
     if bytes == 0 || bytes.checked_mul(streams) != Some(block) {
@@ -253,11 +256,12 @@ fn damaged() -> Error {
     Error::corrupt("Blosc: damaged block", None)
 }
 
-/// The part of a header after its first sixteen bytes, or its equivalent.
+/// The part of a header after its first sixteen bytes, or the equivalent values if that part is
+/// absent.
 struct Header {
-    /// Numbers of the filters, in writing order, each with its parameter.
+    /// Numbers of the filters in encoding order, each with its parameter.
     slots: [(u8, u8); 6],
-    /// Not 0: the chunk has no blocks.
+    /// The number of a special value, or 0 if the chunk consists of blocks.
     special: u8,
 }
 
@@ -287,7 +291,8 @@ impl Header {
         let told: [u8; 6] = cursor.array()?;
         cursor.skip(1)?;
         let flags = cursor.u8()?;
-        // Dictionaries (1), lazy chunks (8), instrumented codecs (128); blocks of any length.
+        // Dictionaries (1), lazy chunks (8), instrumented codecs (128), and blocks of varying
+        // length.
         if flags & 0x89 != 0 || more_flags != 0 {
             return Err(cursor.unsupported("dictionary, lazy chunk or blocks of any length"));
         }
@@ -296,7 +301,7 @@ impl Header {
             .zip(filters.into_iter().zip(told))
             .for_each(|(slot, filter)| *slot = filter);
         if version == 3 {
-            // Early versions had five slots and left the sixth to chance.
+            // Early versions had five slots and left the sixth uninitialized.
             let [.., last] = &mut slots;
             *last = (0, 0);
         }
@@ -306,12 +311,12 @@ impl Header {
         })
     }
 
-    /// The filters in the order of undoing.
+    /// Returns the filters in decoding order.
     fn filters(&self, type_bytes: usize, version: u8) -> Result<Vec<BlockFilter>> {
         let mut filters = Vec::new();
         for &(number, told) in self.slots.iter().rev() {
             filters.push(match number {
-                // Truncated precision (4) stays truncated.
+                // Truncated precision (4) cannot be restored.
                 0 | 4 => continue,
                 1 if told == 0 => BlockFilter::Shuffle(type_bytes),
                 1 => BlockFilter::Shuffle(told.into()),
@@ -322,7 +327,7 @@ impl Header {
                 _ => return Err(Error::unsupported(format!("Blosc2: filter {number}"), None)),
             });
         }
-        // Differences refer to the decoded first block, so they can only be the first filter.
+        // Differences refer to the decoded first block, so that delta can only be the first filter.
         let before_last = filters.split_last().map_or(&[][..], |(_, before)| before);
         if before_last.contains(&BlockFilter::Delta) {
             return Err(Error::unsupported("Blosc2: a filter before delta", None));
@@ -331,8 +336,8 @@ impl Header {
     }
 }
 
-/// The element of a chunk in which all are equal: 1 zeros, 2 not-a-number, 4 not initialized, which
-/// reads as zeros here.
+/// Returns the repeated element of a chunk: 1 zeros, 2 not-a-number, 4 uninitialized, which is read
+/// as zeros.
 fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
     match (special, type_bytes) {
         (1 | 4, _) => Ok(Cow::Borrowed(&[0])),
@@ -363,14 +368,15 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Whether each of so many streams is a plane of a shuffle, and nothing else was done to the
-    /// block.
+    /// Returns whether each of `streams` streams is one plane of a shuffle, and shuffle is the
+    /// block's only filter.
     fn is_shuffled(&self, streams: usize) -> bool {
         streams > 1 && self.filters == [BlockFilter::Shuffle(streams)]
     }
 
-    /// Decodes block `number`, whose streams are planes, into `output`. Planes that are stored as
-    /// they are go there at once, the others by `joined`, which is as long.
+    /// Decodes block `number`, whose streams are planes, into `output`. Uncompressed planes are
+    /// read from the chunk directly. The other planes are first decompressed into `joined`, which
+    /// has the block's length.
     fn unshuffle(
         &self,
         number: usize,
@@ -390,7 +396,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Where block `number` is stored.
+    /// Returns a cursor at the stored bytes of block `number`.
     fn start(&self, number: usize) -> Result<Cursor<'_>> {
         let start = self.starts.get(number).copied().map(u32::from_le_bytes);
         let start = to_usize(start.ok_or_else(damaged)?.into())?;
@@ -398,9 +404,11 @@ impl Blocks<'_> {
         Ok(Cursor::new(stored, None, "Blosc block"))
     }
 
-    /// Decodes one stream into `output`, or gives its bytes where they are stored as they are: i32
-    /// length, then so many bytes. 0: all bytes are 0. Negative: all bytes are the number's
-    /// opposite, and a byte follows that says so.
+    /// Decodes one stream into `output`, or returns its bytes if they are stored uncompressed.
+    ///
+    /// A stream is an i32 length, then this number of bytes. Length 0 means that all bytes are 0. A
+    /// negative length means that all bytes equal its absolute value, and a byte follows that
+    /// confirms this.
     fn stream<'a>(
         &self,
         cursor: &mut Cursor<'a>,
@@ -421,8 +429,8 @@ impl Blocks<'_> {
         if length == output.len() {
             return Ok(Some(stored));
         }
-        // No codec adds more. Without this, many blocks could share one long stream that says
-        // little.
+        // No codec adds more bytes. Without this check, many blocks could share one long stream
+        // that decodes to few bytes.
         let most = output
             .len()
             .with_more(output.len().wrapping_shr(2))
@@ -434,7 +442,7 @@ impl Blocks<'_> {
         Ok(None)
     }
 
-    /// Undoes the filters of the block in `scratch.joined`, leaving the elements in `output`.
+    /// Reverses the filters of the block in `scratch.joined` and writes the elements into `output`.
     fn undo_filters(
         &self,
         type_bytes: usize,
@@ -479,8 +487,9 @@ impl Blocks<'_> {
     }
 }
 
-/// Differences are exclusive ors of whole elements: in the first block with the element before, in
-/// any other with the first block's element at the same place.
+/// Reverses the delta filter. The differences are exclusive ors of whole elements. In the first
+/// block, each element was combined with the previous element. In any other block, it was combined
+/// with the element of the first block at the same index.
 fn undo_delta(type_bytes: usize, first: &[u8], block: &mut [u8]) {
     let unit = match type_bytes {
         1 | 2 | 4 | 8 => type_bytes,
@@ -542,8 +551,8 @@ mod tests {
         253, 96, 88, 1, 181, 0, 0, 120, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 0, 1, 0, 70, 162,
         154, 117,
     ];
-    /// The same numbers by its Blosc 2, with LZ4 and delta; the frame's header and index are cut
-    /// off.
+    /// The same numbers encoded by Blosc 2 with LZ4 and delta. The frame's header and index are
+    /// removed.
     const DELTA: &[u8] = &[
         5, 1, 61, 2, 88, 2, 0, 0, 88, 2, 0, 0, 68, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 36, 0, 0, 0, 28, 0, 0, 0, 145, 0, 0, 1, 0, 3, 0, 1, 0, 7, 8, 0, 17, 6, 6, 0, 15,
@@ -586,7 +595,8 @@ mod tests {
         }
     }
 
-    /// A Blosc 2 header: version 5, both shuffle flags, type of 4 bytes, 12 bytes; kind as given.
+    /// Returns a Blosc 2 header with version 5, both shuffle flags, a type of 4 bytes, 12 bytes,
+    /// and the given kind of special value.
     fn special(kind: u8, value: &[u8]) -> Vec<u8> {
         let mut chunk = vec![5, 1, 5, 4, 12, 0, 0, 0, 12, 0, 0, 0, 32, 0, 0, 0];
         chunk[12] += value.len() as u8;

@@ -1,10 +1,10 @@
-//! Filter 32026, Blosc2: a contiguous frame of Blosc 2 chunks; with the metalayer `b2nd`, one chunk
-//! whose blocks are boxes of an n-dimensional array.
+//! Filter 32026, Blosc2: a contiguous frame of Blosc 2 chunks. With the metalayer `b2nd`, the frame
+//! contains one chunk whose blocks are boxes of an n-dimensional array.
 //!
-//! The frame's header has its fields at fixed places, each behind a MessagePack type byte and
-//! big-endian. Chunks follow, then a chunk of their offsets from the header's end, little-endian;
-//! an offset whose highest bit is set stands for a chunk of one special value. (Blosc's
-//! README_CFRAME_FORMAT.)
+//! The fields of the frame's header are at fixed offsets. Each field is big-endian and preceded by
+//! a MessagePack type byte. The chunks follow, then a chunk with their offsets, which are
+//! little-endian and relative to the end of the header. If the highest bit of an offset is set, the
+//! chunk consists of one special value. (Blosc's README_CFRAME_FORMAT.)
 
 mod b2nd;
 mod size;
@@ -20,16 +20,17 @@ use size::{int32, int64};
 /// The first bytes of every frame.
 const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
 
-/// The bytes of a contiguous frame.
+/// Returns the decoded bytes of a contiguous frame.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and
+/// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for codecs and
 /// filters of plugins, chunks of varying length, and arrays of several chunks.
 pub fn decode(bytes: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
     let frame = Frame::new(bytes)?;
     let layer = match frame.metalayer(b"b2nd")? {
         Some(layer) => Some(layer),
-        // The name before it was part of Blosc 2; the content is the same.
+        // The former name of this metalayer, before it became part of Blosc 2. The content is the
+        // same.
         None => frame.metalayer(b"caterva")?,
     };
     match layer {
@@ -38,7 +39,7 @@ pub fn decode(bytes: &[u8], length: Length, context: &mut Context) -> Result<Buf
     }
 }
 
-/// A frame, its header read.
+/// A frame whose header was read.
 #[derive(Debug)]
 struct Frame<'a> {
     header: &'a [u8],
@@ -49,7 +50,7 @@ struct Frame<'a> {
     /// Stored bytes of all chunks.
     stored: usize,
     type_bytes: usize,
-    /// Decoded bytes of every chunk but the last.
+    /// Decoded bytes of every chunk except the last.
     chunk_bytes: usize,
 }
 
@@ -75,7 +76,8 @@ impl<'a> Frame<'a> {
         if kind & 0xf != 0 || flags & 0xc0 != 0 || (chunk_bytes == 0 && total > 0) {
             return Err(cursor.unsupported("sparse, or chunks of varying length"));
         }
-        // In a frame that is cut, the offsets of chunks might read as offsets of zeros.
+        // In a truncated frame, the offsets of chunks could be misread as offsets of special
+        // chunks.
         let frame = bytes.get(..frame_bytes);
         let parts = frame.and_then(|frame| frame.split_at_checked(header_bytes));
         let Some((header, chunks)) = parts else {
@@ -91,8 +93,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The content of the metalayer called `name`, if there is one: a list of names and offsets in
-    /// the header, each of a MessagePack `bin 32`.
+    /// Returns the content of the metalayer called `name`, if it exists. The header contains a list
+    /// of names and offsets, and each offset refers to a MessagePack `bin 32`.
     fn metalayer(&self, name: &[u8]) -> Result<Option<&'a [u8]>> {
         const LIST: usize = 0x57;
         let mut cursor = Cursor::new(self.header, None, "Blosc2 frame");
@@ -100,7 +102,8 @@ impl<'a> Frame<'a> {
         if cursor.remaining() == 0 {
             return Ok(None);
         }
-        // An array of three: u16 bytes of the list, then a map of so many entries.
+        // An array of three: bytes of the list as u16, then a map with the following number of
+        // entries.
         cursor.skip(5)?;
         let count = u16::from_be_bytes(cursor.array()?);
         for _ in 0..count {
@@ -119,19 +122,19 @@ impl<'a> Frame<'a> {
         Ok(None)
     }
 
-    /// The offsets of the chunks, of which there are `count`.
+    /// Returns the offsets of the `count` chunks.
     fn offsets(&self, count: usize, context: &mut Context) -> Result<Vec<u8>> {
         let index = self.chunks.get(self.stored..).ok_or_else(damaged)?;
         let index = Chunk::new(index)?;
         let bytes = count.checked_mul(8).ok_or_else(damaged)?;
-        // Offsets compress well, but chunks are not empty: they bound each other.
+        // Offsets compress well, but chunks are not empty, so that each length bounds the other.
         Length::Exactly(bytes).check("Blosc2 frame", index.bytes)?;
         let mut offsets = vec![0; bytes];
         index.decode_into(&mut offsets, context)?;
         Ok(offsets)
     }
 
-    /// The chunk at `offset`, whose decoded length and that of its blocks are known.
+    /// Returns the chunk at `offset`, whose decoded length and block length are known.
     fn chunk(&self, offset: [u8; 8], bytes: usize, block_bytes: usize) -> Result<Chunk<'a>> {
         let [.., special] = offset;
         if special & 0x80 != 0 {
@@ -143,7 +146,7 @@ impl<'a> Frame<'a> {
         Ok(chunk)
     }
 
-    /// The bytes of a frame that is no array: its chunks, one after another.
+    /// Returns the bytes of a frame without an array: its chunks, one after another.
     fn plain(&self, length: Length, context: &mut Context) -> Result<Buffer> {
         let mut output = context
             .pool
@@ -180,8 +183,8 @@ mod tests {
         super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
-    /// Chunks that hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape
-    /// of 3 by 4.
+    /// Chunks that hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for the same numbers
+    /// in the shape of 3 by 4.
     const PLAIN: &[u8] = &[
         158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0,
         228, 164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 0, 24, 211, 0, 0, 0, 0, 0, 0, 0, 56, 210, 0,
@@ -207,7 +210,7 @@ mod tests {
         0, 6, 222, 0, 0, 220, 0, 0, 206, 0, 0, 0, 35, 216, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0,
     ];
-    /// For 3 by 4 zeros: there is no chunk.
+    /// The frame for 3 by 4 zeros, which contains no chunk.
     const ZEROS: &[u8] = &[
         158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 165, 207, 0, 0, 0, 0, 0, 0, 1,
         40, 164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 0, 24, 211, 0, 0, 0, 0, 0, 0, 0, 56, 210, 0,

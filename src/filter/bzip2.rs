@@ -1,5 +1,5 @@
-//! Filter 307, bzip2: one .bz2 stream. Bytes after its end are tolerated, as the filter's own code
-//! does.
+//! Filter 307, bzip2: one .bz2 stream. Bytes after the end of the stream are ignored, as in the
+//! filter's own code.
 
 use bzip2::{Decompress, Status};
 
@@ -9,14 +9,14 @@ use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, still};
 use crate::wire::Count;
 
-/// The decoded bytes of a block of the usual size, and a little more.
+/// Bytes decoded in one step: slightly more than a block of the usual size.
 const ROOM: usize = 1 << 20;
 
-/// The bytes of the bzip2 stream at the start of `stream`.
+/// Returns the decoded bytes of the bzip2 stream at the start of `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length; as `is_wanted` says after
-/// each mebibyte.
+/// `Corrupt` for a damaged or truncated stream, or one of another length. [`Error::unwanted`] if
+/// `is_wanted`, called after each mebibyte, returns false.
 pub fn decode(
     stream: &[u8],
     length: Length,
@@ -48,8 +48,9 @@ pub fn decode(
     })
 }
 
-/// The bytes of a bzip2 stream that may be cut, at most `most`: the content of the blocks that are
-/// whole, which have checksums of their own, and whether the stream is. Memory grows with it.
+/// Decodes a bzip2 stream of at most `most` decoded bytes, which may be truncated. Returns the
+/// content of the complete blocks, which have their own checksums, and whether the stream is
+/// complete. Memory grows with the decoded content.
 ///
 /// # Errors
 /// Fails as [`each_part`] does.
@@ -61,12 +62,13 @@ pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
     Ok((output, is_whole))
 }
 
-/// Hands over the bytes of the bzip2 stream at the start of `stream` in order, a mebibyte at a
-/// time, and tells whether it is whole. The bytes of a block are right only if no error follows.
+/// Passes the decoded bytes of the bzip2 stream at the start of `stream` to `take` in order, one
+/// mebibyte at a time. Returns whether the stream is complete. The bytes of a block are verified
+/// only if no error follows.
 ///
 /// # Errors
-/// `Corrupt` for a damaged stream, or one of more than `most` bytes; as `is_wanted` says before
-/// each part.
+/// `Corrupt` for a damaged stream, or one of more than `most` bytes. [`Error::unwanted`] if
+/// `is_wanted`, called before each part, returns false.
 pub fn each_part(
     stream: &[u8],
     most: u64,
@@ -91,7 +93,7 @@ pub fn each_part(
         take(output.get(..written).unwrap_or_default());
         match status {
             Status::StreamEnd => return Ok(true),
-            // Where there is room left, the checksum of the last block was verified.
+            // If the output has room left, the checksum of the last block was verified.
             _ if written < output.len() => return Ok(false),
             _ => {}
         }
@@ -127,7 +129,7 @@ mod tests {
         let whole = Ok((b"abc".repeat(100), true));
         assert_eq!(grow_cut(ABC, 300), whole);
         assert!(grow_cut(ABC, 299).is_err());
-        // The mark and the checksum of the stream's end are ten bytes.
+        // The end-of-stream marker and the stream's checksum are ten bytes.
         for end in ABC.len() - 9..ABC.len() {
             assert_eq!(grow_cut(&ABC[..end], 300), Ok((b"abc".repeat(100), false)));
         }

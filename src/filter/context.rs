@@ -1,21 +1,21 @@
-//! The means that decoders use one after another: memory, and the state of codecs that is slow to
-//! make.
+//! Resources that decoders reuse: buffers, and codec state that is slow to create.
 
 use crate::memory::buffer::BufferPool;
 
-/// The means of one decode at a time, whatever its filters are. No content of a chunk is in it.
+/// The resources of one decode at a time, for any filters. The context keeps no content of a chunk.
 #[derive(Default)]
 pub struct Context {
-    /// Where the memory of results comes from.
+    /// The pool that provides the buffers of results.
     pub(super) pool: BufferPool,
     /// The tables of libdeflate, some kilobytes.
     pub(super) deflate: Option<libdeflater::Decompressor>,
-    /// The context of Zstandard: to make one for every chunk is a twentieth of the work.
+    /// The context of Zstandard. Creating one for every chunk would take a twentieth of the
+    /// decoding time.
     pub(super) zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
 impl Context {
-    /// A context whose decoders take their memory from `pool`.
+    /// Creates a context whose decoders take their buffers from `pool`.
     pub fn new(pool: &BufferPool) -> Self {
         Context {
             pool: pool.clone(),
@@ -23,7 +23,7 @@ impl Context {
         }
     }
 
-    /// Where the memory of results comes from.
+    /// Returns the pool that provides the buffers of results.
     pub(crate) fn pool(&self) -> &BufferPool {
         &self.pool
     }

@@ -1,8 +1,8 @@
-//! Filter 1, deflate: one zlib stream (RFC 1950). Bytes after its end are tolerated, as libhdf5
-//! does.
+//! Filter 1, deflate: one zlib stream (RFC 1950). Bytes after the end of the stream are ignored, as
+//! in libhdf5.
 //!
-//! libdeflate decodes a stream whose whole output fits in memory, and of which no part is wanted
-//! before all of it is there: a chunk is just that, and takes it a fifth less time than a streaming
+//! libdeflate only decodes streams whose whole output fits in memory, and returns all output at
+//! once. A chunk is such a stream, and libdeflate takes a fifth less time for it than a streaming
 //! decoder.
 
 use libdeflater::{DecompressionError, Decompressor};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
-/// The bytes of the zlib stream at the start of `stream`.
+/// Returns the decoded bytes of the zlib stream at the start of `stream`.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
@@ -22,7 +22,8 @@ pub fn decode(stream: &[u8], length: Length, context: &mut Context) -> Result<Bu
     })
 }
 
-/// Decodes the whole zlib stream at the start of `stream` into `output`; gives the bytes written.
+/// Decodes the whole zlib stream at the start of `stream` into `output`. Returns the number of
+/// bytes written.
 pub(crate) fn decode_into(
     stream: &[u8],
     output: &mut [u8],

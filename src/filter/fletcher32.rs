@@ -1,9 +1,10 @@
-//! Filter 3, Fletcher's checksum: four bytes after the data (HDF5 3.0, IV.A.2.l names it without
-//! stating it).
+//! Filter 3, Fletcher's checksum: four bytes after the data (HDF5 3.0, IV.A.2.l names it without a
+//! definition).
 //!
-//! Two sums over big-endian 16-bit words, an odd last byte being the high half of a word, modulo
-//! 65535 by adding the carry at the low end, so that 65535 stands for itself and is not reduced to
-//! 0. Stored as one little-endian number, the second sum in the high half.
+//! The checksum consists of two sums over big-endian 16-bit words. An odd last byte is the high
+//! half of a word. The sums are modulo 65535, computed by adding the carry at the low end, so that
+//! 65535 is not reduced to 0. They are stored as one little-endian number with the second sum in
+//! the high half.
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
@@ -11,10 +12,10 @@ use crate::memory::buffer::Buffer;
 /// Bytes that the filter adds.
 pub const CHECKSUM_BYTES: usize = 4;
 
-/// The data without their checksum.
+/// Returns the data without their checksum.
 ///
 /// # Errors
-/// `Corrupt` where the checksum is missing or wrong.
+/// `Corrupt` if the checksum is missing or wrong.
 pub fn decode(mut bytes: Buffer) -> Result<Buffer> {
     let Some((data, &stored)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(Error::corrupt("fletcher32: no room for the checksum", None));
@@ -32,8 +33,8 @@ pub fn decode(mut bytes: Buffer) -> Result<Buffer> {
 }
 
 fn fletcher32(data: &[u8]) -> u32 {
-    // As many words as 64-bit sums can take without folding, by far; the loop within is then two
-    // dependent additions a word and nothing else.
+    // The 64-bit sums could take many more words without folding. This size keeps the inner loop at
+    // two dependent additions for each word.
     const WORDS: usize = 1 << 16;
     let (words, odd) = data.as_chunks::<2>();
     let last = odd.first().map(|&byte| [byte, 0]);
@@ -50,7 +51,7 @@ fn fletcher32(data: &[u8]) -> u32 {
     high.wrapping_shl(16) | low
 }
 
-/// `sum` modulo 65535, with 65535 for a multiple that is not 0.
+/// Returns `sum` modulo 65535, with 65535 for a multiple that is not 0.
 fn fold(mut sum: u64) -> u64 {
     while sum > 0xffff {
         sum = (sum & 0xffff).wrapping_add(sum.wrapping_shr(16));

@@ -1,5 +1,5 @@
-//! The output of a Lempel-Ziv decoder, which is its history too: literals are appended, matches
-//! repeat bytes that were written before.
+//! The output of a Lempel-Ziv decoder, which is also its history: literals are appended, and
+//! matches repeat bytes that were written before.
 
 use crate::wire::Count;
 
@@ -11,17 +11,17 @@ pub(crate) struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Fills `buffer`.
+    /// Creates an empty history that fills `buffer`.
     pub(crate) fn new(buffer: &'a mut [u8]) -> Self {
         History { buffer, written: 0 }
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written.
     pub(crate) fn written(&self) -> usize {
         self.written
     }
 
-    /// Appends `bytes`; `None` where there is no room for them.
+    /// Appends `bytes`. Returns `None` if the buffer has too little room.
     pub(crate) fn literals(&mut self, bytes: &[u8]) -> Option<()> {
         let end = self.written.checked_add(bytes.len())?;
         self.buffer
@@ -31,14 +31,15 @@ impl<'a> History<'a> {
         Some(())
     }
 
-    /// Appends `length` bytes, each equal to the one `distance` before it; `None` where there is no
-    /// room for them, or nothing so far back.
+    /// Appends `length` bytes, each equal to the byte `distance` before it. Returns `None` if the
+    /// buffer has too little room, or if fewer than `distance` bytes are written.
     pub(crate) fn repeat(&mut self, distance: usize, length: usize) -> Option<()> {
         let start = self.written.checked_sub(distance)?;
         let end = self.written.checked_add(length)?;
         let window = self.buffer.get_mut(start..end)?;
-        // A match may overlap itself: then what stands in the window is a period, and it doubles
-        // with each copy, so that even a run of one byte takes few of them.
+        // A match may overlap itself. The window then starts with one period of the repeated bytes,
+        // and each copy doubles the repeated part. Even a run of one byte therefore takes few
+        // copies.
         let mut done = distance;
         while (1..window.len()).contains(&done) {
             let step = done.min(window.len().left_after(done));

@@ -1,10 +1,10 @@
-//! Filter 32018, FCIDECOMP: a chunk is a stream of JPEG-LS (ITU-T T.87), lossless or nearly so, with
-//! the markers of an image before it. The filter's parameters only serve its encoder. Samples of
-//! more than 8 bits have two bytes, the low one first, whatever the byte order of the datatype: the
-//! encoder takes the chunk's bytes so.
+//! Filter 32018, FCIDECOMP: a chunk is an image in JPEG-LS (ITU-T T.87), lossless or nearly
+//! lossless, with the markers of an image at its start. The filter's parameters are used only by
+//! its encoder. Samples of more than 8 bits have two bytes, the low one first, whatever the byte
+//! order of the datatype. The encoder reads the chunk's bytes in this order.
 //!
-//! Components of scans of their own lie one after the other in the chunk; samples of scans of all
-//! components lie beside each other.
+//! If each component has its own scan, the components follow each other in the chunk. If one scan
+//! contains all components, the samples of a pixel are adjacent.
 
 mod bits;
 mod coding;
@@ -24,15 +24,16 @@ use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, still};
 use crate::wire::Count;
 
-/// Samples that are decoded until `is_wanted` is asked again.
+/// Samples that are decoded between two calls of `is_wanted`.
 const UNASKED: usize = 1 << 19;
 
-/// The bytes of the image `stream`.
+/// Returns the decoded bytes of the image `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length; `Unsupported` for mapping
-/// tables, colour transforms and other rare parts of the standard, by name; as `is_wanted` says
-/// after each half million of samples.
+/// `Corrupt` for a damaged or truncated stream, or one of another length. `Unsupported` names a
+/// rare part of the standard, such as mapping tables and colour transforms.
+/// [`Error::unwanted`](crate::error::Error::unwanted) if `is_wanted`, called after each half
+/// million samples, returns false.
 pub fn decode(
     stream: &[u8],
     length: Length,
@@ -102,12 +103,13 @@ fn decode_scan(
     Ok(())
 }
 
-/// The state of the decoder of a scan that begins anew at each restart.
+/// The decoder's state in a scan. Each restart resets it.
 struct State {
     model: Model,
     above: Vec<Line>,
     lines: Vec<Line>,
-    /// For each component, its place in the lengths of runs; one for all where samples alternate.
+    /// For each component, its index into the table of run lengths. One index for all components if
+    /// their samples alternate.
     runs: Vec<usize>,
 }
 
@@ -136,7 +138,7 @@ impl State {
     }
 }
 
-/// Where the samples of a scan go.
+/// The destination of the samples of a scan.
 struct Rows<'a> {
     output: &'a mut [u8],
     row_bytes: usize,
@@ -161,7 +163,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Writes the samples of a line of each component.
+    /// Writes one line of samples of each component.
     fn write(&mut self, number: usize, lines: &[Line]) {
         let start = number.times(self.row_bytes);
         let row = self.output.get_mut(start..start.with_more(self.row_bytes));
@@ -174,7 +176,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The first sample of each line, then the second, and so on; each in so many bytes.
+/// Writes the first sample of each line, then the second of each, and so on. Each sample takes
+/// `BYTES` bytes.
 fn write_samples<const BYTES: usize>(row: &mut [u8], lines: &[Line]) {
     for (component, line) in lines.iter().enumerate() {
         let places = row.as_chunks_mut::<BYTES>().0.iter_mut();

@@ -1,29 +1,30 @@
-//! How long a decoder's result is: the bound that is set before it begins.
+//! The exact or maximum length of a decoder's result, which is set before decoding.
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
 
-/// How many bytes a decoder has to give.
+/// The number of bytes that a decoder must produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// So many: the result is the chunk itself.
+    /// Exactly this number: the result is the chunk itself.
     Exactly(usize),
-    /// No more than so many: the result is the input of another decoder.
+    /// At most this number: the result is the input of another decoder.
     AtMost(usize),
 }
 
 impl Length {
-    /// The most bytes that are granted.
+    /// Returns the maximum number of bytes.
     pub fn most(self) -> usize {
         match self {
             Length::Exactly(bytes) | Length::AtMost(bytes) => bytes,
         }
     }
 
-    /// Whether `bytes` bytes are as many as are wanted; gives the number back.
+    /// Checks that `bytes` is an accepted length, and returns it.
     ///
     /// # Errors
-    /// `Corrupt` where they are not, `codec` being the decoder that gave or announced them.
+    /// `Corrupt` if `bytes` is not accepted. `codec` is the name of the decoder that returned or
+    /// announced it.
     pub fn check(self, codec: &str, bytes: usize) -> Result<usize> {
         let why = match self {
             Length::Exactly(exactly) if bytes != exactly => {
@@ -37,10 +38,11 @@ impl Length {
         Err(Error::corrupt(why, None))
     }
 
-    /// Lets `decode` write into a buffer as long as is granted and say how much it wrote.
+    /// Calls `decode` with a buffer of the maximum length. `decode` returns the number of bytes
+    /// that it wrote, and the buffer is truncated to it.
     ///
     /// # Errors
-    /// The errors of `decode`, and `Corrupt` where it wrote too little.
+    /// The errors of `decode`, and `Corrupt` if it wrote too few bytes.
     pub fn fill(
         self,
         codec: &str,

@@ -1,18 +1,21 @@
-//! Filter 32004, LZ4: a header, then blocks of the LZ4 block format, each with its length; the same
+//! Filter 32004, LZ4: a header, then blocks of the LZ4 block format, each with its length. The same
 //! block format serves other filters.
 //!
-//! There are two crates, since each is slow at the other's task. Of blocks of floats, `lz4_flex`
-//! 0.14 takes twice the time of the reference library in `lz4`, and more where matches overlap what
-//! they write. Of frames (`asdf/compression/stream/codec.rs`), `lz4` takes 1.3 to 1.5 times the
-//! time of `lz4_flex`, and seven times where blocks are linked and do not compress.
+//! Two crates are used, because each is slow where the other is fast. For blocks of floats,
+//! `lz4_flex` 0.14 takes twice the time of the reference library in `lz4`, and more if matches
+//! overlap their own output. For frames (`asdf/compression/stream/codec.rs`), `lz4` takes 1.3 to
+//! 1.5 times the time of `lz4_flex`. It takes seven times the time if blocks are linked and do not
+//! compress.
 
 use crate::error::{Error, Result};
 use crate::filter::blocks::Blocks;
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
-/// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored
-/// length and the block, raw where the lengths are equal; all numbers big-endian.
+/// Returns the decoded bytes of a chunk of filter 32004.
+///
+/// The chunk contains a u64 total and a u32 block size. Each block is preceded by its u32 stored
+/// length, and is uncompressed if that equals its decoded length. All numbers are big-endian.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length.
@@ -42,10 +45,10 @@ pub(crate) fn block_into(block: &[u8], output: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Decodes one LZ4 block into the start of `output`; gives the bytes written.
+/// Decodes one LZ4 block into the start of `output`. Returns the number of bytes written.
 fn block_within(block: &[u8], output: &mut [u8]) -> Result<usize> {
-    // The crate hands lengths on as C's `int` without looking, and takes none for a prefix of the
-    // block.
+    // The crate passes lengths on as C's `int` without a check. Without a length, it reads one from
+    // a prefix of the block.
     let lengths = (i32::try_from(block.len()), i32::try_from(output.len()));
     let (Ok(_), Ok(most)) = lengths else {
         return Err(Error::corrupt("LZ4: block of more than 2 GiB", None));
@@ -54,7 +57,7 @@ fn block_within(block: &[u8], output: &mut [u8]) -> Result<usize> {
         .map_err(|error| Error::corrupt(format!("LZ4: {error}"), None))
 }
 
-/// The bytes of one raw LZ4 block.
+/// Returns the decoded bytes of one raw LZ4 block.
 ///
 /// # Errors
 /// `Corrupt` for a damaged block or one of another length.

@@ -1,16 +1,18 @@
-//! Filter 32000, LZF: a bare stream of liblzf. Where it failed to compress, the filter was not
-//! applied and the chunk's mask says so.
+//! Filter 32000, LZF: a raw stream of liblzf. If compression failed, the filter was not applied,
+//! and the chunk's mask records that.
 //!
-//! A control byte below 32 is followed by that many literals and one more. Any other is a match:
-//! its upper three bits the length less 2 (7: the next byte is added), its lower five and the next
-//! byte the distance less 1.
+//! A control byte below 32 means that control + 1 literals follow. Any other control byte starts a
+//! match:
+//!
+//! - The upper three bits are the length less 2. If they are 7, the next byte is added.
+//! - The lower five bits and the next byte are the distance less 1.
 
 use crate::error::{Error, Result};
 use crate::filter::history::History;
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
-/// The bytes of a whole LZF stream.
+/// Returns the decoded bytes of a whole LZF stream.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
@@ -26,7 +28,7 @@ pub fn decode(stream: &[u8], length: Length, context: &Context) -> Result<Buffer
     })
 }
 
-/// Decodes one instruction; gives the bytes after it.
+/// Decodes one instruction and returns the bytes after it.
 fn step<'a>(stream: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
     let (&control, rest) = stream.split_first()?;
     let control = usize::from(control);

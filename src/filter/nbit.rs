@@ -1,10 +1,13 @@
-//! Filter 5, nbit: only the bits of each element that its datatype calls significant, packed
+//! Filter 5, nbit: only the significant bits of each element, as its datatype defines them, packed
 //! without gaps.
 //!
-//! Parameters: their number, whether the data were stored as they are, elements of the chunk, and
-//! the datatype as a tree: 1 atomic (size, byte order, precision, offset), 2 array (size, element
-//! type), 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that
-//! are not stored are 0.
+//! Parameters: their number, whether the data were stored unchanged, elements of the chunk, and the
+//! datatype as a tree. Bits that are not stored are 0. The nodes of the tree are:
+//!
+//! - 1 atomic: size, byte order, precision, offset
+//! - 2 array: size, element type
+//! - 3 compound: size, members, each an offset and a type
+//! - 4 any other type: size
 
 use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, Numbers};
@@ -13,10 +16,10 @@ use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
 
-/// The bytes of a chunk.
+/// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, parameters that make no sense, or another length.
+/// `Corrupt` for truncated bytes, invalid parameters, or another length.
 pub fn decode(
     stored: Buffer,
     parameters: &[u32],
@@ -53,7 +56,7 @@ fn damaged() -> Error {
     Error::corrupt("nbit: parameters make no sense", None)
 }
 
-/// The parameters, one after another.
+/// A reader of the parameters in order.
 struct Parameters<'a>(std::slice::Iter<'a, u32>);
 
 impl Parameters<'_> {
@@ -62,7 +65,7 @@ impl Parameters<'_> {
         to_usize(number.into())
     }
 
-    /// A size, which is not 0.
+    /// Reads a size, which must not be 0.
     fn size(&mut self) -> Result<usize> {
         match self.next()? {
             0 => Err(damaged()),
@@ -71,19 +74,20 @@ impl Parameters<'_> {
     }
 }
 
-/// A datatype, as far as packing goes.
+/// The parts of a datatype that packing depends on.
 #[derive(Debug)]
 enum Type {
     Atomic(Atomic),
-    /// The size of the whole, a multiple of the element's.
+    /// The size of the whole array, which is a multiple of the element's size, and the element
+    /// type.
     Array(usize, Box<Type>),
-    /// The size of the whole, and members with their offsets.
+    /// The size of the whole compound, and the members with their offsets.
     Compound(usize, Vec<(usize, Type)>),
-    /// So many bytes as they are.
+    /// This number of bytes, stored unchanged.
     Bytes(usize),
 }
 
-/// A number whose significant bits stand somewhere in its bytes.
+/// A number whose significant bits are at an offset within its bytes.
 #[derive(Debug)]
 struct Atomic {
     size: usize,
@@ -100,7 +104,8 @@ impl Type {
         match class {
             1 => Atomic::read(numbers, size).map(Type::Atomic),
             2 => match Type::read(numbers, depth)? {
-                // The inner size is that of a whole element, or of part of it, but all is bytes.
+                // The inner size is the size of an element or of part of it, but the whole array
+                // consists of bytes.
                 Type::Bytes(_) => Ok(Type::Bytes(size)),
                 base if size.is_multiple_of(base.size()) => Ok(Type::Array(size, Box::new(base))),
                 _ => Err(damaged()),
@@ -124,7 +129,7 @@ impl Type {
         }
     }
 
-    /// Bytes of an element, not 0.
+    /// Returns the number of bytes in an element, not 0.
     fn size(&self) -> usize {
         match self {
             Type::Atomic(atomic) => atomic.size,
@@ -132,8 +137,8 @@ impl Type {
         }
     }
 
-    /// The elements, where each is a number of a usual size: then they need not be taken one by
-    /// one.
+    /// Returns an iterator over the elements if each is a number of a usual size. Such elements can
+    /// be decoded together.
     fn numbers<'a>(&self, stored: &'a [u8]) -> Option<impl Iterator<Item = u64> + use<'a>> {
         let Type::Atomic(Atomic {
             size: 1 | 2 | 4 | 8,
@@ -152,7 +157,8 @@ impl Type {
         matches!(self, Type::Atomic(atomic) if atomic.big_endian)
     }
 
-    /// Writes one element into `output`, which holds zeros; `None` where the bits end.
+    /// Writes one element into `output`, which contains zeros. Returns `None` if too few bits
+    /// remain.
     fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
         match self {
             Type::Atomic(atomic) => atomic.unpack(bits, output),
@@ -172,7 +178,7 @@ impl Type {
 }
 
 impl Atomic {
-    /// The widest number: a quadruple-precision float.
+    /// Size of the largest number: a quadruple-precision float.
     const MOST_BYTES: usize = 16;
 
     fn read(numbers: &mut Parameters<'_>, size: usize) -> Result<Self> {
@@ -193,8 +199,8 @@ impl Atomic {
 
     fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
         let Some(high_bits) = self.precision.checked_sub(64) else {
-            // Nearly all numbers: they and their offset fit one word unless they have more than 8
-            // bytes.
+            // The most frequent case. Number and offset fit into one word if the element has at
+            // most 8 bytes.
             let number = bits.read_wide(self.precision)?;
             if self.size <= 8 {
                 self.store(number.wrapping_shl(self.offset).to_le_bytes(), output);
@@ -267,7 +273,7 @@ mod tests {
         );
     }
 
-    /// Compound of 8 bytes: at 1 an array of two 4-bit numbers, at 4 three bytes.
+    /// The compound has 8 bytes: at 1 an array of two 4-bit numbers, at 4 three bytes.
     #[test]
     fn members_follow_each_other_without_gaps() {
         let parameters = [17, 0, 1, 3, 8, 2, 1, 2, 2, 1, 1, 0, 4, 0, 4, 4, 3];

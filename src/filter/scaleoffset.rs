@@ -1,11 +1,20 @@
-//! Filter 6, scaleoffset: the smallest number of the chunk, and the differences from it, in as
-//! few bits as the largest needs; floats are scaled by a power of ten first.
+//! Filter 6, scaleoffset: the smallest number of the chunk, and the differences from it in the
+//! smallest sufficient number of bits. Floats are first scaled by a power of ten.
 //!
-//! Twenty parameters: 0 kind of scaling (0 decimal, 1 binary, 2 integer), 1 its factor, 2 elements,
-//! 3 class (0 integer, 1 float), 4 size, 5 signed, 6 order (0 little), 7 whether there is a fill
-//! value, 8 and on the fill value in little-endian words. A chunk: u32 bits of a code, u8 8, u64
-//! minimum, eight bytes, then the codes, the most significant bit first. All bits set: the fill
-//! value.
+//! The filter has twenty parameters:
+//!
+//! - 0: kind of scaling (0 decimal, 1 binary, 2 integer)
+//! - 1: scale factor
+//! - 2: elements
+//! - 3: class (0 integer, 1 float)
+//! - 4: size
+//! - 5: signed
+//! - 6: byte order (0 little)
+//! - 7: whether a fill value exists
+//! - 8 and following: the fill value in little-endian words
+//!
+//! A chunk contains u32 bits of a code, u8 8, u64 minimum, eight bytes, then the codes, the most
+//! significant bit first. A code with all bits set is the fill value.
 
 use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, Numbers};
@@ -13,11 +22,11 @@ use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
 
-/// The bytes of a chunk.
+/// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported`
-/// for the binary scaling, which no library writes.
+/// `Corrupt` for truncated bytes, invalid parameters, or another length. `Unsupported` for binary
+/// scaling, which no library writes.
 pub fn decode(
     stored: Buffer,
     parameters: &[u32],
@@ -42,7 +51,7 @@ pub fn decode(
     }
     let codes = (cursor.rest(), code_bits);
     match scheme.class {
-        // Every sum is taken modulo 2^64, of which the element keeps the low bytes.
+        // Sums are computed modulo 2^64, and the element contains the low bytes of the sum.
         Class::Integer => scheme.unpack(codes, &mut output, |code| minimum.wrapping_add(code)),
         Class::Float(decimals) => {
             let scale = 10_f64.powf(decimals.into());
@@ -59,7 +68,8 @@ pub fn decode(
     Ok(output)
 }
 
-/// code / scale + minimum in single precision, as the library computes it; all are bit patterns.
+/// Computes code / scale + minimum in single precision, as the library does. `minimum` and the
+/// result are bit patterns.
 #[expect(
     clippy::as_conversions,
     reason = "rounding to the nearest float is meant, and there is no other conversion"
@@ -69,7 +79,7 @@ fn unscale_single(code: u64, scale: f64, minimum: u64) -> u64 {
     (code as f32 / scale as f32 + minimum).to_bits().into()
 }
 
-/// code / scale + minimum in double precision.
+/// Computes code / scale + minimum in double precision. `minimum` and the result are bit patterns.
 #[expect(
     clippy::as_conversions,
     reason = "rounding to the nearest float is meant, and there is no other conversion"
@@ -78,24 +88,24 @@ fn unscale_double(code: u64, scale: f64, minimum: u64) -> u64 {
     (code as f64 / scale + f64::from_bits(minimum)).to_bits()
 }
 
-/// The parameters, read.
+/// The decoded parameters.
 #[derive(Debug)]
 struct Scheme {
-    /// The filter did nothing.
+    /// Whether the filter stored the elements unchanged.
     as_is: bool,
     class: Class,
     elements: usize,
     /// Bytes of an element: 1, 2, 4 or 8.
     size: usize,
     big_endian: bool,
-    /// The fill value's bits, if there is one.
+    /// The fill value's bits, if the dataset has one.
     fill: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Class {
     Integer,
-    /// Decimal digits that were kept.
+    /// Number of decimal digits that were kept.
     Float(i32),
 }
 
@@ -136,8 +146,8 @@ impl Scheme {
         })
     }
 
-    /// Decodes all of `output` from codes of so many bits, `number` making the bits of an element
-    /// from its code; `None` where the codes end.
+    /// Decodes all of `output` from codes of the given number of bits. `number` converts a code to
+    /// the bits of an element. Returns `None` if too few codes remain.
     fn unpack(
         &self,
         (codes, code_bits): (&[u8], u32),
@@ -157,8 +167,8 @@ impl Scheme {
         bits::store(codes.map(number), self.size, self.big_endian, output)
     }
 
-    /// Elements that did not fit any code: they follow as they were, but in the writer's byte
-    /// order, which was little-endian (no big-endian writer's file is known).
+    /// Copies elements that did not fit any code. These are stored unchanged, but in the writer's
+    /// byte order. That order was little-endian, because no file of a big-endian writer is known.
     fn copy(&self, code_bits: u32, elements: &[u8], output: &mut [u8]) -> Result<()> {
         let whole = to_usize(code_bits.into())? == self.size.times(8);
         match elements.get(..output.len()) {
@@ -180,8 +190,8 @@ mod tests {
         super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
-    // Chunks that h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats:
-    // parameters and chunk.
+    // Chunks that h5py 3.16 stored with `scaleoffset=0` for integers and `scaleoffset=2` for
+    // floats. Each constant contains the parameters and the chunk.
     /// `np.array([-300, -299, -290, 7], '>i2')`.
     const INTEGERS: (&[u32], &[u8]) = (
         &[2, 0, 4, 0, 2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -197,7 +207,7 @@ mod tests {
             2, 0, 0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 199, 0,
         ],
     );
-    /// `np.array([1.234, -5.5, 100.017], '<f4')`, and as h5py reads them back.
+    /// `np.array([1.234, -5.5, 100.017], '<f4')`, and the values that h5py reads back.
     const FLOATS: (&[u32], &[u8]) = (
         &[0, 2, 3, 1, 4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         &[

@@ -1,15 +1,16 @@
-//! Filter 2, shuffle: the first bytes of all elements, then all second bytes, and so on; bytes
-//! after the last whole element stand unchanged at the end. Parameter 0 is the size of an element.
+//! Filter 2, shuffle: the first bytes of all elements, then all second bytes, and so on. Bytes
+//! after the last whole element are stored unchanged at the end. Parameter 0 is the size of an
+//! element.
 
 use crate::error::{Error, Result};
 use crate::filter::Context;
 use crate::memory::buffer::Buffer;
 use crate::wire::Count;
 
-/// The bytes in the elements' order again.
+/// Returns the bytes in the original order of the elements.
 ///
 /// # Errors
-/// `Corrupt` where the parameter is missing or zero.
+/// `Corrupt` if the parameter is missing or zero.
 pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Buffer> {
     let size = parameters
         .first()
@@ -25,8 +26,8 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
     Ok(elements)
 }
 
-/// Writes the bytes of `shuffled` into `elements`, which is as long, in the order of the elements
-/// of `size` bytes.
+/// Writes the bytes of `shuffled` into `elements`, in the order of the elements of `size` bytes.
+/// Both slices have the same length.
 pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.times(size);
@@ -37,10 +38,10 @@ pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     join(plane, size, elements);
 }
 
-/// Writes whole elements of `size` bytes, `plane(j)` beginning with byte j of each.
+/// Writes whole elements of `size` bytes. `plane(j)` starts with byte j of each element.
 pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
-    // An element is written in several passes; a tile of them stays in the first-level cache
-    // meanwhile.
+    // An element is written in several passes. A tile of elements stays in the first-level cache
+    // between the passes.
     const TILE_BYTES: usize = 16 << 10;
     let tile = TILE_BYTES.checked_div(size).unwrap_or(1).max(64);
     let tile_bytes = tile.times(size).max(1);
@@ -56,7 +57,8 @@ pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements:
     }
 }
 
-/// Copies the unchanged bytes after the first `whole` ones; gives the first ones of both.
+/// Copies the unchanged bytes after the first `whole` bytes. Returns the first `whole` bytes of
+/// both slices.
 pub(crate) fn copy_rest<'s, 'e>(
     shuffled: &'s [u8],
     elements: &'e mut [u8],
@@ -88,12 +90,12 @@ fn join_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut 
     }
 }
 
-/// Elements that are joined at a time. The compiler makes vector instructions of loops that join
-/// two runs of this known length, but not of such that join four: hence bytes first become pairs,
-/// and those become elements, which is eight times as fast.
+/// Number of elements that are joined at a time. The compiler vectorizes loops that join two runs
+/// of this known length, but not loops that join four. Bytes are therefore first joined to pairs,
+/// and pairs to elements, which is eight times faster.
 const BLOCK: usize = 64;
 
-/// Elements of two bytes.
+/// Joins elements of two bytes.
 fn join2(elements: &mut [u8], [a, b]: [&[u8]; 2]) {
     let (elements, _) = elements.as_chunks_mut::<2>();
     for ((element, &a), &b) in elements.iter_mut().zip(a).zip(b) {
@@ -101,7 +103,7 @@ fn join2(elements: &mut [u8], [a, b]: [&[u8]; 2]) {
     }
 }
 
-/// Elements of four bytes.
+/// Joins elements of four bytes.
 fn join4(elements: &mut [u8], planes: [&[u8]; 4]) {
     let (blocks, after) = elements.as_chunks_mut::<{ 4 * BLOCK }>();
     let [a, b, c, d] = planes.map(|plane| plane.as_chunks::<BLOCK>().0);
@@ -115,7 +117,7 @@ fn join4(elements: &mut [u8], planes: [&[u8]; 4]) {
     join_rest(after, 4, &planes);
 }
 
-/// Elements of eight bytes.
+/// Joins elements of eight bytes.
 fn join8(elements: &mut [u8], planes: [&[u8]; 8]) {
     let (blocks, after) = elements.as_chunks_mut::<{ 8 * BLOCK }>();
     let [a, b, c, d, e, f, g, h] = planes.map(|plane| plane.as_chunks::<BLOCK>().0);
@@ -151,16 +153,16 @@ fn fours(low: &[u16; BLOCK], high: &[u16; BLOCK]) -> [u32; BLOCK] {
     fours
 }
 
-/// The elements after the last whole block.
+/// Joins the elements after the last whole block.
 fn join_rest(elements: &mut [u8], size: usize, planes: &[&[u8]]) {
     for (byte, plane) in planes.iter().enumerate() {
         join1(elements, size, byte, plane.as_chunks::<BLOCK>().1);
     }
 }
 
-/// Bytes `byte..byte + 8` of every element. Eight bytes of eight planes are a square that is
-/// transposed in registers: an eighth of the loads and stores of single bytes, whatever the
-/// element's size.
+/// Writes bytes `byte..byte + 8` of every element. Eight bytes of each of eight planes form a
+/// square that is transposed in registers. This takes an eighth of the loads and stores of a copy
+/// by single bytes, whatever the element's size.
 fn join8_of(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
     let mut squares = elements.chunks_exact_mut(size.times(8));
     for (square, columns) in squares.by_ref().zip(transposed(planes)) {
@@ -177,14 +179,15 @@ fn join8_of(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
     }
 }
 
-/// Byte `byte` of every element.
+/// Writes byte `byte` of every element.
 fn join1(elements: &mut [u8], size: usize, byte: usize, plane: &[u8]) {
     for (to, from) in elements.iter_mut().skip(byte).step_by(size).zip(plane) {
         *to = *from;
     }
 }
 
-/// The squares of eight bytes of each of eight runs, transposed: word i is of the runs' bytes i.
+/// Returns the transposed squares of eight bytes of each of eight runs: word i contains byte i of
+/// each run.
 #[inline]
 pub(crate) fn transposed<'a>(runs: [&'a [u8]; 8]) -> impl Iterator<Item = [u64; 8]> + use<'a> {
     let [a, b, c, d, e, f, g, h] = runs.map(|run| run.as_chunks::<8>().0);
@@ -195,8 +198,7 @@ pub(crate) fn transposed<'a>(runs: [&'a [u8]; 8]) -> impl Iterator<Item = [u64; 
         .map(|rows| transpose_bytes(rows.map(|row| u64::from_le_bytes(*row))))
 }
 
-/// Transposes a square of eight by eight bytes: swaps halves of words, then of half words, then
-/// bytes.
+/// Transposes a square of eight by eight bytes: swaps halves of words, then quarters, then bytes.
 fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
     const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
     const PAIRS: u64 = 0x0000_ffff_0000_ffff;
@@ -223,7 +225,7 @@ mod tests {
         super::decode(bytes.into(), parameters, &Context::default()).map(Buffer::into_vec)
     }
 
-    /// The definition: byte j of element i stands at `j * count + i`.
+    /// Shuffles as the format is defined: byte j of element i is stored at `j * count + i`.
     fn shuffle(elements: &[u8], size: usize) -> Vec<u8> {
         let count = elements.len() / size;
         let (whole, rest) = elements.split_at(count * size);

@@ -1,10 +1,10 @@
-//! Filter 4, szip: u32 length, then adaptive entropy coding (CCSDS 121.0-B, "Lossless Data
+//! Filter 4, szip: a u32 length, then adaptive entropy coding (CCSDS 121.0-B, "Lossless Data
 //! Compression").
 //!
-//! Samples are cut into scanlines, each padded to whole blocks; a scanline is a reference interval.
-//! A block is an identifier of the option that codes it, and its samples so coded. With
-//! preprocessing, an interval begins with a sample as it is, and the others are differences from
-//! the sample before, folded so that small ones are small non-negative numbers.
+//! Samples are divided into scanlines, each padded to whole blocks. A scanline is one reference
+//! interval. A block consists of an option identifier and the samples coded with that option. With
+//! preprocessing, an interval starts with an uncoded sample. The others are differences from the
+//! previous sample, folded so that small differences become small non-negative numbers.
 
 use crate::error::{Error, Result};
 use crate::filter::bits::BitReader;
@@ -13,10 +13,10 @@ use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
 
-/// The most samples of a scanline that the library's encoder makes are 4096.
+/// The largest accepted number of samples in a scanline. The library's encoder makes at most 4096.
 const SCANLINE: usize = 1 << 16;
 
-/// The bytes of a chunk.
+/// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes or parameters, or another length.
@@ -40,7 +40,7 @@ pub fn decode(
     Ok(elements)
 }
 
-/// How samples are coded.
+/// The parameters of the coding of samples.
 #[derive(Debug)]
 struct Coding {
     /// Bits of a sample, 1..=24.
@@ -53,13 +53,13 @@ struct Coding {
     scanline: usize,
     /// Whether differences are coded.
     preprocess: bool,
-    /// Whether samples are stored with their high byte first.
+    /// Whether the samples are stored with their high byte first.
     big_endian: bool,
 }
 
 impl Coding {
-    /// The coding and, where the samples are the bytes of elements in planes, the bytes of an
-    /// element.
+    /// Creates the coding. Also returns the number of bytes in an element if the samples are its
+    /// shuffled bytes, otherwise 1.
     fn new(parameters: &[u32]) -> Option<(Self, usize)> {
         const BIG_ENDIAN: u32 = 16;
         const PREPROCESS: u32 = 32;
@@ -92,7 +92,7 @@ impl Coding {
         Some((coding, planes))
     }
 
-    /// Bytes of one sample in the result.
+    /// Returns the number of bytes in one decoded sample.
     fn sample_bytes(&self) -> usize {
         match self.bits {
             ..=8 => 1,
@@ -101,7 +101,7 @@ impl Coding {
         }
     }
 
-    /// `total` bytes of samples.
+    /// Decodes `total` bytes of samples.
     fn decode(&self, stream: &[u8], total: usize, context: &Context) -> Result<Buffer> {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.times(self.block)];
@@ -109,7 +109,7 @@ impl Coding {
         let mut output = context.pool.buffer(total)?;
         let width = self.sample_bytes();
         for line in output.chunks_mut(self.scanline.times(width)) {
-            // The last scanline may be cut short; its last block is whole nevertheless.
+            // The last scanline may be shorter, but its last block is complete.
             let wanted = line.len().div_ceil(width);
             let samples = wanted.next_multiple_of(self.block);
             let samples = interval.get_mut(..samples).unwrap_or_default();
@@ -124,8 +124,8 @@ impl Coding {
         Ok(output)
     }
 
-    /// Decodes the blocks of one interval, which has `blocks` of them if it is not the last;
-    /// `samples` holds zeros.
+    /// Decodes the blocks of one interval. Each interval except the last has `blocks` blocks.
+    /// `samples` contains zeros.
     fn interval(&self, bits: &mut BitReader<'_>, blocks: usize, samples: &mut [u32]) -> Option<()> {
         let mut done = 0_usize;
         let mut rest = samples;
@@ -142,7 +142,7 @@ impl Coding {
         Some(())
     }
 
-    /// Decodes one block; with `reference`, it begins with a sample as it is.
+    /// Decodes one block. If `reference` is set, the block starts with an uncoded sample.
     fn block(&self, bits: &mut BitReader<'_>, block: &mut [u32], reference: bool) -> Option<Block> {
         let uncoded = 1_u64.wrapping_shl(self.id_bits).wrapping_sub(1);
         let id = bits.read(self.id_bits)?;
@@ -169,9 +169,11 @@ impl Coding {
         Some(Block::Samples)
     }
 
-    /// Makes samples of differences. A difference is folded as long as both signs are possible: 0,
-    /// -1, 1, -2, 2 ...; beyond, the sample is nearer to one end of the range than the number is
-    /// large, and the rest counts from that end.
+    /// Converts differences to samples.
+    ///
+    /// A difference is folded (0, -1, 1, -2, 2 and so on) while both signs are possible. If the
+    /// distance of the previous sample from the nearer end of the range is smaller than the
+    /// difference, only one sign is possible. The number then counts from that end.
     fn undo_differences(&self, samples: &mut [u32]) {
         let most = 1_u32.wrapping_shl(self.bits).wrapping_sub(1);
         let upper_half = most.wrapping_shr(1).wrapping_add(1);
@@ -218,11 +220,11 @@ impl Coding {
     }
 }
 
-/// The kind of a block.
+/// The result of decoding one block.
 enum Block {
-    /// Its samples are there.
+    /// The block's samples were decoded.
     Samples,
-    /// It and others after it are zeros; the count as coded.
+    /// The block and some following blocks are zeros. The value is the coded count.
     Zeros(u32),
 }
 
@@ -230,8 +232,9 @@ fn number(bits: &mut BitReader<'_>, width: u32) -> Option<u32> {
     u32::try_from(bits.read(width)?).ok()
 }
 
-/// The blocks that a run of zero blocks covers (121.0-B, 3.5): 4 means "to the end of the segment
-/// of 64 blocks, or of the interval", and longer runs are coded as one more.
+/// Returns the number of blocks in a run of zero blocks (121.0-B, 3.5). Codes 0 to 3 mean 1 to 4
+/// blocks. Code 4 means "to the end of the segment of 64 blocks, or of the interval". A larger code
+/// is the number of blocks.
 fn zero_blocks(run: u32, done: usize, blocks: usize) -> Option<usize> {
     let left = blocks.checked_sub(done)?;
     let covered = match run {
@@ -242,8 +245,8 @@ fn zero_blocks(run: u32, done: usize, blocks: usize) -> Option<usize> {
     Some(covered).filter(|&covered| covered <= left)
 }
 
-/// The split-sample option: the high parts of all samples, each as so many zeros, then the `low`
-/// low bits of all.
+/// Decodes the split-sample option: the high parts of all samples in unary code, then the `low` low
+/// bits of all samples.
 fn split(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> {
     for sample in samples.iter_mut() {
         *sample = bits.zeros()?.checked_shl(low)?;
@@ -256,10 +259,11 @@ fn split(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> 
     Some(())
 }
 
-/// The second-extension option: two samples a, b in one number, (a + b)(a + b + 1) / 2 + b. A
-/// reference sample takes the place of the first a.
+/// Decodes the second-extension option: two samples a, b in one number, (a + b)(a + b + 1) / 2 + b.
+/// A reference sample takes the place of the first a.
 fn pairs(bits: &mut BitReader<'_>, samples: &mut [u32]) -> Option<()> {
-    // Pairs stand at even places of the block, so that a missing first sample leaves an odd number.
+    // Pairs start at even indices of the block, so that a missing first sample leaves an odd
+    // number.
     let (alone, pairs) = samples.split_at_mut_checked(samples.len() & 1)?;
     for second in alone {
         (_, *second) = pair(bits.zeros()?)?;
@@ -273,8 +277,8 @@ fn pairs(bits: &mut BitReader<'_>, samples: &mut [u32]) -> Option<()> {
 }
 
 fn pair(code: u32) -> Option<(u32, u32)> {
-    // The sum is below 13: with more, the option is never the shortest (libaec's table ends there
-    // too).
+    // The sum is below 13. With a larger sum, this option is never the shortest (libaec's table
+    // ends there too).
     let mut sum = 0_u32;
     let mut left = code;
     while left > sum {
@@ -360,8 +364,8 @@ mod tests {
         assert!(decode(PLANES.1, &[32, 8, 16], Length::AtMost(150)).is_err());
     }
 
-    /// 121.0-B, 3.5: five or more zero blocks are one more than coded, and 4 is the rest of the
-    /// segment.
+    /// 121.0-B, 3.5: codes 0 to 3 are the number of zero blocks less one, 4 is the rest of the
+    /// segment, and larger codes are the number itself.
     #[test]
     fn runs_of_zero_blocks() {
         assert_eq!(zero_blocks(0, 0, 128), Some(1));

@@ -1,9 +1,10 @@
-//! Filter 32013, ZFP: arrays of one to four dimensions in blocks of four elements along each.
+//! Filter 32013, ZFP: arrays of one to four dimensions in blocks of four elements in each
+//! dimension.
 //!
-//! Parameters: 0 versions, then ZFP's header, 32 bits each: `zfp` and the codec's version 5, 52
-//! bits of scalar type and dimensions, 12 or 64 bits of mode. The chunk has no header of its own.
-//! Dimensions of 1 are left out, and the fastest dimension comes first. (zfp 1.0, "Bit stream":
-//! bits fill bytes from the lowest up.)
+//! Parameters: 0 versions, then ZFP's header in words of 32 bits. The header contains `zfp` and the
+//! codec's version 5, 52 bits of scalar type and dimensions, and 12 or 64 bits of mode. The chunk
+//! itself starts without a header. Dimensions of 1 are omitted, and the fastest dimension comes
+//! first. (zfp 1.0, "Bit stream": bits fill bytes from the lowest up.)
 
 mod block;
 mod order;
@@ -16,11 +17,11 @@ use crate::wire::{Count, to_usize};
 use block::{Decoder, Int, Mode};
 use stream::BitStream;
 
-/// The bytes of a chunk.
+/// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported`
-/// for another version of the codec.
+/// `Corrupt` for truncated bytes, invalid parameters, or another length. `Unsupported` for another
+/// version of the codec.
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
@@ -32,7 +33,7 @@ pub fn decode(
     if bytes.starts_with(b"zfp") {
         return Header::read(&bytes)?.decode(stored, false, length, context);
     }
-    // A big-endian machine wrote its words, and the elements belong in its order.
+    // A big-endian machine wrote the words, and the elements are stored in its byte order.
     let swapped: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
     if swapped.starts_with(b"zfp") {
         return Header::read(&swapped)?.decode(stored, true, length, context);
@@ -44,12 +45,12 @@ fn damaged() -> Error {
     Error::corrupt("ZFP: damaged, or ends too early", None)
 }
 
-/// The parameters, read.
+/// The decoded parameters.
 #[derive(Debug)]
 struct Header {
     scalar: Scalar,
     rank: usize,
-    /// Fastest first; 1 beyond the rank.
+    /// The dimensions, fastest first. 1 beyond the rank.
     dims: [usize; 4],
     mode: Mode,
 }
@@ -158,7 +159,7 @@ impl Header {
         Ok(())
     }
 
-    /// Writes the part of a block that is in the array to its place, in rows along the fastest
+    /// Writes the part of a block that is within the array to `output`, in rows of the fastest
     /// dimension.
     fn scatter<I: Int>(
         &self,
@@ -197,7 +198,7 @@ impl Header {
     }
 }
 
-/// The first element of block `number`.
+/// Returns the first element of block `number`.
 fn origin(number: usize, blocks: [usize; 4]) -> [usize; 4] {
     let mut number = number;
     blocks.map(|count| {
@@ -259,7 +260,7 @@ mod tests {
             0, 0,
         ],
     );
-    // The values that h5py reads back from the lossy ones.
+    // The values that h5py reads back from the lossy chunks.
     const RATE_READ: [f32; 16] = [
         1.8626451e-08,
         0.06666668,

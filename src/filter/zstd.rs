@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
-/// The bytes of the Zstandard frames in `frames`.
+/// Returns the decoded bytes of the Zstandard frames in `frames`.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated frames, or another length.
@@ -16,7 +16,7 @@ pub fn decode(frames: &[u8], length: Length, context: &mut Context) -> Result<Bu
     length.fill("zstd", pool, |output| decode_into(frames, output, zstd))
 }
 
-/// Decodes the frames in `frames` into `output`; gives the bytes written.
+/// Decodes the frames in `frames` into `output`. Returns the number of bytes written.
 pub(crate) fn decode_into(
     frames: &[u8],
     output: &mut [u8],
@@ -45,7 +45,7 @@ mod tests {
     const ABC: &[u8] = &[
         40, 181, 47, 253, 96, 44, 0, 85, 0, 0, 24, 97, 98, 99, 1, 0, 38, 170, 110, 8,
     ];
-    /// The same bytes by `ZstdCompressor(write_content_size=False)`.
+    /// The same bytes, compressed by `ZstdCompressor(write_content_size=False)`.
     const UNSIZED: &[u8] = &[
         40, 181, 47, 253, 0, 0, 85, 0, 0, 24, 97, 98, 99, 1, 0, 38, 170, 110, 8,
     ];

@@ -1,14 +1,17 @@
 //! BloscLZ, Blosc's own Lempel-Ziv codec.
 //!
-//! A control byte below 32 is followed by that many literals and one more; the first one's upper
-//! three bits do not count. Any other is a match: its upper three bits the length less 2 (7: bytes
-//! are added up to the first that is not 255), its lower five and the next byte the distance less
-//! 1; all thirteen bits set: a big-endian u16 follows, to which they are added.
+//! A control byte below 32 means that control + 1 literals follow. In the first control byte, the
+//! upper three bits are ignored. Any other control byte starts a match:
+//!
+//! - The upper three bits are the length less 2. If they are 7, the following bytes are added to
+//!   the length, up to and including the first byte that is not 255.
+//! - The lower five bits and the next byte are the distance less 1. If all these thirteen bits are
+//!   set, a big-endian u16 follows and is added.
 
 use crate::filter::history::History;
 
-/// Decodes a whole stream; gives the bytes written, `None` where it is damaged or does not fit
-/// `output`.
+/// Decodes a whole stream and returns the number of bytes written. Returns `None` if the stream is
+/// damaged or does not fit into `output`.
 pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Option<usize> {
     let (&first, mut rest) = stream.split_first()?;
     let mut history = History::new(output);
@@ -22,7 +25,7 @@ pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Decodes the instruction that `control` begins; gives the bytes after it.
+/// Decodes the instruction that starts with `control`, and returns the bytes after it.
 fn step<'a>(control: u8, rest: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
     const FAR: usize = 0x1fff;
     let control = usize::from(control);
@@ -53,8 +56,8 @@ fn step<'a>(control: u8, rest: &'a [u8], history: &mut History<'_>) -> Option<&'
 mod tests {
     use super::*;
 
-    /// By hand: a literal with a control of 0x20, then `aaaa...` by a long match, `b`, and a match
-    /// far back.
+    /// A stream written by hand: a literal with a control of 0x20, then `aaaa...` by a long match,
+    /// `b`, and a match with a long distance.
     #[test]
     fn long_and_far_matches() {
         let mut stream = vec![0x20, b'a'];
@@ -63,7 +66,7 @@ mod tests {
         stream.extend([255; 40]);
         stream.extend([1, 0]);
         stream.extend([0x00, b'b']);
-        // Length 3, distance 1: `bbb`; then length 4, distance 8192 + 300.
+        // Length 3, distance 1: `bbb`. Then length 4, distance 8192 + 300.
         stream.extend([0x20, 0]);
         stream.extend([
             0x5f,

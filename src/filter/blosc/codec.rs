@@ -1,10 +1,10 @@
-//! The codecs within Blosc's blocks.
+//! The codecs of Blosc's blocks.
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::blosclz;
 use crate::filter::{Context, Length, deflate, lz4, zstd};
 
-/// A codec by the number in a chunk's flags.
+/// A codec, identified by the number in a chunk's flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {
     BloscLz,
@@ -13,12 +13,12 @@ pub(crate) enum Codec {
     Snappy,
     Zlib,
     Zstd,
-    /// A number of Blosc 2's that names a codec elsewhere, or none.
+    /// A number that Blosc 2 uses for codecs named elsewhere, or an unassigned number.
     Other(u8),
 }
 
 impl Codec {
-    /// The codec with this number.
+    /// Returns the codec with this number.
     pub(crate) fn new(number: u8) -> Self {
         match number {
             0 => Codec::BloscLz,

@@ -8,10 +8,10 @@ use crate::filter::blosc2::size::{int32, int64};
 use crate::limits;
 use crate::wire::{Count, Cursor};
 
-/// How an array is cut into boxes.
+/// The division of an array into boxes.
 #[derive(Debug)]
 pub(super) struct Boxes {
-    /// Slowest dimension first; at least one.
+    /// The dimensions, slowest first. At least one.
     dims: Vec<Dim>,
     type_bytes: usize,
     array_bytes: usize,
@@ -29,8 +29,8 @@ struct Dim {
 }
 
 impl Boxes {
-    /// Reads the metalayer: an array of seven, of which u8 version, u8 rank, the shape, the shape
-    /// of a chunk and that of a block matter here.
+    /// Reads the metalayer: an array of seven fields. The fields used here are u8 version, u8 rank,
+    /// the array's shape, the chunk's shape and the block's shape.
     pub(super) fn new(layer: &[u8], type_bytes: usize) -> Result<Self> {
         let mut cursor = Cursor::new(layer, None, "b2nd metalayer");
         cursor.skip(2)?;
@@ -49,7 +49,7 @@ impl Boxes {
             .zip(block)
             .map(|(array, block)| Dim { array, block })
             .collect();
-        // With this, padding less than doubles a dimension.
+        // This check ensures that padding less than doubles a dimension.
         if dims
             .iter()
             .any(|dim| dim.block == 0 || dim.block > dim.array)
@@ -70,22 +70,22 @@ impl Boxes {
         })
     }
 
-    /// Bytes of the array without padding.
+    /// Returns the number of bytes in the array without padding.
     pub(super) fn array_bytes(&self) -> usize {
         self.array_bytes
     }
 
-    /// Bytes of one box.
+    /// Returns the number of bytes in one box.
     pub(super) fn block_bytes(&self) -> usize {
         self.block_bytes
     }
 
-    /// Bytes of all boxes.
+    /// Returns the number of bytes in all boxes.
     pub(super) fn padded_bytes(&self) -> usize {
         self.padded_bytes
     }
 
-    /// Writes the array into `output`, which is as long, box by box.
+    /// Writes the array into `output`, which has the array's length, box by box.
     pub(super) fn decode_into(
         &self,
         chunk: &Chunk<'_>,
@@ -111,7 +111,8 @@ impl Boxes {
         Ok(())
     }
 
-    /// Where the elements of box `number` belong, the fastest dimension first.
+    /// Returns the position of the elements of box `number` in the array, the fastest dimension
+    /// first.
     fn runs(&self, number: usize) -> Vec<Run> {
         let mut number = number;
         let (mut array_step, mut block_step) = (self.type_bytes, self.type_bytes);
@@ -136,13 +137,14 @@ impl Boxes {
 }
 
 impl Dim {
-    /// The boxes along it.
+    /// Returns the number of boxes in this dimension.
     fn blocks(&self) -> usize {
         self.array.div_ceil(self.block.max(1)).max(1)
     }
 }
 
-/// The part of a box that is in the array, along one dimension; all in bytes but the count.
+/// The part of a box that is within the array, in one dimension. All fields except `count` are in
+/// bytes.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     start: usize,
@@ -151,8 +153,8 @@ struct Run {
     block_step: usize,
 }
 
-/// Copies a box, or the part of one that `runs` are left for, to its place. The recursion is as
-/// deep as the array has dimensions.
+/// Copies a box, or the part of one that the remaining `runs` describe, into the array. The
+/// recursion depth is the array's number of dimensions.
 fn place(runs: &[Run], block: &[u8], output: &mut [u8]) {
     let Some((run, faster)) = runs.split_last() else {
         return;
@@ -174,7 +176,7 @@ fn place(runs: &[Run], block: &[u8], output: &mut [u8]) {
     }
 }
 
-/// A MessagePack array of `rank` numbers, each behind its type byte.
+/// Reads a MessagePack array of `rank` numbers, each preceded by its type byte.
 fn numbers(
     cursor: &mut Cursor<'_>,
     rank: usize,
@@ -193,7 +195,7 @@ fn numbers(
 mod tests {
     use super::*;
 
-    /// A 3 by 3 array of bytes in boxes of 2 by 2: four boxes, padded to 4 by 4.
+    /// The array is 3 by 3 bytes in boxes of 2 by 2: four boxes, padded to 4 by 4.
     #[test]
     fn boxes_are_put_together_without_their_padding() {
         let mut layer = vec![0x97, 0, 2, 0x92];
@@ -207,7 +209,7 @@ mod tests {
         }
         let boxes = Boxes::new(&layer, 1).unwrap();
         assert_eq!((boxes.array_bytes(), boxes.padded_bytes()), (9, 16));
-        // A Blosc chunk that is stored as it is: version 2, flag 2, 16 bytes in blocks of 4.
+        // An uncompressed Blosc chunk: version 2, flag 2, 16 bytes in blocks of 4.
         let mut chunk = vec![2, 1, 2, 1, 16, 0, 0, 0, 4, 0, 0, 0, 32, 0, 0, 0];
         chunk.extend([1, 2, 4, 5, 3, 0, 6, 0, 7, 8, 0, 0, 9, 0, 0, 0]);
         let mut output = [0; 9];

@@ -1,19 +1,19 @@
-//! The bits of a scan: the most significant bit of each byte first, and seven of a byte behind one
-//! that is 0xff, so that no marker occurs among them (ITU-T T.87, A.1).
+//! The bits of a scan, the most significant bit of each byte first. After a byte 0xff, only seven
+//! bits of the next byte are used, so that no marker occurs among them (ITU-T T.87, A.1).
 
 use crate::wire::Count;
 
-/// Bits that a refill that met no end has at hand.
+/// Number of bits available after a refill, unless the input has ended.
 const AT_HAND: u32 = 56;
 
-/// Reads the bits of bytes among which there is no marker.
+/// A reader of the bits in bytes that contain no marker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bits<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one highest; bits below `ready` are zero or will be read again.
+    /// The next bits, the first one highest. The bits below `ready` are zero or will be read again.
     window: u64,
     ready: u32,
-    /// Whether the last byte that was passed over is 0xff.
+    /// Whether the last consumed byte was 0xff.
     after_ones: bool,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// The same with a full window, or one that has all bits that are left.
+    /// Returns this reader with a full window, or with all remaining bits if they are fewer.
     #[inline(always)]
     fn filled(mut self) -> Self {
         const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
@@ -63,14 +63,14 @@ impl<'a> Bits<'a> {
         self
     }
 
-    /// Passes over `count` bits of the window, at most as many as are ready.
+    /// Skips `count` bits of the window, at most the number that is ready.
     #[inline(always)]
     fn pass(&mut self, count: u32) {
         self.window = self.window.unbounded_shl(count);
         self.ready = self.ready.wrapping_sub(count);
     }
 
-    /// The next `width` bits as a number, at most 32; `None` where there are fewer.
+    /// Reads the next `width` bits as a number, at most 32. Returns `None` if fewer bits remain.
     #[inline(always)]
     pub(super) fn read(&mut self, width: u32) -> Option<u32> {
         if self.ready < width {
@@ -84,8 +84,8 @@ impl<'a> Bits<'a> {
         u32::try_from(number).ok()
     }
 
-    /// A number in a Golomb code of limited length (A.5.3): zeros and a one, then `k` bits; or, as
-    /// many zeros as `most_zeros` and a one, then `escaped` bits of the number less one.
+    /// Reads a number in a Golomb code of limited length (A.5.3): zeros and a one, then `k` bits.
+    /// After exactly `most_zeros` zeros and a one, `escaped` bits contain the number less one.
     #[inline(always)]
     pub(super) fn golomb(&mut self, k: u32, most_zeros: u32, escaped: u32) -> Option<u32> {
         if self.ready < 32 {
@@ -122,8 +122,8 @@ impl<'a> Bits<'a> {
         Some((number, self))
     }
 
-    /// Whether nothing is left but the padding of the last byte, and one byte of padding, which
-    /// encoders add behind 0xff.
+    /// Returns whether only padding remains: the padding of the last byte, and one byte that
+    /// encoders add after 0xff.
     pub(super) fn are_read(&self) -> bool {
         let ready = usize::try_from(self.ready).unwrap_or(usize::MAX);
         self.rest.len().times(8).with_more(ready) < 16

@@ -2,7 +2,8 @@
 
 use crate::wire::Count;
 
-/// What a stream presets; zeros stand for what follows from the other parameters.
+/// The parameters that a stream presets. A zero means that the value follows from the other
+/// parameters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Preset {
     pub(super) thresholds: [u16; 3],
@@ -14,22 +15,22 @@ pub(super) struct Preset {
 pub(super) struct Coding {
     /// The largest sample.
     pub(super) max_value: i32,
-    /// By how much a sample may differ from the one that was encoded.
+    /// The largest difference between a decoded sample and the original.
     pub(super) near: i32,
     /// Bounds of the levels of differences.
     thresholds: [i32; 3],
-    /// How many samples of a context are counted until the counts are halved.
+    /// Number of samples counted in a context before its counters are halved.
     pub(super) reset: u32,
-    /// How many values an error has.
+    /// Number of different error values.
     pub(super) range: i32,
-    /// Bits of an error that is not coded by its size.
+    /// Bits of an error in an escaped code.
     pub(super) error_bits: u32,
     /// Bits of the longest code.
     pub(super) limit: u32,
 }
 
 impl Coding {
-    /// `None` where parameters are outside their range.
+    /// Creates the parameters. Returns `None` if one is outside its range.
     pub(super) fn new(bits: u32, near: u8, preset: &Preset) -> Option<Self> {
         let max_value = 1_i32.wrapping_shl(bits).wrapping_sub(1);
         let given = |value: u16, usual: i32| match i32::from(value) {
@@ -68,13 +69,13 @@ impl Coding {
         })
     }
 
-    /// How far apart errors are.
+    /// Returns the distance between two adjacent error values.
     #[inline(always)]
     pub(super) fn step(&self) -> i32 {
         self.near.wrapping_mul(2).wrapping_add(1)
     }
 
-    /// One of nine levels of a difference, -4..=4.
+    /// Returns one of nine levels of a difference, -4..=4.
     #[inline(always)]
     pub(super) fn level(&self, difference: i32) -> i32 {
         let size = difference.wrapping_abs();
@@ -86,18 +87,18 @@ impl Coding {
     }
 }
 
-/// `number`, or its negative where `sign` is -1 and not 0.
+/// Returns `number` negated if `sign` is -1, and `number` if `sign` is 0.
 #[inline(always)]
 pub(super) fn signed(number: i32, sign: i32) -> i32 {
     (number ^ sign).wrapping_sub(sign)
 }
 
-/// Bits of numbers below `bound`.
+/// Returns the number of bits in numbers below `bound`.
 fn bits_below(bound: i32) -> u32 {
     32_u32.left_after(bound.wrapping_sub(1).leading_zeros())
 }
 
-/// The thresholds of a stream that presets none.
+/// Returns the thresholds of a stream that does not preset them.
 fn thresholds(max_value: i32, near: i32) -> [i32; 3] {
     const BASIC: [i32; 3] = [3, 7, 21];
     let mut least = near.wrapping_add(1);

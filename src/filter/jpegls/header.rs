@@ -1,4 +1,4 @@
-//! The markers of a stream and their segments (ITU-T T.87, Annex C; ITU-T T.81, Annex B).
+//! The markers of a stream and their segments (ITU-T T.87, Annex C, and ITU-T T.81, Annex B).
 
 use crate::error::{Error, Result};
 use crate::filter::jpegls::coding::Preset;
@@ -13,63 +13,63 @@ const LINES: u8 = 0xdc;
 const RESTARTS: u8 = 0xdd;
 const RESTART: u8 = 0xd0;
 
-/// The image: SOF55.
+/// The image, from the marker SOF55.
 #[derive(Debug)]
 pub(super) struct Frame {
     /// Bits of a sample.
     pub(super) bits: u32,
     pub(super) lines: usize,
     pub(super) width: usize,
-    /// The names of the components.
+    /// The identifiers of the components.
     pub(super) components: Vec<u8>,
 }
 
 impl Frame {
-    /// Bytes of a sample.
+    /// Returns the number of bytes in a sample.
     pub(super) fn sample_bytes(&self) -> usize {
         if self.bits <= 8 { 1 } else { 2 }
     }
 
-    /// Bytes of one line of one component.
+    /// Returns the number of bytes in one line of one component.
     pub(super) fn line_bytes(&self) -> usize {
         self.width.times(self.sample_bytes())
     }
 
-    /// Bytes of one component.
+    /// Returns the number of bytes in one component.
     pub(super) fn plane_bytes(&self) -> usize {
         self.line_bytes().times(self.lines)
     }
 
-    /// Bytes of all samples.
+    /// Returns the number of bytes in all samples.
     pub(super) fn bytes(&self) -> usize {
         self.plane_bytes().times(self.components.len())
     }
 }
 
-/// How the components of a scan lie among each other.
+/// The interleaving of the components of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interleave {
-    /// There is one.
+    /// The scan has one component.
     None,
-    /// A line of each after the other.
+    /// The components alternate by line.
     Line,
-    /// A sample of each after the other.
+    /// The components alternate by sample.
     Sample,
 }
 
-/// The beginning of a scan: SOS, and what holds for it.
+/// The start of a scan: the marker SOS, and the parameters that apply to the scan.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// The places of its components among those of the frame.
+    /// The indices of the scan's components in the frame.
     pub(super) components: Vec<usize>,
     pub(super) near: u8,
     pub(super) interleave: Interleave,
     pub(super) preset: Preset,
-    /// Lines until the decoder begins anew; 0: it does not.
+    /// Lines between two resets of the decoder. 0 means that the decoder is never reset.
     pub(super) restart_lines: usize,
 }
 
-/// What a stream's markers have told up to a place in it.
+/// A reader of markers, with the parameters that the markers read so far contain.
 #[derive(Debug)]
 pub(super) struct Header<'a> {
     rest: &'a [u8],
@@ -79,8 +79,10 @@ pub(super) struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
+    /// Creates a reader of the markers in `stream`.
+    ///
     /// # Errors
-    /// Fails if `stream` does not begin as an image does.
+    /// Fails if `stream` does not begin with the start marker of an image.
     pub(super) fn new(stream: &'a [u8]) -> Result<Self> {
         let mut header = Header {
             rest: stream,
@@ -94,16 +96,19 @@ impl<'a> Header<'a> {
         }
     }
 
+    /// Returns the image's parameters.
+    ///
     /// # Errors
-    /// Fails if no marker has told what the image is like.
+    /// Fails if no marker has described the image.
     pub(super) fn frame(&self) -> Result<&Frame> {
         self.frame.as_ref().ok_or_else(|| corrupt("no frame"))
     }
 
-    /// The next scan; `None` at the end of the image.
+    /// Reads the next scan. Returns `None` at the end of the image.
     ///
     /// # Errors
-    /// Fails if the segments before it are damaged, or ask for what is not built.
+    /// Fails if the segments before the scan are damaged, or need a feature that is not
+    /// implemented.
     pub(super) fn scan(&mut self) -> Result<Option<Scan>> {
         loop {
             let marker = self.marker()?;
@@ -166,7 +171,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// The bytes up to the next marker.
+    /// Returns the bytes up to the next marker.
     pub(super) fn entropy(&mut self) -> &'a [u8] {
         let is_marker = |pair: &[u8]| matches!(pair, [0xff, 0x80..=0xff]);
         let end = self.rest.windows(2).position(is_marker);
@@ -175,10 +180,10 @@ impl<'a> Header<'a> {
         bytes
     }
 
-    /// Passes over the marker of the restart of this number.
+    /// Skips the marker of restart `number`.
     ///
     /// # Errors
-    /// Fails if it is not there.
+    /// Fails if that marker is missing.
     pub(super) fn restart(&mut self, number: usize) -> Result<()> {
         match usize::from(self.marker()?) {
             marker if marker == usize::from(RESTART) | number & 7 => Ok(()),
@@ -186,7 +191,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Any number of bytes 0xff may stand before a marker.
+    /// Reads the next marker. Any number of bytes 0xff may precede a marker.
     fn marker(&mut self) -> Result<u8> {
         let filled = self.rest.iter().take_while(|byte| **byte == 0xff).count();
         match self.rest.get(filled..).and_then(<[u8]>::split_first) {
@@ -198,7 +203,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The bytes of the segment of the marker that was passed over.
+    /// Reads the segment of the last marker.
     fn segment(&mut self) -> Result<&'a [u8]> {
         let cut = || corrupt("ends too early");
         let (length, rest) = self.rest.split_first_chunk().ok_or_else(cut)?;
@@ -212,7 +217,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The most lines that a frame has.
+/// The largest number of lines of a frame.
 const MOST_LINES: usize = 0xffff;
 
 fn frame(segment: &[u8]) -> Result<Frame> {
@@ -250,8 +255,8 @@ fn frame(segment: &[u8]) -> Result<Frame> {
     })
 }
 
-/// That of a largest sample which `bits` bits exceed is refused: CharLS, the encoder that there is,
-/// writes it and does not heed it.
+/// Reads the preset parameters. Rejects a largest sample that is not the largest number of `bits`
+/// bits. CharLS, the only known encoder, writes such a value and ignores it.
 fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
     let [1, numbers @ ..] = segment else {
         return Err(match segment.first() {
@@ -275,7 +280,8 @@ fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
     }
 }
 
-/// An application's segment by which some encoders say that they transformed the colours.
+/// Rejects an application segment that marks a colour transform. Some encoders write such a
+/// segment.
 fn refuse_transform(segment: &[u8]) -> Result<()> {
     match segment {
         [b'm', b'r', b'f', b'x', 1..=255] => Err(unsupported("a transform of colours")),

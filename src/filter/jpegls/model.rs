@@ -1,38 +1,38 @@
-//! Lines of samples out of bits: each sample is predicted from its neighbours, and the error is
-//! coded by what errors were among such neighbours before; where neighbours are alike, runs are
-//! coded (ITU-T T.87, Annex A; Annex B for several components).
+//! The decoder of lines of samples. Each sample is predicted from its neighbours, and the error is
+//! coded by the earlier errors in the same context. If the neighbours are equal, runs are coded
+//! (ITU-T T.87, Annex A, and Annex B for several components).
 
 use crate::filter::jpegls::bits::Bits;
 use crate::filter::jpegls::coding::{Coding, signed};
 use crate::wire::Count;
 
-/// Contexts of samples; the first one is that of runs, and not used.
+/// Contexts of samples. The first is the context of runs, and is not used.
 const CONTEXTS: usize = 365;
 
-/// The logarithms of the lengths of runs.
+/// The base-2 logarithms of the lengths of runs.
 const RUNS: [u32; 32] = [
     0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 13,
     14, 15,
 ];
 
-/// The samples of a line, behind one that stands to their left, and before one to their right.
+/// The samples of a line, with one additional sample at its left end and one at its right end.
 pub(super) type Line = Vec<i32>;
 
-/// The errors among neighbours of one kind.
+/// The statistics of errors in one context.
 #[derive(Debug, Clone, Copy)]
 struct Errors {
-    /// The sum of their sizes.
+    /// The sum of the absolute errors.
     sizes: u32,
-    /// Their number.
+    /// The number of errors.
     count: u32,
-    /// Their sum, less what `correction` stands for.
+    /// The sum of the errors, less the part that `correction` compensates.
     bias: i32,
-    /// What is added to a prediction.
+    /// The number that is added to a prediction.
     correction: i32,
 }
 
 impl Errors {
-    /// The size of errors, as the number of low bits of their code.
+    /// Returns the number of low bits in the code of an error, from the mean absolute error.
     #[inline(always)]
     fn low_bits(sizes: u32, count: u32) -> u32 {
         let least = count.leading_zeros().left_after(sizes.leading_zeros());
@@ -60,7 +60,7 @@ impl Errors {
     }
 }
 
-/// The errors of samples that end runs, of one kind.
+/// The statistics of errors of samples that end runs, for one case.
 #[derive(Debug, Clone, Copy)]
 struct EndErrors {
     sizes: u32,
@@ -68,12 +68,13 @@ struct EndErrors {
     negative: u32,
 }
 
-/// What the decoder has learnt, and the parameters of the scan.
+/// The state of the decoder: the parameters of the scan and the statistics of earlier errors.
 #[derive(Debug)]
 pub(super) struct Model {
     coding: Coding,
     errors: [Errors; CONTEXTS],
-    /// Those of samples that end a run: where the sample above differs from the run, and where not.
+    /// Statistics of the samples that end a run: index 0 if the sample above differs from the run,
+    /// index 1 if not.
     end_errors: [EndErrors; 2],
 }
 
@@ -99,8 +100,8 @@ impl Model {
         }
     }
 
-    /// Decodes one line of one component below `above`; `run` is the component's place in [`RUNS`].
-    /// `None` for bits that are damaged or too few.
+    /// Decodes one line of one component below `above`. `run` is the component's index into
+    /// [`RUNS`]. Returns `None` if the bits are damaged or too few.
     pub(super) fn line(
         &mut self,
         bits: &mut Bits<'_>,
@@ -123,7 +124,7 @@ impl Model {
         line: &mut [i32],
         run: &mut usize,
     ) -> Option<()> {
-        // In registers, while a line is decoded.
+        // A local copy stays in registers while a line is decoded.
         let mut bits = *whole;
         let width = line.len().checked_sub(2)?;
         let (mut corner, mut up) = (*above.first()?, *above.get(1)?);
@@ -225,7 +226,7 @@ impl Model {
             .wrapping_add(level(near.corner, near.left))
     }
 
-    /// A sample that is not part of a run (A.4 to A.6).
+    /// Decodes a sample that is not part of a run (A.4 to A.6).
     #[inline(always)]
     fn sample<const NEAR: bool>(
         &mut self,
@@ -262,7 +263,7 @@ impl Model {
         ))
     }
 
-    /// The sample that ends a run (A.7.2).
+    /// Decodes the sample that ends a run (A.7.2).
     fn end_of_run(
         &mut self,
         bits: &mut Bits<'_>,
@@ -277,8 +278,8 @@ impl Model {
         Some(reconstructed::<true>(&self.coding, left, error))
     }
 
-    /// The same where the sample above differs from the run: the sample differs from that one, more
-    /// often away from the run.
+    /// Decodes the sample that ends a run if the sample above differs from the run. The error is
+    /// relative to the sample above, and its sign points more often away from the run.
     fn end_toward(
         &mut self,
         bits: &mut Bits<'_>,
@@ -328,7 +329,7 @@ impl Model {
     }
 }
 
-/// The samples around one.
+/// The neighbours of a sample.
 #[derive(Debug, Clone, Copy)]
 struct Neighbours {
     left: i32,
@@ -354,14 +355,15 @@ impl Neighbours {
     }
 }
 
-/// What a sample probably is: the neighbour beyond an edge, else what lies on their plane (A.4.1).
+/// Predicts a sample: at an edge, the neighbour beyond the edge, otherwise the point on the plane
+/// of the three neighbours (A.4.1).
 #[inline(always)]
 fn predicted(left: i32, up: i32, corner: i32) -> i32 {
     let plane = left.wrapping_add(up).wrapping_sub(corner);
     plane.max(left.min(up)).min(left.max(up))
 }
 
-/// The sample whose error is `error`, in steps (A.4.4, A.4.5).
+/// Returns the sample whose error is `error` steps (A.4.4, A.4.5).
 #[inline(always)]
 fn reconstructed<const NEAR: bool>(coding: &Coding, prediction: i32, error: i32) -> i32 {
     if !NEAR {
@@ -384,7 +386,7 @@ fn reconstructed<const NEAR: bool>(coding: &Coding, prediction: i32, error: i32)
     sample.max(0).min(coding.max_value)
 }
 
-/// The length of a run that is at most as long as `room` (A.7.1).
+/// Decodes the length of a run of at most `room` samples (A.7.1).
 fn run_length(bits: &mut Bits<'_>, room: usize, run: &mut usize) -> Option<usize> {
     let mut length = 0_usize;
     while length < room {

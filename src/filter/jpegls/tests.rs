@@ -1,9 +1,9 @@
-//! Streams that hdf5plugin 7.1 wrote with CharLS, of images that the tests calculate.
+//! Tests with streams that hdf5plugin 7.1 wrote with CharLS, of images that the tests calculate.
 
 use super::*;
 use crate::wire::crc32::crc32;
 
-/// `image(23, 17, 8, 0)` by hdf5plugin 7.1.
+/// `image(23, 17, 8, 0)` encoded by hdf5plugin 7.1.
 const BYTES: &str = "\
     ffd8fff7000b080017001101011100ffda0008010100000000957a81bc0003afb40000094623389804232380488c\
     88504c08db3968c9b3b18308451c0024039ce910000006137bc8c00000379fb6a1c3e51e08e60e29412096d98a43\
@@ -13,7 +13,7 @@ const BYTES: &str = "\
     c0e73932740000064f568556051a1222405e097001c00480008074db2c94c8c973508000007c178146efa8b56050\
     84b2cec0039f78b4c54255b0ffd9\
     ";
-/// `image(15, 18, 12, 0)`, likewise.
+/// `image(15, 18, 12, 0)`, encoded the same way.
 const TWELVE: &str = "\
     ffd8fff7000b0c000f001201011100ffda0008010100000000a2c5870f9e7b8b0e18418e2468d24799962294a3e0\
     d252a8f4b182aa549d155554fc4289544d2f841b2e4cf308b365d338fb2e4cf3028cf2c142ea2d69bd208a9425b5\
@@ -21,7 +21,7 @@ const TWELVE: &str = "\
     bbabb35490847d421a11ddbb64067ff77700055bb6f9bc0009b6ecef687ff7d6090dca52b9708212ba9766295cbb\
     412b1620ffd9\
     ";
-/// `image(15, 18, 16, 0)`, likewise.
+/// `image(15, 18, 16, 0)`, encoded the same way.
 const SIXTEEN: &str = "\
     ffd8fff7000b10000f001201011100fff8000d01ffff0012004301140040ffda0008010100000000a02c0580700c\
     39e43b80b00e01806b1c0480d01a0480f03320c40502814078418240a0a0a03c12c42082828150261462a0a0a0a0\
@@ -83,7 +83,8 @@ const PRESET: &str = "\
     52d51d6c3a1000000f827028dca492cc0a108c59d81a294d9a284a80ffd9\
     ";
 
-/// Squares of a surface, and of one value, on which there are runs.
+/// Returns an image of squares. Half of them contain a curved surface, the others a constant, so
+/// that runs occur.
 fn image(lines: usize, width: usize, bits: u32, component: usize) -> Vec<usize> {
     let sample = |y: usize, x: usize| match (y / 4 + x / 5) % 2 {
         0 => y * y * 2 + x * 3 + x * y + 40 * component,
@@ -140,7 +141,7 @@ fn several_components() {
     is(PIXELS, pixels);
 }
 
-/// The sum is `zlib.crc32` of what hdf5plugin decodes.
+/// The expected sum is `zlib.crc32` of the bytes that hdf5plugin decodes.
 #[test]
 fn samples_that_are_nearly_those_of_the_image() {
     let image = bytes(&image(23, 17, 8, 0));

@@ -1,10 +1,10 @@
 //! One block of ZFP: 4^rank numbers, their bits in planes from the highest down.
 //!
-//! Within a plane, the bits of the numbers that have had a one before come as they are; the others
-//! are run-length coded. The numbers are in base -2, in the order of their expected size; put in
-//! their places, they go through a transform along each dimension. Floats share one exponent (P.
-//! Lindstrom, "Fixed-Rate Compressed Floating-Point Arrays", 2014; reversible mode: zfp 1.0,
-//! "Algorithm").
+//! Within a plane, a number that had a one bit in an earlier plane has its bit stored directly. The
+//! bits of the other numbers are run-length coded. The numbers are in base -2, in the order of
+//! their expected size. After reordering, they are transformed in each dimension. Floats share one
+//! exponent (P. Lindstrom, "Fixed-Rate Compressed Floating-Point Arrays", 2014; reversible mode:
+//! zfp 1.0, "Algorithm").
 
 use crate::filter::zfp::order;
 use crate::filter::zfp::stream::BitStream;
@@ -13,13 +13,13 @@ use crate::wire::Count;
 /// The bounds of the bits of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
-    /// The fewest bits of a block: shorter ones are padded.
+    /// The minimum number of bits in a block. Shorter blocks are padded.
     min_bits: u32,
-    /// The most bits of a block.
+    /// The maximum number of bits in a block.
     max_bits: u32,
-    /// The most planes.
+    /// The maximum number of planes.
     max_planes: u32,
-    /// The lowest binary exponent of a plane of floats; below `MIN_EXPONENT` in reversible mode.
+    /// The lowest binary exponent of a plane of floats. Below `MIN_EXPONENT` in reversible mode.
     min_exponent: i32,
 }
 
@@ -28,7 +28,7 @@ impl Mode {
     const MAX_PLANES: u32 = 64;
     const MIN_EXPONENT: i32 = -1074;
 
-    /// From twelve bits: fixed rate, fixed precision, reversible, or fixed accuracy.
+    /// Reads a mode of twelve bits: fixed rate, fixed precision, reversible, or fixed accuracy.
     pub(super) fn short(mode: u64) -> Option<Self> {
         let all = Mode {
             min_bits: 1,
@@ -59,7 +59,7 @@ impl Mode {
         })
     }
 
-    /// From the 52 bits that follow twelve ones: each bound by itself.
+    /// Reads a mode from the 52 bits that follow twelve ones: each bound is stated separately.
     pub(super) fn long(mode: u64) -> Option<Self> {
         let field = |place: u32, width: u32| {
             let mask = 1_u64.wrapping_shl(width).wrapping_sub(1);
@@ -79,7 +79,7 @@ impl Mode {
     }
 }
 
-/// The integers of a block: the elements themselves, or the parts of floats of that size.
+/// The integers of a block: the elements themselves, or the mantissas of floats of the same size.
 pub(super) trait Int: Copy + Default {
     const BYTES: usize;
     const BITS: u32;
@@ -88,17 +88,18 @@ pub(super) trait Int: Copy + Default {
     /// Bits of a float's exponent.
     const EXPONENT_BITS: u32;
 
-    /// The number whose digits in base -2 are the low bits of `digits`.
+    /// Returns the number whose digits in base -2 are the low bits of `digits`.
     fn from_negabinary(digits: u64) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn half(self) -> Self;
-    /// The bits of the float that is this number times 2 to the `exponent`, where the number's
+    /// Returns the bits of the float that is this number times 2 to the `exponent`. The number's
     /// highest bits are a sign and a guard bit.
     fn scaled(self, exponent: i32) -> Self;
-    /// The bits of a float, of which this is the two's complement where the float's sign is set.
+    /// Returns the bits of a float. If the float's sign is set, this number is their two's
+    /// complement.
     fn sign_magnitude(self) -> Self;
-    /// Writes the number, little-endian.
+    /// Writes the number in little-endian order.
     fn store(self, place: &mut [u8]);
 }
 
@@ -157,7 +158,8 @@ macro_rules! int {
 int!(i32, u32, f32, 5, 8);
 int!(i64, u64, f64, 6, 11);
 
-/// 2 to the `exponent`, below 1024; 0 where that is too small for a float.
+/// Returns 2 to the `exponent`, which is below 1024. Returns 0 if the result is too small for a
+/// float.
 fn power_of_two(exponent: i32) -> f64 {
     const MANTISSA_BITS: u32 = 52;
     let bits = match exponent {
@@ -170,7 +172,7 @@ fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(bits)
 }
 
-/// Decodes blocks, one after another.
+/// A decoder of consecutive blocks.
 #[derive(Debug)]
 pub(super) struct Decoder<I> {
     mode: Mode,
@@ -181,7 +183,7 @@ pub(super) struct Decoder<I> {
 }
 
 impl<I: Int> Decoder<I> {
-    /// For arrays of `rank` dimensions, 1 to 4.
+    /// Creates a decoder for arrays of `rank` dimensions, 1 to 4.
     pub(super) fn new(rank: usize, mode: Mode) -> Self {
         let order = order::of_rank(rank);
         Decoder {
@@ -193,13 +195,13 @@ impl<I: Int> Decoder<I> {
         }
     }
 
-    /// The next block of integers.
+    /// Decodes the next block of integers.
     pub(super) fn integers(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
         self.block_of_integers(bits, 0, self.mode.max_planes)?;
         Some(&self.block)
     }
 
-    /// The next block of floats, as their bits.
+    /// Decodes the next block of floats, and returns their bits.
     pub(super) fn floats(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
         if !bits.bit()? {
             self.block.fill(I::default());
@@ -234,7 +236,8 @@ impl<I: Int> Decoder<I> {
         Some(&self.block)
     }
 
-    /// The planes of floats with this common exponent that are not below the lowest one.
+    /// Returns the number of planes at or above the lowest exponent, for floats with this common
+    /// exponent.
     fn planes_above(&self, exponent: i32) -> u32 {
         let growth = self.rank.wrapping_mul(2).wrapping_add(2).cast_signed();
         let planes = exponent
@@ -243,8 +246,8 @@ impl<I: Int> Decoder<I> {
         self.mode.max_planes.min(u32::try_from(planes).unwrap_or(0))
     }
 
-    /// Decodes the integers of a block that has used `used` bits before them; in reversible mode
-    /// `planes` does not count.
+    /// Decodes the integers of a block, after `used` bits of the block were read. In reversible
+    /// mode `planes` is ignored.
     fn block_of_integers(
         &mut self,
         bits: &mut BitStream<'_>,
@@ -284,8 +287,8 @@ impl<I: Int> Decoder<I> {
     }
 }
 
-/// Reads the planes from bit `width - 1` down, at most `planes` of them and `budget` bits; gives
-/// the bits that were read.
+/// Reads the planes from bit `width - 1` down, at most `planes` of them and `budget` bits. Returns
+/// the number of bits read.
 fn read_planes(
     bits: &mut BitStream<'_>,
     budget: u32,
@@ -295,7 +298,8 @@ fn read_planes(
 ) -> Option<u32> {
     let lowest = width.left_after(planes);
     let mut left = budget;
-    // The numbers before this one have had a one; they come as they are.
+    // The numbers before this index had a one bit in an earlier plane. Their bits are stored
+    // directly.
     let mut known = 0_usize;
     for plane in (lowest..width).rev() {
         if left == 0 {
@@ -305,14 +309,15 @@ fn read_planes(
         let as_they_are = known.min(usize::try_from(left).ok()?);
         left = left.wrapping_sub(u32::try_from(as_they_are).ok()?);
         for group in digits.get_mut(..as_they_are)?.chunks_mut(32) {
-            // Only the ones are looked at: most bits of most planes are zeros.
+            // Only the ones are visited, because most bits of most planes are zeros.
             let mut ones = bits.read(u32::try_from(group.len()).ok()?)?;
             while ones != 0 {
                 *group.get_mut(usize::try_from(ones.trailing_zeros()).ok()?)? |= one;
                 ones &= ones.wrapping_sub(1);
             }
         }
-        // For the rest, a bit says whether there is a one among them; zeros lead to it.
+        // For the other numbers, one bit states whether they contain a one. If so, zeros precede
+        // that one.
         while left > 0 && known < digits.len() {
             left = left.wrapping_sub(1);
             if !bits.bit()? {
@@ -332,10 +337,10 @@ fn read_planes(
     Some(budget.wrapping_sub(left))
 }
 
-/// Four numbers along one dimension.
+/// Four numbers that are adjacent in one dimension.
 type Four<'a, I> = [&'a mut I; 4];
 
-/// Hands all fours along `dimension` to `undo`.
+/// Calls `undo` with each group of four numbers that are adjacent in `dimension`.
 fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Four<'_, I>)) {
     let step = 1_usize.wrapping_shl(dimension.wrapping_mul(2));
     for part in block.chunks_exact_mut(step.wrapping_mul(4)) {
@@ -347,9 +352,9 @@ fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Four<'_, I>)) {
     }
 }
 
-/// Undoes ZFP's transform, which is close to a cosine transform.
+/// Reverses ZFP's transform, which is close to a cosine transform.
 fn undo_transform<I: Int>([x, y, z, w]: Four<'_, I>) {
-    // The sum, and twice the other less the sum.
+    // The sum, and twice the other number less the sum.
     let turn = |one: I, other: I| {
         let sum = one.add(other);
         (sum, other.sub(sum.sub(other)))
@@ -362,7 +367,7 @@ fn undo_transform<I: Int>([x, y, z, w]: Four<'_, I>) {
     (*w, *x) = turn(*w, *x);
 }
 
-/// Undoes the reversible transform: differences of differences of differences.
+/// Reverses the reversible transform: third-order differences.
 fn add_up<I: Int>([x, y, z, w]: Four<'_, I>) {
     *w = w.add(*z);
     *z = z.add(*y);

@@ -1,8 +1,8 @@
-//! The order in which a block's numbers are coded: by the sum of their frequencies along the
-//! dimensions, then by the sum of the squares; ties stand as zfp 1.0 has them. A place is x + 4 y +
-//! 16 z + 64 w.
+//! The coding order of a block's numbers: by the sum of their frequencies over the dimensions, then
+//! by the sum of the squares. Ties are in the order of zfp 1.0. An index is x + 4 y + 16 z + 64 w.
 
-/// The order of blocks of `rank` dimensions, 1 to 4; none for another rank.
+/// Returns the order of blocks of `rank` dimensions, 1 to 4. Returns an empty order for another
+/// rank.
 pub(super) fn of_rank(rank: usize) -> &'static [u8] {
     match rank {
         1 => &LINE,
@@ -43,7 +43,7 @@ const TESSERACT: [u8; 256] = [
 mod tests {
     use super::*;
 
-    /// Each place once, sums and then squares rising.
+    /// Each index occurs once, and sums and then squares rise.
     #[test]
     fn orders_are_permutations_by_frequency() {
         for rank in 1..=4 {

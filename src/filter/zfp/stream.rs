@@ -2,17 +2,18 @@
 
 use crate::filter::bits::{AT_HAND, load};
 
-/// Reads from the start of some bytes.
+/// A reader of bits, which starts at the first bit of a byte slice.
 #[derive(Debug)]
 pub(super) struct BitStream<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one lowest; bits from `ready` up are zero or will be read again.
+    /// The next bits, the first one lowest. The bits from `ready` up are zero or will be read
+    /// again.
     window: u64,
     ready: u32,
 }
 
 impl<'a> BitStream<'a> {
-    /// Reads `bytes`.
+    /// Creates a reader of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         BitStream {
             rest: bytes,
@@ -29,7 +30,7 @@ impl<'a> BitStream<'a> {
         self.window |= u64::from_le_bytes(next).wrapping_shl(filled);
     }
 
-    /// The next `width` bits as a number, at most 56; `None` where there are fewer.
+    /// Reads the next `width` bits as a number, at most 56. Returns `None` if fewer bits remain.
     #[inline]
     pub(super) fn read(&mut self, width: u32) -> Option<u64> {
         if self.ready < width {
@@ -45,13 +46,13 @@ impl<'a> BitStream<'a> {
         Some(number)
     }
 
-    /// The next bit; `None` where there is none.
+    /// Reads the next bit. Returns `None` if no bit remains.
     #[inline]
     pub(super) fn bit(&mut self) -> Option<bool> {
         Some(self.read(1)? == 1)
     }
 
-    /// Passes over `count` bits; `None` where there are fewer.
+    /// Skips `count` bits. Returns `None` if fewer bits remain.
     pub(super) fn skip(&mut self, count: u32) -> Option<()> {
         let mut left = count;
         while left > 0 {
