@@ -57,8 +57,8 @@ pub struct MountOptions {
     pub no_forget: bool,
     /// Number of requests handled concurrently, at least one. Slow requests are not counted.
     pub threads: usize,
-    /// Whether a process that waits for a reply can be interrupted, for a slow source. This costs
-    /// one more copy of each request and reply, except the bytes of reads.
+    /// Whether a process that waits for a reply can be interrupted, for a slow source. Interruption
+    /// costs one more copy of each request and reply, except the bytes of reads.
     pub interruptible: bool,
 }
 

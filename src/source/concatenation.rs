@@ -112,7 +112,7 @@ impl Source for Concatenation {
     }
 
     fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
-        // This check guarantees progress of the loop below: every address that it reads has a
+        // The check guarantees progress of the loop below: every address that the loop reads has a
         // successor.
         Extent::new(at, to_u64(buffer.len()), "a read")?;
         let (mut at, mut rest) = (at, buffer);

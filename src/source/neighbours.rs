@@ -293,8 +293,8 @@ impl Neighbours {
         Ok(())
     }
 
-    /// Adds a file that was opened by this absolute path to the neighbours, so that a change of the
-    /// file is a change of the content.
+    /// Adds a file that was opened by this absolute path to the neighbours. A change of the file is
+    /// then a change of the content.
     ///
     /// # Errors
     /// `ESTALE` if another file or another state of the file was there before.

@@ -408,7 +408,7 @@ impl Archive {
         let opened = self.root.open(path).map_err(gone);
         let opened = opened.inspect_err(|error| self.note(path, error))?;
         if opened.number != place.file {
-            // The kernel has the length of another file. It looks up the name again.
+            // The kernel has the length of another file, and will look up the name again.
             return Err(stale());
         }
         let (file, caching) = self.ordinary.open(ino, opened.content, path)?;

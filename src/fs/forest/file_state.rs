@@ -320,9 +320,9 @@ impl FileState {
         !self.is_growing() && own && self.neighbours.states().is_settled()
     }
 
-    /// Converts an error for a request about this file. `ESTALE` replaces a cancellation because
-    /// the state has ended. It also replaces damage in a file that changed a moment ago, because
-    /// its writer may not have finished.
+    /// Converts an error for a request about this file to `ESTALE` in two cases. The request was
+    /// cancelled because the state has ended. Or the file appears damaged but changed a moment ago,
+    /// so its writer may not have finished.
     pub(in crate::fs) fn told(&self, error: Error) -> Error {
         let is_given_up = error.is_unwanted() && self.is_over();
         if is_given_up || is_fault(&error) && self.is_half_written() {

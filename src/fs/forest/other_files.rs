@@ -3,8 +3,10 @@
 //! FILE is the file's path relative to the source's directory, or its absolute path if the file is
 //! elsewhere, escaped to a single name. The path contains no symbolic links. So a file has one
 //! place however links spell its name, and cyclic links end. A link back to the source leads to the
-//! root of the mount. If a symbolic link in another directory leads to a file, the file is shown
-//! under the link's path, because its own references are resolved there.
+//! root of the mount.
+//!
+//! There is one exception: a symbolic link in another directory may lead to the file. Such a file
+//! is shown under the link's path, because the file's own references are resolved there.
 //!
 //! A file appears once a link of the source, or of such a file, has named it. If no request has
 //! read that link yet, the links are searched, within limits: a program may have stored the path
@@ -13,7 +15,7 @@
 //! A file is opened when a name in it is looked up, and some files stay open. A file that changes
 //! gets a new tree, and the nodes of its old tree are stale. A file that only grows keeps its tree.
 //! There are sixty-five thousand tree numbers. After that, the number of the tree that ended first
-//! is reused, once the kernel has forgotten all its nodes.
+//! is reused, once the kernel has forgotten all nodes of that tree.
 
 mod state;
 #[cfg(test)]

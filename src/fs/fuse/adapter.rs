@@ -158,8 +158,8 @@ impl fuser::Filesystem for Adapter {
         // With `AUTO`, `find -size` on 100 000 datasets of a real file looks up each of them: 1.3
         // to 3.4 s instead of 0.4 to 1.2 s.
         //
-        // `FUSE_CACHE_SYMLINKS` is not used. With it, the kernel would return an old text without a
-        // request, and would drop the text only for a thread that waits for its pages.
+        // `FUSE_CACHE_SYMLINKS` is not used. With that flag, the kernel would return an old text
+        // without a request. It would drop the text only for a thread that waits for its pages.
         let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO

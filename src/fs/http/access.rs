@@ -99,8 +99,8 @@ enum RequestHost {
 pub(super) enum Admission {
     /// The request has access.
     In,
-    /// A browser has presented the token in the URL. It must store this cookie and repeat the
-    /// request without the token, to keep the token out of history, bookmarks and referrers.
+    /// A browser has presented the token in the URL. The browser must store this cookie and repeat
+    /// the request without the token, to keep the token out of history, bookmarks and referrers.
     Enter(String),
 }
 

@@ -15,8 +15,8 @@ const JSON: &str = "application/json";
 
 const YAML: &str = "application/yaml";
 
-/// Returns the media type of a path, given as names after the last directory of views, or `None`
-/// without views.
+/// Returns the media type of a path. `view` contains the names after the last directory of views,
+/// or is `None` outside views.
 pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
     let Some([tree, inside @ ..]) = view else {
         return BYTES;

@@ -162,7 +162,7 @@ async fn speak(stream: Stream, shared: Arc<Shared>, place: OwnedSemaphorePermit)
     let peer = Arc::new(Peer::new(guest));
     let answer = service_fn(|request| {
         let shared = Arc::clone(&shared);
-        // Starts now, not when the future is first polled.
+        // The response counts as started now, not when the future is first polled.
         let answering = Peer::answer(&peer);
         async move { Ok::<_, Infallible>(shared.answer(request, answering).await) }
     });

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(names("/run/temp"), [&b"run"[..], b"temp"]);
         assert_eq!(names("/run/temp/"), [&b"run"[..], b"temp"]);
         assert_eq!(names("/%ff%20%25"), [b"\xff %"]);
-        // This is the tree's notation of a slash in a name.
+        // The tree shows a slash in a name as `%2F`.
         assert_eq!(names("/a%252Fb"), [b"a%2Fb"]);
         assert_eq!(names("/t%5B0%2C%3A%5D"), [b"t[0,:]"]);
         assert_eq!(names("http://other/x?y"), [b"x"]);

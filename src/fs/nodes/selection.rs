@@ -45,7 +45,8 @@ impl FsNode for Selection {
 /// The view of a part of an array, and the node of the array.
 pub(in crate::fs) type Found = (Box<dyn View>, Arc<Node>);
 
-/// Returns the attributes of the target, a part that was `found` again.
+/// Returns the attributes of the target, a part that was looked up before. `found` is the result of
+/// opening the part again.
 ///
 /// # Errors
 /// Fails if the attributes cannot be determined now.

@@ -36,7 +36,7 @@ pub(in crate::fs) struct Link;
 /// A link whose target is damaged, as a regular file.
 pub(in crate::fs) struct DamagedLink;
 
-/// An object that cannot be read now. It is listed but cannot be looked up.
+/// An object that cannot be read now. The object is listed but cannot be looked up.
 pub(in crate::fs) struct Unreadable;
 
 impl FsNode for Group {

@@ -74,7 +74,8 @@ pub(in crate::fs) enum NodeType {
     /// A link with a damaged target, as a regular file; `node` is the group that contains the link.
     DamagedLink,
     /// An object that cannot be read now, as a directory, so that a recursive walk encounters the
-    /// error. It is listed but cannot be looked up. `node` is the group that contains it.
+    /// error. The object is listed but cannot be looked up. `node` is the group that contains the
+    /// object.
     Unreadable,
     /// The directory of views, `.h5fs`, of the source or of another file.
     Views,

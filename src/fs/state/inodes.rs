@@ -13,8 +13,8 @@ use crate::model::NodeId;
 
 const SHARDS: usize = 16;
 
-/// All inodes that the kernel knows, and the directory of every group found in the current state,
-/// so that no group is a directory in two places.
+/// All inodes that the kernel knows, and the directory of every group found in the current state.
+/// The latter ensures that no group is a directory in two places.
 #[derive(Debug)]
 pub(in crate::fs) struct Inodes {
     shards: Box<[Mutex<Table<Numbered>>]>,

@@ -613,7 +613,7 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the text of a symbolic link to a file of a group, by the group's own path. A link
     /// whose path has no names (`/`, `.`) leads to such a group. Returns `None` if the group has no
-    /// file in this tree, as a root in a tree without a name for it.
+    /// file in this tree, for example a root in a tree without root files.
     fn soft_to_group(&self, place: &Place, form: &Form) -> Option<Vec<u8>> {
         let path = self.mount.space(&place.file).path(place.node.id)?;
         let names = self.tree.shown(&path, Some(form), true)?;

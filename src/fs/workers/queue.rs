@@ -13,7 +13,7 @@ pub(in crate::fs) enum Object {
     Content(u64),
     /// Any other request about an inode or a name. Such requests have slots of their own.
     Description(u64),
-    /// Attribute values of all objects. They may need megabytes, so that only a few may be in
+    /// Attribute values of all objects. Values may need megabytes, so that only a few may be in
     /// memory at a time.
     Values,
 }

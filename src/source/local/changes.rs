@@ -112,7 +112,7 @@ impl Changes {
         })
     }
 
-    /// Reads all pending events. They include every write that ended before this call.
+    /// Reads all pending events, including every write that ended before this call.
     pub fn look(&self) {
         self.take(&mut self.lock());
     }

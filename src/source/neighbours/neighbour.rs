@@ -236,8 +236,8 @@ impl NeighbourStates {
         self.unsettled.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether every change is noticeable. It is not if a neighbour may have been half
-    /// written when read, with unchanged times, or if an absent one may appear.
+    /// Returns whether every change is noticeable. A neighbour that may have been half written when
+    /// read, with unchanged times, makes this false. So does an absent neighbour that may appear.
     pub fn is_settled(&self) -> bool {
         !self.unsettled.load(Ordering::Relaxed)
     }

@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn content_is_kept_for_the_state_that_it_was_read_in() {
         let files = OrdinaryFiles::default();
-        // This directory has not changed for a long time.
+        // The directory `/usr` has not changed for a long time.
         let old = state("/usr");
         assert!(old.is_calm_for(limits::UNSEEN_WRITE));
         assert_eq!(files.opened(7, old.clone()), Caching::WhileOpen);

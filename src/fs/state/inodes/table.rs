@@ -125,7 +125,7 @@ impl<E: Copy> Table<E> {
         let old = std::mem::take(&mut self.names);
         self.unused = 0;
         for slot in &mut self.slots {
-            // This cannot fail, because all of the old names fit before.
+            // The insertion always succeeds, because all of the old names fitted before.
             if let Some(name) = self.names.put(old.get(slot.name)) {
                 slot.name = name;
             }

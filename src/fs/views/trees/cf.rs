@@ -64,7 +64,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Returns the size: a table has to be counted.
+/// Returns the size of a table's file, which must always be counted.
 fn table_size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {

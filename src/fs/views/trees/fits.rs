@@ -40,7 +40,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Returns the size: the header contains attributes, which a listing does not read.
+/// Returns the size of the file. The size must be counted, because the header contains attributes,
+/// which a listing does not read.
 fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),

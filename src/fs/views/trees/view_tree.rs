@@ -27,14 +27,14 @@ use crate::view::texts::json::SharedPaths;
 use crate::view::texts::streamed::{ResumableText, Streamed};
 use crate::view::texts::text::Text;
 
-/// A tree of views. It has the same directories as the source's tree, and files for some of the
-/// objects.
+/// A tree of views. The tree has the same directories as the source's tree, and files for some of
+/// the objects.
 pub(in crate::fs) struct ViewTree {
     /// Name beneath `.h5fs`.
     pub(in crate::fs) name: &'static [u8],
     /// Number of the tree's directories in inode numbers. The number must never change.
     pub(in crate::fs) number: Tree,
-    /// The objects other than groups that have a directory, and its content.
+    /// The objects other than groups that have a directory, and the content of that directory.
     pub(in crate::fs) shape: Shape,
     /// The name of the root's own files in this tree, if the root has any.
     pub(in crate::fs) root_name: Option<&'static [u8]>,
@@ -42,7 +42,8 @@ pub(in crate::fs) struct ViewTree {
     pub(in crate::fs) forms: &'static [Form],
 }
 
-/// The objects of a tree, other than groups, that have a directory, and its content.
+/// The objects of a tree, other than groups, that have a directory, and the content of that
+/// directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Shape {
     /// No objects.

@@ -12,8 +12,8 @@ pub(super) trait Field: Sized {
     fn take(packet: &mut Cursor<'_>) -> Result<Self>;
 }
 
-/// Implements `Field`: the fields of a structure one after another, preceded by the variant's
-/// number for an enum.
+/// Implements `Field`: encodes the fields of a structure in order. For an enum, the variant's
+/// number comes first.
 macro_rules! fields {
     (struct $name:ident { $($field:tt)* }) => {
         impl Field for $name {
