@@ -92,6 +92,6 @@ def markdown(cells, commands):
     tools = [
         [tool, f"`{command}`", "; ".join(seen.get(tool, []))] for tool, command in commands.items()
     ]
-    table = [["tool", "command", "with any such file it"], ["---"] * 3, *tools]
+    table = [["tool", "command", "properties with any CSV file"], ["---"] * 3, *tools]
     blocks.append("\n".join(map(row, table)))
     return "\n\n".join(blocks) + "\n"

@@ -46,20 +46,20 @@ def both(one, other):
 
 LISTS = Rule("", of_kind("list"), Column.as_text)
 ALL_TEXT = Rule("reads every field as text", lambda c: c.kind != "text", Column.as_text)
-TIMES_ARE_TEXT = Rule("leaves times as text", of_kind("time"), Column.as_text)
-BOOLEANS_ARE_TEXT = Rule("leaves `true` and `false` as text", of_kind("boolean"), Column.as_text)
+TIMES_ARE_TEXT = Rule("reads times as text", of_kind("time"), Column.as_text)
+BOOLEANS_ARE_TEXT = Rule("reads `true` and `false` as text", of_kind("boolean"), Column.as_text)
 MISSING_IS_EMPTY = Rule(
-    "gives an empty text for a missing value",
+    "reads a missing value as an empty text",
     has(is_missing),
     lambda c: replace(values(lambda v: "" if v is None else v)(c), meaning=c.stands_for()),
 )
 EMPTY_IS_MISSING = Rule(
-    "takes an empty text for a missing value",
+    "reads an empty text as a missing value",
     both(of_kind("text"), has(is_empty)),
     values(lambda v: None if v == "" else v),
 )
 NAN_IS_MISSING = Rule(
-    "has one value for NaN and missing", has(is_nan), values(lambda v: None if is_nan(v) else v)
+    "does not distinguish NaN from missing", has(is_nan), values(lambda v: None if is_nan(v) else v)
 )
 
 
@@ -82,14 +82,14 @@ def all_to_line_feed(text):
 
 def doubles(digits, tolerance):
     return Rule(
-        f"has numbers of {digits} digits",
+        f"reads numbers with {digits} digits",
         of_kind("integer", "real"),
         lambda c: replace(c, kind="real", tolerance=tolerance),
     )
 
 
 NUMBERS_OR_TEXT = Rule(
-    "leaves NaN and the infinities as text",
+    "reads NaN and infinities as text",
     both(of_kind("real"), has(is_unbounded)),
     lambda c: replace(
         c, kind="text" if all(map(is_unbounded, c.values)) else "mixed", meaning="real"
@@ -105,18 +105,18 @@ PANDAS = (
     EMPTY_IS_MISSING,
     NAN_IS_MISSING,
     Rule(
-        "has no missing integers: they are reals",
+        "reads integers with missing values as reals",
         both(of_kind("integer"), has(is_missing)),
         lambda c: replace(c, kind="real"),
     ),
     Rule(
-        "gives about 13 digits of a number (`float_precision='round_trip'` gives all)",
+        "reads about 13 digits of a number (`float_precision='round_trip'` reads all)",
         both(of_kind("real"), lambda c: c.precision == np.float64),
         lambda c: replace(c, tolerance=1e-12),
     ),
 )
 ZEROS_ARE_TEXT = Rule(
-    "takes integers with zeros before them for text, which only too large tables have",
+    "reads integers with leading zeros as text (only in tables too large to count)",
     both(of_kind("integer"), lambda c: c.padded),
     Column.as_text,
 )
@@ -125,7 +125,7 @@ DUCKDB = (
     ZEROS_ARE_TEXT,
     EMPTY_IS_MISSING,
     Rule(
-        "leaves a column that begins with an infinity as text",
+        "reads a column that begins with an infinity as text",
         both(of_kind("real"), begins_unbounded),
         Column.as_text,
     ),
@@ -137,15 +137,19 @@ MILLER = (
     BOOLEANS_ARE_TEXT,
     NUMBERS_OR_TEXT,
     Rule(
-        "leaves the integer 2^64 - 1 as text",
+        "reads the integer 2^64 - 1 as text",
         both(of_kind("integer"), has(lambda v: v is not None and v >= 2**64 - 1)),
         lambda c: replace(c, kind="mixed", meaning="integer"),
     ),
-    Rule("makes nested objects of names with a dot", lambda c: "." in (c.name or ""), lambda c: c),
+    Rule(
+        "turns names with a dot into nested objects",
+        lambda c: "." in (c.name or ""),
+        lambda c: c,
+    ),
     MISSING_IS_EMPTY,
     line_ends("turns CR LF in a text into LF", both_to_line_feed),
 )
-ALL_LINE_ENDS = line_ends("makes a line feed of a carriage return in a text", all_to_line_feed)
+ALL_LINE_ENDS = line_ends("turns a carriage return in a text into a line feed", all_to_line_feed)
 CSVKIT = (LISTS, EMPTY_IS_MISSING, doubles(16, 1e-15), ALL_LINE_ENDS)
 OFFICE = (
     LISTS,
@@ -153,7 +157,7 @@ OFFICE = (
     doubles(15, 1e-14),
     NUMBERS_OR_TEXT,
     Rule(
-        "computes a text that begins with `=`",
+        "evaluates a text that begins with `=`",
         both(of_kind("text"), has(lambda v: v == "=1+1")),
         lambda c: replace(
             values(lambda v: 2.0 if v == "=1+1" else v)(c), kind="mixed", meaning="text"
@@ -174,12 +178,12 @@ R = (
     TIMES_ARE_TEXT,
     BOOLEANS_ARE_TEXT,
     Rule(
-        "writes names with dots (`check.names=FALSE` does not)",
+        "replaces characters of names by dots (not with `check.names=FALSE`)",
         lambda c: c.name is not None and r_name(c.name) != c.name,
         lambda c: replace(c, name=r_name(c.name)),
     ),
     Rule(
-        "has integers of 32 bits; larger ones are reals",
+        "reads integers beyond 32 bits as reals",
         both(of_kind("integer"), has(lambda v: v is not None and abs(v) >= 2**31)),
         lambda c: replace(c, kind="real", tolerance=1e-15),
     ),
@@ -188,9 +192,9 @@ R = (
         both(of_kind("real"), lambda c: c.precision == np.float64),
         lambda c: replace(c, tolerance=1e-15),
     ),
-    line_ends("makes a line feed of a carriage return in a text", all_to_line_feed),
+    line_ends("turns a carriage return in a text into a line feed", all_to_line_feed),
     Rule(
-        "gives an empty text for a missing one",
+        "reads a missing text as an empty text",
         both(of_kind("text", "time"), has(is_missing)),
         lambda c: replace(values(lambda v: "" if v is None else v)(c), meaning=c.stands_for()),
     ),

@@ -313,7 +313,7 @@ TOOLS = [
         package("pandas"),
         pandas_columns,
         rules=rules.PANDAS,
-        headless="takes `header=None` for an array",
+        headless="needs `header=None` for an array",
     ),
     Tool(
         "polars",
@@ -321,7 +321,7 @@ TOOLS = [
         package("polars"),
         polars_columns,
         rules=(rules.LISTS, rules.TIMES_ARE_TEXT),
-        headless="takes `has_header=False` for an array",
+        headless="needs `has_header=False` for an array",
     ),
     Tool("DuckDB", "FROM 'path'", package("duckdb"), duckdb_columns, rules=rules.DUCKDB),
     Tool(
@@ -338,7 +338,7 @@ TOOLS = [
         release("mlr", "--version"),
         miller_columns,
         rules=rules.MILLER,
-        headless="takes `--implicit-csv-header` for an array",
+        headless="needs `--implicit-csv-header` for an array",
     ),
     Tool(
         "csvkit",
@@ -346,7 +346,7 @@ TOOLS = [
         package("csvkit"),
         csvkit_columns,
         rules=rules.CSVKIT,
-        headless="takes `--no-header-row` for an array",
+        headless="needs `--no-header-row` for an array",
     ),
     Tool(
         "R",
@@ -354,7 +354,7 @@ TOOLS = [
         release("R", "--version"),
         r_columns,
         rules=rules.R,
-        headless="takes `header=FALSE` for an array",
+        headless="needs `header=FALSE` for an array",
     ),
     Tool(
         "LibreOffice",
