@@ -445,8 +445,8 @@ impl<'a> ViewGroup<'a> {
         to_u64(self.tree.forms.len()) + 1
     }
 
-    /// Returns the object that a link leads to; `None` if the object cannot be read, or the link leads
-    /// nowhere.
+    /// Returns the target object of a link, or `None` if the object cannot be read or the link
+    /// leads nowhere.
     fn target(&self, found: &LinkEntry) -> Result<Option<Place>> {
         let here = |node| Place {
             file: Arc::clone(self.file),
