@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """example.py FILE: writes the small climate-like HDF5 file that `h5fs example` writes and the
-documents show. The program carries it as src/cli/words/climate.h5; a test compares the two.
-example.py DIRECTORY/: writes the twelve files of a year, src/cli/words/months."""
+documents show. The program contains it as src/cli/words/climate.h5; a test compares the two.
+
+example.py DIRECTORY/: writes the twelve monthly files of a year, src/cli/words/months."""
 
 import calendar
 import os
@@ -24,7 +25,7 @@ def main(path):
     temperature = (
         warmth[None, :, None] + season[:, None, None] * swing[None, :, None] + ripple[None, None, :]
     )
-    # as a thermometer of this resolution would tell it, so that the file is small
+    # rounded to the resolution of a thermometer, so that the file is small
     temperature = np.round(temperature * 16) / 16
 
     with h5py.File(path, "w", libver=("v110", "v110")) as f:
@@ -67,8 +68,8 @@ def main(path):
 
 
 def months(directory):
-    """A file for each month, as models and archives write them: its own reference time, bounds of
-    the days, daily means on a grid of 15 degrees."""
+    """Writes a file for each month, as models and archives write them: with its own reference time,
+    bounds of the days, and daily means on a grid of 15 degrees."""
     os.makedirs(directory, exist_ok=True)
     latitude = np.linspace(-82.5, 82.5, 12, dtype="<f4")
     longitude = np.linspace(7.5, 352.5, 24, dtype="<f4")

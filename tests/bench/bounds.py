@@ -1,4 +1,4 @@
-"""What is measured against a bound of its own: each answers (measured, bound, unit)."""
+"""Measurements that are compared with a fixed bound: each returns (measured, bound, unit)."""
 
 import os
 import statistics
@@ -26,12 +26,13 @@ class Bound:
     needs: str = "cat"
 
     def run(self, h5fs, store, rounds):
-        """The measured values as text, or None if a command is not there."""
+        """Returns the measured values as text, or None if a command is not installed."""
         return self.measure(h5fs, store, rounds) if there(self.needs) else None
 
 
 def mount_and_stat(source, entry):
-    """Milliseconds of the mount, of `stat` of the root and of a name: medians."""
+    """Returns a function that measures the mount, `stat` of the root and `stat` of a name. The
+    results are medians in milliseconds."""
 
     def measure(h5fs, store, rounds):
         path = source(store)
@@ -44,7 +45,7 @@ def mount_and_stat(source, entry):
                     os.stat(mount.at(name))
                     times.append(perf_counter())
             all_times.append([1000 * (after - before) for before, after in zip(times, times[1:])])
-        # the first run brings the file's own metadata into the page cache
+        # the first run loads the file's own metadata into the page cache
         return "mount {:.0f} ms, root {:.1f} ms, name {:.1f} ms".format(
             *map(statistics.median, zip(*all_times[1:]))
         )
@@ -68,7 +69,8 @@ def list_all(name):
 
 
 def decoded(name):
-    """How often a chunk is decoded while all of the dataset is read in order."""
+    """Returns a function that counts how often a chunk is decoded while the whole dataset is read
+    in order."""
 
     def measure(h5fs, store, rounds):
         source = store.array(name, 4)
@@ -107,7 +109,8 @@ def memory(name, share, entry):
 
 
 def count_rows(h5fs, store, rounds):
-    """Seconds of a processor that the first `stat` of the CSV of 10 000 000 float64 takes."""
+    """Returns the processor time in seconds of the first `stat` of the CSV of 10 000 000 float64.
+    """
     source, seconds = store.array("doubles.h5", 13), []
     for _ in range(rounds):
         with Mount(h5fs, source) as mount:
@@ -118,7 +121,7 @@ def count_rows(h5fs, store, rounds):
 
 
 def last_rows(h5fs, store, rounds):
-    """Milliseconds of `tail -n 3` of the CSV of 100 000 000 numbers."""
+    """Returns the time in milliseconds of `tail -n 3` of the CSV of 100 000 000 numbers."""
     source, seconds = store.made("sparse.h5", 400 * MILLION), []
     for _ in range(rounds):
         with Mount(h5fs, source) as mount:

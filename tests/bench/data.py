@@ -1,7 +1,7 @@
-"""The files that are measured: made once, kept by name and size. Each writer takes (path, size or
-count).
+"""The files that are measured. Each file is created once, and reused by its name and size. Each
+writer takes (path, size or count).
 
-The reference data are float32, a smooth curve and noise, in chunks of 1 MiB."""
+The reference data are float32 values, a smooth curve with noise, in chunks of 1 MiB."""
 
 import os
 
@@ -18,7 +18,7 @@ CHUNK = 2**18  # elements of 4 bytes
 
 
 def values(block, count=CHUNK):
-    """A part of the curve: degrees in the course of a day, with the noise of a sensor."""
+    """Returns a part of the curve: temperatures over a day, with the noise of a sensor."""
     at = np.arange(block * count, (block + 1) * count)
     noise = np.random.default_rng(block).normal(0, 0.05, count)
     return (280 + 20 * np.sin(at / 5000) + noise).astype("<f4")
@@ -31,7 +31,7 @@ def fill(dataset, chunks, scale=None):
 
 
 def line(**options):
-    """One dimension, with the filters that h5py's keywords name."""
+    """Returns a writer of a one-dimensional dataset, with the filters that h5py's keywords name."""
 
     def write(path, size):
         with h5py.File(path, "w") as f:
@@ -48,7 +48,7 @@ def contiguous(path, size):
 
 
 def stack(path, size):
-    """64 planes."""
+    """Writes a stack of 64 planes."""
     width = 2 ** ((size // 4 // 64).bit_length() // 2)
     with h5py.File(path, "w") as f:
         whole = np.concatenate([values(block) for block in range(size // 4 // CHUNK)])
@@ -56,13 +56,13 @@ def stack(path, size):
 
 
 def doubles(path, size):
-    """Numbers with all the digits that they can have."""
+    """Writes numbers with the maximum number of digits."""
     with h5py.File(path, "w") as f:
         f["d"] = np.random.default_rng(8).normal(0, 1000, size // 8)
 
 
 def records(path, size):
-    """The same numbers as records of eight, and as eight columns."""
+    """Writes the same numbers as records of eight fields, and as eight columns."""
     chance = np.random.default_rng(9)
     rows = size // 64
     made = np.zeros(rows, [(name, "f8") for name in "xyzuvwab"])
@@ -77,7 +77,7 @@ def records(path, size):
 
 
 def nbit(path, size):
-    """Integers of 20 bits in 32."""
+    """Writes integers of 20 bits in elements of 32 bits."""
     kind = h5t.STD_I32LE.copy()
     kind.set_precision(20)
     plist = h5p.create(h5p.DATASET_CREATE)
@@ -90,7 +90,7 @@ def nbit(path, size):
 
 
 def shaped(shape_and_chunk):
-    """More dimensions than one, shuffle and gzip."""
+    """Returns a writer of a dataset with several dimensions, shuffle and gzip."""
 
     def write(path, size):
         shape, chunk = shape_and_chunk(size // 4)
@@ -117,7 +117,7 @@ def cubes(elements):
 
 
 def blocks(compression):
-    """An ASDF file with one compressed block."""
+    """Returns a writer of an ASDF file with one compressed block."""
 
     def write(path, size):
         whole = np.concatenate([values(block) for block in range(size // 4 // CHUNK)])
@@ -126,7 +126,7 @@ def blocks(compression):
     return write
 
 
-# ---------------------------------------------------------------- many things, by count
+# ---------------------------------------------------------------- many objects, by count
 
 
 def datasets(path, count):
@@ -137,7 +137,7 @@ def datasets(path, count):
 
 
 def runs(path, count):
-    """A directory of files with twenty datasets each: a title, and nineteen columns."""
+    """Writes a directory of files with twenty datasets each: a title and nineteen columns."""
     os.mkdir(path)
     for number in range(count):
         with h5py.File(os.path.join(path, f"run {number:05}.h5"), "w") as f:
@@ -148,7 +148,8 @@ def runs(path, count):
 
 
 def variables(path, count):
-    """Variables without scales: for h5netcdf, those would take four times as long."""
+    """Writes variables without dimension scales, with which h5netcdf would take four times as long.
+    """
     with h5py.File(path, "w") as f:
         for number in range(count):
             made = f.create_dataset(f"variable {number:04}", data=np.arange(number, number + 10.0))
@@ -157,7 +158,7 @@ def variables(path, count):
 
 
 def links(libver):
-    """Names for a thousand datasets, in one group."""
+    """Returns a writer of one group with many links to a thousand datasets."""
 
     def write(path, count):
         with h5py.File(path, "w", libver=libver) as f:
@@ -174,8 +175,8 @@ def links(libver):
 
 
 def chunks(libver, growing=0):
-    """Chunks of 64 bytes, and so `count` entries in the index; how many axes can grow chooses its
-    kind."""
+    """Returns a writer of chunks of 64 bytes, and so of `count` entries in the index. The number of
+    axes that can grow determines the kind of index."""
 
     def write(path, count):
         shape, chunk = ((count // 1000, 16000), (1, 16)) if growing == 2 else ((count * 16,), (16,))
@@ -190,7 +191,7 @@ def chunks(libver, growing=0):
 
 
 def small_chunks(length, **options):
-    """So many chunks of so many elements."""
+    """Returns a writer of `count` chunks of `length` elements."""
 
     def write(path, count):
         with h5py.File(path, "w") as f:
@@ -201,7 +202,7 @@ def small_chunks(length, **options):
 
 
 def sparse(path, size):
-    """Allocated and never written: a file of that length with nothing in it."""
+    """Writes a dataset that is allocated but never written: a sparse file of this length."""
     plist = h5p.create(h5p.DATASET_CREATE)
     plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
     plist.set_fill_time(h5d.FILL_TIME_NEVER)
@@ -210,7 +211,7 @@ def sparse(path, size):
 
 
 def raw(path, size):
-    """The reference data alone, in no format."""
+    """Writes only the reference data, without a file format."""
     with open(path, "wb") as f:
         for block in range(size // 4 // CHUNK):
             f.write(values(block))
@@ -264,11 +265,13 @@ class Store:
         os.makedirs(directory, exist_ok=True)
 
     def count(self, most):
-        """How many links, chunks or datasets go with the size: all of them from 256 MiB on."""
+        """Returns the number of links, chunks or datasets for this size. From 256 MiB on, it is the
+        full number."""
         return max(1000, min(most, most * self.size // 2**28 // 1000 * 1000))
 
     def made(self, name, number):
-        """The path of a file of so many bytes of data, or so many entries."""
+        """Returns the path of a file with this number of bytes of data, or of entries. Writes the
+        file if it does not exist."""
         stem, kind = os.path.splitext(name)
         path = os.path.join(self.directory, f"{stem}-{number}{kind}")
         if not os.path.exists(path):
@@ -277,6 +280,6 @@ class Store:
         return path
 
     def array(self, name, share=1):
-        """The path of a file with the share of the data that 1/share is; whole chunks, at least
-        one."""
+        """Returns the path of a file with the fraction 1/share of the data. The fraction is rounded
+        down to whole chunks, but to at least one."""
         return self.made(name, max(self.size // share // 2**20, 1) * 2**20)

@@ -1,15 +1,17 @@
-"""far.py METHOD TASK: a task on files that are far away, in a fresh process; prints one line of JSON,
-the seconds without the imports, and the result. METHOD is `tree` (a mount of h5fs at MNT), `file` (a
-mount at MNT that shows the files), or a library: `s3fs` (EP), `remfile`, `fsspec`, or `kerchunk`
-(WEB), whose index is made before. `far.py make DIRECTORY` makes the files.
+"""far.py METHOD TASK: runs a task on remote files in a new process. Prints one line of JSON with
+the seconds, without the imports, and with the result.
 
-| task | what |
+METHOD is `tree` (a mount of h5fs at MNT), `file` (a mount at MNT that shows the original files), or
+a library: `s3fs` (EP), `remfile`, `fsspec`, or `kerchunk` (WEB), whose index is written in advance.
+`far.py make DIRECTORY` writes the files.
+
+| task | content |
 |---|---|
 | `mean` | field.nc with xarray: the mean of a variable of 128 MiB, 66 MiB stored; for h5fs through its Zarr store |
 | `runs` | 300 of 2000 files of 66 KiB, 16 at a time |
 | `table` | two of eight columns of four million rows, 16 MiB stored each; for h5fs a query of its Parquet file |
 | `fifty` | 50 small datasets of an object of 3.8 MiB |
-| `point` | one place at all times of 365 files of a day each; for h5fs through the Zarr store of all as one, for kerchunk through an index of all |
+| `point` | one location at all times of 365 daily files; for h5fs through the Zarr store of the joined files, for kerchunk through an index of all files |
 """
 
 import json
@@ -49,7 +51,7 @@ def make_table(path):
     with h5py.File(path, "w") as file:
         for number, name in enumerate(COLUMNS):
             random = np.random.default_rng(number)
-            # Their sum is exact, in whatever order they are added.
+            # The sum is exact in any order of addition.
             column = random.integers(0, 1 << 30, ROWS).astype("<f8")
             file.create_dataset(f"t/{name}", data=column, chunks=(1 << 17,), compression="gzip",
                                 compression_opts=1, shuffle=True)
@@ -99,7 +101,7 @@ def make_days(directory):
 
 
 def index_of(file):
-    """What kerchunk reads in place of the file."""
+    """Returns the index that kerchunk reads instead of the file."""
     from kerchunk.hdf import SingleHdf5ToZarr
 
     with open(file, "rb") as opened:
@@ -107,7 +109,8 @@ def index_of(file):
 
 
 def keep_index(path, index):
-    """Keeps an index of files beside it; their URL is put in at each start."""
+    """Stores an index of files next to them. The placeholder for their URL is replaced at each
+    start."""
     text = json.dumps(index).replace(f'"{os.path.dirname(path)}/', '"URL/')
     with open(path, "w") as written:
         written.write(text)
@@ -142,7 +145,7 @@ def make(directory):
 
 
 def opened(method):
-    """Opens one of the files, as something that h5py reads."""
+    """Returns a function that opens one of the files as an object that h5py can read."""
     if method == "file":
         return lambda name: open(os.path.join(os.environ["MNT"], name), "rb", buffering=0)
     if method == "remfile":
@@ -281,7 +284,7 @@ def main():
         return make(task)
     tasks = {"mean": mean, "runs": runs, "table": table, "fifty": fifty, "point": point}
     act = tasks[task](method)
-    # As in a program that has opened a file before.
+    # The modules are already imported in a program that has opened a file before.
     for module in ["h5py", "dask.array", "h5netcdf", "zarr"] if task in ("mean", "point") else []:
         __import__(module)
     began = time.perf_counter()

@@ -1,4 +1,5 @@
-"""Many files as one: their store, beside xarray's `open_mfdataset` and h5py file by file."""
+"""Joined files: their store is compared with xarray's `open_mfdataset`, and with h5py file by file.
+"""
 
 import glob
 import os
@@ -9,7 +10,7 @@ import numpy as np
 
 
 def days(path, count):
-    """A file a day with four packed variables over a grid of 90 x 180, as OISST has them."""
+    """Writes daily files with four packed variables over a grid of 90 x 180, like OISST."""
     os.mkdir(path)
     chance = np.random.default_rng(3)
     base = chance.integers(-300, 3000, (1, 90, 180)).astype("<i2")
@@ -38,7 +39,7 @@ def files(source):
 
 
 def opened(store):
-    """The seconds in which xarray has opened the store, of which nothing was read."""
+    """Returns the seconds in which xarray opens the store before any read."""
     import xarray
 
     began = perf_counter()
@@ -47,7 +48,7 @@ def opened(store):
 
 
 def many_opened(source):
-    """The seconds in which xarray has opened all files, in its fastest way."""
+    """Returns the seconds in which xarray opens all files in its fastest way."""
     import dask  # noqa: F401: what xarray would import
     import h5netcdf  # noqa: F401
     import xarray
@@ -61,14 +62,14 @@ def many_opened(source):
 
 
 def array(store):
-    """The array, after all files were read once for their places."""
+    """Opens the array, after the locations of the chunks in all files have been read once."""
     import zarr
 
     return zarr.open_array(os.path.join(store, "sst"), mode="r")
 
 
 def whole(store):
-    """The seconds in which a variable was read by zarr, once the store was opened."""
+    """Returns the seconds in which zarr reads a variable of an open store."""
     read = array(store)
     began = perf_counter()
     read[...]
@@ -76,7 +77,7 @@ def whole(store):
 
 
 def point(store):
-    """The seconds in which one place was read at all times."""
+    """Returns the seconds in which zarr reads one location at all times."""
     read = array(store)
     began = perf_counter()
     read[:, 40, 90]
@@ -84,7 +85,7 @@ def point(store):
 
 
 def each_whole(source):
-    """The same by h5py, file by file."""
+    """Returns the seconds in which h5py reads the variable file by file."""
     began = perf_counter()
     np.concatenate([of(path, ...) for path in files(source)])
     return perf_counter() - began
@@ -102,7 +103,7 @@ def of(path, where):
 
 
 def same(source, store):
-    """Raises where the store has other numbers than the files."""
+    """Raises an error if the store and the files have different numbers."""
     found = array(store)[...]
     wanted = np.concatenate([of(path, ...) for path in files(source)])
     np.testing.assert_array_equal(found, wanted, strict=True)

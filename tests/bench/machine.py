@@ -1,4 +1,4 @@
-"""What the figures were measured with, in one line."""
+"""Describes the machine and the versions of a measurement in one line."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ def cpu():
 
 
 def load():
-    """How many processes wanted a core in the last minute."""
+    """Returns the average number of processes that wanted a processor in the last minute."""
     return f"{os.getloadavg()[0]:.1f}"
 
 

@@ -70,7 +70,7 @@ def arguments():
 
 
 def end(*_):
-    """Once only, so that each `with` unmounts undisturbed."""
+    """Ignores further signals, so that each `with` block can unmount undisturbed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(1)

@@ -1,4 +1,4 @@
-"""A mount that ends with its `with`, and what can be asked of it."""
+"""A mount that ends with its `with` block, and queries about it."""
 
 import glob
 import os
@@ -8,7 +8,8 @@ import time
 
 
 class Mount:
-    """Without a directory for caches it knows nothing of what another mount has read."""
+    """A mount. By default its cache directory is unusable, so that no scan results of other mounts
+    are known."""
 
     def __init__(self, h5fs, source, *options, cache="/dev/null"):
         self.path = tempfile.mkdtemp(prefix="h5fs-bench-")
@@ -16,7 +17,7 @@ class Mount:
         self.environment = {**os.environ, "XDG_CACHE_HOME": cache}
 
     def __enter__(self):
-        # in a session of its own: a Ctrl-C must not end it half way
+        # in a separate session, so that Ctrl-C does not interrupt it
         mounting = subprocess.Popen(
             self.command, stdin=subprocess.DEVNULL, start_new_session=True, env=self.environment
         )
@@ -45,30 +46,30 @@ class Mount:
         return os.path.join(self.path, name)
 
     def status(self, key):
-        """A number of the status view."""
+        """Returns a number of the status view."""
         with open(self.at(".h5fs/status")) as status:
             return int(dict(line.rstrip("\n").split(": ", 1) for line in status)[key])
 
     def worker(self, file, key):
-        """A number of /proc/PID/FILE of the process that serves: bytes read (io, rchar), most
-        memory in KiB (status, VmHWM)."""
+        """Returns a number in /proc/PID/FILE of the worker, for example the bytes read (io, rchar)
+        or the peak memory in KiB (status, VmHWM)."""
         with open(os.path.join(self.process(), file)) as facts:
             return next(int(line.split()[1]) for line in facts if line.startswith(key + ":"))
 
     def processor(self):
-        """Seconds of a processor that the process that serves has taken."""
+        """Returns the processor time of the worker in seconds."""
         with open(os.path.join(self.process(), "stat")) as facts:
             user, system = facts.read().rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def process(self):
-        """The directory of the process that serves, beneath /proc."""
+        """Returns the directory of the worker in /proc."""
         for path in glob.glob("/proc/[0-9]*/cmdline"):
             try:
                 with open(path) as cmdline:
                     words = cmdline.read().split("\0")
             except FileNotFoundError:
-                continue  # a process that ended meanwhile
+                continue  # the process has ended meanwhile
             if words[0] == "h5fs: worker" and self.path in words:
                 return os.path.dirname(path)
         raise LookupError(f"no worker for {self.path}")

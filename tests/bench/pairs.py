@@ -1,4 +1,4 @@
-"""What is measured side by side: a library's way to the bytes, and the mount's."""
+"""Comparisons of two ways to read the same bytes: a library, and the mount."""
 
 import os
 import statistics
@@ -17,7 +17,7 @@ from process import alone, cat, cat_again, forget, there, timed
 MODES = {"cached": (), "direct_io": ("-o", "direct_io")}
 
 
-# ---------------------------------------------------------------- our side: (file of the mount, source)
+# ---------------------------------------------------------------- h5fs: (file of the mount, source)
 
 
 def first(path, source):
@@ -48,7 +48,8 @@ def grep(path, source):
     return timed("grep", "-rl", peers.WANTED, path)
 
 
-# ---------------------------------------------------------------- their side: (source, same bytes in no format)
+# ---------------------------------------------------------------- the peer: (source, same bytes
+# without a format)
 
 
 def h5py(source, plain):
@@ -109,10 +110,12 @@ def h5netcdf(source, plain):
 
 @dataclass
 class Pair:
-    """`peer`: the ways in which the other side can do it; the fastest counts. `floors`: what the
-    ratio should reach, through the page cache and with direct_io; a mode without an entry is not
-    run. `share`: a slow codec has a part of the data, as 1/share. `count`: the file is one of so
-    many datasets. `entry`: what is read of the mount."""
+    """A comparison of h5fs with a peer.
+
+    `peer` returns the possible calls of the peer; the fastest one counts. `floors` are the minimum
+    ratios, through the page cache and with direct_io. A mode without an entry is not run. `share`:
+    a slow codec reads only the fraction 1/share of the data. `count`: the file contains this number
+    of datasets. `entry` is the path in the mount that is read."""
 
     name: str
     what: str
@@ -127,8 +130,8 @@ class Pair:
     cache: str = "/dev/null"
 
     def run(self, h5fs, store, rounds):
-        """Runs the peer, then each mode on a mount of its own, round by round. Answers the floors,
-        the median seconds and the ratios, by mode, or None if a command is not there."""
+        """Runs the peer, and then each mode on a separate mount, in several rounds. Returns the
+        floors, the median seconds and the ratios by mode, or None if a command is not installed."""
         if not there(self.needs):
             return None
         source, plain = self.files(store)
@@ -147,7 +150,7 @@ class Pair:
         return floors, {side: statistics.median(times) for side, times in seconds.items()}, ratios
 
     def beside(self):
-        """The peer's name."""
+        """Returns the peer's name."""
         return self.peer.__name__.replace("_", " ")
 
     def files(self, store):
@@ -161,8 +164,8 @@ class Pair:
         return store.array(self.source, self.share), plain
 
     def warm(self, h5fs, source, plain):
-        """Loads the files into the page cache, compares the bytes once, and answers the peer's
-        fastest way."""
+        """Loads the files into the page cache, compares the bytes once, and returns the peer's
+        fastest call."""
         for path in filter(None, (source, plain)):
             forget(path)
             cat(path)
@@ -180,7 +183,7 @@ class Pair:
 
 
 class Files(Pair):
-    """A directory of so many files."""
+    """A comparison on a directory with this number of files."""
 
     def files(self, store):
         return store.made(self.source, min(self.count, store.size // 2**16)), None
@@ -193,8 +196,8 @@ class Files(Pair):
 
 
 class Store(Pair):
-    """A reader of Zarr, which opens the array and reads it whole, on a mount that nothing was read
-    of."""
+    """A comparison with a Zarr reader, which opens the array and reads it completely, on a new
+    mount."""
 
     def __init__(self, name, reader, floor, needs, **data):
         what = data.pop("what", "shuffle and gzip")
@@ -221,7 +224,7 @@ class Store(Pair):
 
 
 class Opening(Pair):
-    """Opening a store of many arrays, on a mount that nothing was read of."""
+    """A comparison of opening a store of many arrays, on a new mount."""
 
     def warm(self, h5fs, source, plain):
         with Mount(h5fs, source) as mount:
@@ -231,7 +234,8 @@ class Opening(Pair):
 
 
 class Query(Pair):
-    """A query of two columns of eight, beside pandas on what h5py reads of `name`."""
+    """A comparison of a query of two of eight columns with pandas on the data that h5py reads from
+    `name`."""
 
     def __init__(self, name, words):
         super().__init__(
@@ -257,8 +261,8 @@ class Query(Pair):
 
 
 class Joined(Pair):
-    """A thousand files as one, on a mount that nothing was read of; where it `knows` them, another
-    mount has read them before."""
+    """A comparison on a thousand joined files, on a new mount. With `knows`, another mount has read
+    the files before."""
 
     def __init__(self, name, what, floor, peer, ours, needs="zarr", knows=False):
         super().__init__(
@@ -288,7 +292,7 @@ class Joined(Pair):
 
 
 class Part(Pair):
-    """A part of an array, which a reader finds on a mount that nothing was read of."""
+    """A comparison of reading a part of an array, on a new mount."""
 
     def __init__(self, choose, kind, reader):
         way = reader.__name__.replace("_", " ")
@@ -317,7 +321,7 @@ class Part(Pair):
         return way
 
 
-# Arrays of small chunks, of which the store puts many together.
+# Arrays of small chunks, many of which the store combines to one.
 SINGLE = dict(what="7200 chunks of one element", source="single.h5", count=7200)
 SMALL = dict(what="10 000 chunks of 8 KiB, gzip", source="small.h5", count=10_000)
 

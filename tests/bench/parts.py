@@ -1,5 +1,5 @@
-"""A part of an array of three dimensions: by h5py, by numpy.memmap of the array's .npy file, and by
-the .npy file that a selector names."""
+"""Reads a part of a three-dimensional array: by h5py, by numpy.memmap of the array's .npy file, and
+by the .npy file of a selector."""
 
 from time import perf_counter
 
@@ -21,7 +21,7 @@ def index(choose, source):
 
 
 def selector(picked):
-    """The index as it is written."""
+    """Returns the index as the text of a selector."""
     texts = (f"::{i.step or 1}" if isinstance(i, slice) else str(i) for i in picked)
     return f"[{','.join(texts)}]"
 
@@ -49,7 +49,7 @@ def h5py_part(source, choose):
 
 
 def same(reader, source, directory, choose):
-    """Raises where a reader's part is not h5py's."""
+    """Raises an error if a reader's part differs from h5py's."""
     picked = index(choose, source)
     with h5py.File(source) as f:
         np.testing.assert_array_equal(reader(directory, picked), f["d"][picked], strict=True)

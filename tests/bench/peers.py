@@ -1,5 +1,5 @@
-"""The same work by the libraries. Each function answers the seconds that its reading took; opening
-the file, starting an interpreter and importing are not counted."""
+"""The same work by the libraries. Each function returns the seconds for reading. Opening the file,
+starting an interpreter and importing are not included."""
 
 import os
 import subprocess
@@ -18,8 +18,8 @@ WANTED = b"run 00021"
 
 
 def slabs(dataset, most):
-    """The dataset as arrays of about so many bytes, whole rows of chunks, in the file's own type:
-    nothing is converted."""
+    """Yields the dataset as arrays of about `most` bytes, in whole rows of chunks, and in the
+    file's own type, so that no element is converted."""
     deep = dataset.chunks[0] if dataset.chunks else 1
     row = dataset.dtype.itemsize * int(np.prod(dataset.shape[1:]))
     many = min(max(most // (row * deep), 1) * deep, dataset.shape[0])
@@ -70,7 +70,7 @@ def h5py_open_each(path):
 
 
 def objects(directory):
-    """Each object of each file of a directory, and its path."""
+    """Yields each object of each file of a directory, with its path."""
     for name in sorted(os.listdir(directory)):
         with h5py.File(os.path.join(directory, name)) as f:
             found = []
@@ -87,7 +87,7 @@ def h5py_walk(path):
 
 
 def holding(directory, text):
-    """The datasets of a directory's files that have `text` in them."""
+    """Yields the datasets of a directory's files that contain `text`."""
     for path, member in objects(directory):
         if isinstance(member, h5py.Dataset) and text in member[()].tobytes():
             yield path
@@ -101,7 +101,7 @@ def h5py_search(path):
 
 
 def h5dump_names(path):
-    """A process for each file."""
+    """Returns the seconds for a process of h5dump for each file."""
     files = sorted(os.path.join(path, name) for name in os.listdir(path))
     return timed("sh", "-c", 'for file; do h5dump -n "$file"; done', "sh", *files)
 
@@ -120,7 +120,7 @@ def h5dump(path):
 
 
 def places(path, most=1024):
-    """Where to read 4 KiB: each in another chunk, in no order."""
+    """Returns offsets for reads of 4 KiB, each in another chunk and in random order."""
     random = np.random.default_rng(1)
     with h5py.File(path) as f:
         chunks = random.permutation(f["d"].size // CHUNK)[:most]
@@ -130,11 +130,11 @@ def places(path, most=1024):
     ]
 
 
-# ---------------------------------------------------------------- the same bytes?
+# ---------------------------------------------------------------- comparison of the bytes
 
 
 def same_bytes(source, served):
-    """Compares a file of the mount with what the library reads."""
+    """Compares a file of the mount with the data that the library reads."""
     with open(served, "rb") as ours:
         if source.endswith(".asdf"):
             with asdf.open(source) as f:
@@ -149,7 +149,7 @@ def same_bytes(source, served):
 
 
 def same_numbers(source, served):
-    """Compares a CSV file of one column with what h5py reads."""
+    """Compares a CSV file of one column with the numbers that h5py reads."""
     with h5py.File(source) as f, open(served) as ours:
         if not np.array_equal(np.fromiter(map(float, ours), f["d"].dtype), f["d"][()]):
             raise ValueError(f"{served} has other numbers than {source}")

@@ -1,7 +1,6 @@
-"""prefix.py METHOD: lists a prefix of many files, then reads one value of each of a hundred, 16 at a
-time. METHOD is a mount (MNT) or h5py over s3fs (EP). Prints one line of JSON: the seconds of both,
-the sum of the values, and what the listing cost the server.
-"""
+"""prefix.py METHOD: lists a prefix of many files, and then reads one value of each of a hundred
+files, 16 at a time. METHOD is a mount (MNT) or h5py over s3fs (EP). Prints one line of JSON: the
+seconds of both, the sum of the values, and the requests of the listing."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Work in processes of its own, and its time."""
+"""Runs work in separate processes, and measures its time."""
 
 import importlib.util
 import os
@@ -10,12 +10,12 @@ from time import perf_counter
 
 
 def there(needed):
-    """Whether there is such a command, or such a module of Python."""
+    """Returns whether a command or a Python module with this name exists."""
     return shutil.which(needed) is not None or importlib.util.find_spec(needed) is not None
 
 
 def timed(*command):
-    """The seconds of a command whose output nobody wants."""
+    """Returns the seconds of a command. Discards its output."""
     began = perf_counter()
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
     return perf_counter() - began
@@ -26,8 +26,8 @@ def cat(path):
 
 
 def forget(path):
-    """Takes a file out of the page cache: as reading brings it there again, in large pieces, it is
-    read faster than as written."""
+    """Removes a file from the page cache. Reading loads it again in large pieces, which can be read
+    faster than pages that were written."""
     file = os.open(path, os.O_RDONLY)
     os.fsync(file)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -35,15 +35,15 @@ def forget(path):
 
 
 def cat_again(path):
-    """The seconds of the second `cat`: a page that is read a second time costs the kernel more than
-    later."""
+    """Returns the seconds of the second `cat`. The kernel spends more time on the second read of a
+    page than on later reads."""
     forget(path)
     cat(path)
     return cat(path)
 
 
 def alone(function, *arguments):
-    """Calls it in a child process that ends with it, so that no cache is left for the next; answers
+    """Calls the function in a child process, so that no cache remains for the next call. Returns
     its number, if it has one."""
     reader, writer = os.pipe()
     child = os.fork()

@@ -1,4 +1,4 @@
-"""SQL on a table: on the file of the mount, or on one that is written beforehand."""
+"""SQL queries of a table: of the file in the mount, or of a file that is written first."""
 
 import os
 import tempfile
@@ -16,7 +16,7 @@ def mean(path):
 
 
 def seconds(path):
-    """The seconds of the query, without those of the import."""
+    """Returns the seconds of the query, without the import."""
     import duckdb  # noqa: F401
 
     began = perf_counter()
@@ -25,7 +25,8 @@ def seconds(path):
 
 
 def selected(path):
-    """The seconds of a query of two columns of eight of a Parquet file, without the import."""
+    """Returns the seconds of a query of two of eight columns of a Parquet file, without the import.
+    """
     import duckdb
 
     began = perf_counter()
@@ -35,7 +36,7 @@ def selected(path):
 
 
 def chosen(file, name):
-    """The same by pandas, of what h5py reads."""
+    """Does the same query in pandas, on the data that h5py reads."""
     import pandas
 
     if isinstance(file[name], h5py.Dataset):
@@ -47,7 +48,7 @@ def chosen(file, name):
 
 
 def framed(source, name):
-    """The seconds in which pandas does it."""
+    """Returns the seconds of the query in pandas."""
     import pandas  # noqa: F401
 
     with h5py.File(source) as f:
@@ -57,7 +58,7 @@ def framed(source, name):
 
 
 def same(source, name, path):
-    """Compares both answers."""
+    """Compares both results."""
     import duckdb
 
     sql = f"select avg(x), count(*) from '{path}' where y > 0.5"
@@ -69,7 +70,7 @@ def same(source, name, path):
 
 
 def converted(source):
-    """The seconds in which pandas writes the table and DuckDB queries it."""
+    """Returns the seconds in which pandas writes the table and DuckDB queries it."""
     import duckdb  # noqa: F401
     import pandas
 

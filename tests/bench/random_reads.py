@@ -1,4 +1,4 @@
-"""Random reads by fio, with the places given or drawn."""
+"""Random reads by fio, at given or random offsets."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ BASE = ["fio", "--thread", "--readonly", "--ioengine=psync", "--output-format=js
 
 
 def run(*arguments):
-    """The seconds from the first read to the last."""
+    """Returns the seconds from the first read to the last."""
     said = subprocess.run(
         [*BASE, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True
     ).stdout
@@ -16,7 +16,7 @@ def run(*arguments):
 
 
 def replay(path, places, readers):
-    """4 KiB at each of the places, dealt out to so many readers."""
+    """Reads 4 KiB at each of the offsets, which are divided among this number of readers."""
     with tempfile.TemporaryDirectory(prefix="h5fs-bench-") as directory:
         jobs = []
         for reader in range(readers):
@@ -30,7 +30,7 @@ def replay(path, places, readers):
 
 
 def storm(path, readers, reads):
-    """So many reads of 4 KiB by each of so many readers at once."""
+    """Runs this number of readers at once, each with this number of reads of 4 KiB."""
     return run(
         "--name=storm",
         f"--filename={path}",

@@ -28,25 +28,26 @@ KEYS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 
-# MiB a second through the proxy, in all and on one connection.
+# MiB per second through the proxy, in total and on one connection.
 RATE, FLOW = 100, 50
 
-# Round trips of one chunk: to connect, then superblock, group, its index, header, index, chunk.
+# Round trips for one chunk: connection, superblock, group, index of the group, header, index,
+# chunk.
 DEEP = 8
 
 
 @dataclass
 class Floor:
-    """What h5fs may take for a task; None where nothing is asked."""
+    """The limits of h5fs for a task. None means that there is no limit."""
 
     task: str
     file: str
-    # Of the seconds of the best peer, or of this one.
+    # As a fraction of the seconds of the best peer, or of this peer.
     share: float
     peer: str | None = None
     requests: int | None = None
     mib: float | None = None
-    # Of the seconds that the stored bytes take on the way, and of these bytes.
+    # As a fraction of the seconds for transferring the stored bytes, and of these bytes.
     ideal: float | None = None
     stored: float | None = None
 
@@ -61,14 +62,14 @@ FLOORS = [
     Floor("mean", "field.nc", 0.85),
     Floor("table", "table.h5", 0.85),
     Floor("runs", "runs/", 0.85),
-    # Beside an index that was made before: the files are read first.
+    # Compared with an index that was written in advance. h5fs must read the files first.
     Floor("point", "days/", 2.0, "kerchunk"),
 ]
 
-# The tasks of far.py; the others are those of peer.py.
+# The tasks of far.py. All others are tasks of peer.py.
 FAR = ["fifty", "mean", "table", "runs", "point"]
 
-# What the methods of peer.py are called there, and those that it alone has.
+# The names of peer.py's methods in far.py, and the methods that only far.py has.
 FAR_METHODS = {"s3fs-block4M": "s3fs", "h5py-file": "file", "tree": "tree", "remfile": "remfile",
                "fsspec": "fsspec", "kerchunk": "kerchunk"}
 OF_FAR = ["fsspec", "kerchunk"]
@@ -91,7 +92,7 @@ def wait_for(port):
 
 
 class Proxy:
-    """The proxy in front of the server, and what it counts."""
+    """The proxy in front of the server, with its counters."""
 
     def __init__(self, program, upstream):
         self.port = free_port()
@@ -106,7 +107,7 @@ class Proxy:
             return json.load(answer)
 
     def reset(self):
-        """Counts from now on: once nothing more is asked by a program that has just ended."""
+        """Resets the counters, once a program that has just ended sends no more requests."""
         before = None
         while (counts := self.ask("/__stats")) != before:
             before = counts
@@ -115,7 +116,8 @@ class Proxy:
 
 
 class Mounted:
-    """A mount that a command makes, and the seconds that took; it ends with its `with`."""
+    """A mount that a command creates, and the seconds that this takes. It ends with its `with`
+    block."""
 
     def __init__(self, command, cache="/dev/null"):
         self.point = tempfile.mkdtemp(prefix="h5fs-bench-")
@@ -153,7 +155,7 @@ class H5fs:
 
 
 class Known(H5fs):
-    """A mount that knows from another one what is in the files of a prefix."""
+    """A mount that knows the content of a prefix's files from another mount."""
 
     name = "h5fs-known"
 
@@ -167,7 +169,7 @@ class Known(H5fs):
 
 
 class LocalFile:
-    """h5fs on the file itself."""
+    """h5fs on the local file."""
 
     name = "local file"
 
@@ -182,7 +184,7 @@ class LocalFile:
 
 
 class S3fsFuse:
-    """h5py on the file of a mounted bucket."""
+    """h5py on a file of a bucket that s3fs-fuse mounts."""
 
     name = "s3fs-fuse"
 
@@ -202,7 +204,7 @@ class S3fsFuse:
 
 
 class Rclone:
-    """h5py on the file of a bucket that rclone mounts, with its cache of files."""
+    """h5py on a file of a bucket that rclone mounts, with its file cache."""
 
     name = "rclone"
 
@@ -222,10 +224,10 @@ class Rclone:
 
 
 class MountpointS3:
-    """h5py on the file of a bucket that mountpoint-s3 mounts.
+    """h5py on a file of a bucket that mountpoint-s3 mounts.
 
-    It refuses a bucket of hadro 0.7.1, which calls a listing of no keys (`max-keys=0`) truncated.
-    """
+    mountpoint-s3 rejects a bucket of hadro 0.7.1, which marks an empty listing (`max-keys=0`) as
+    truncated."""
 
     name = "mount-s3"
 
@@ -250,7 +252,7 @@ class Peer:
 
 
 class Unsigned(Peer):
-    """A peer that signs nothing, and has a server and a proxy of its own."""
+    """A peer that does not sign requests, and has a separate server and proxy."""
 
     def __init__(self, options, name, proxy):
         super().__init__(options, name)
@@ -258,7 +260,7 @@ class Unsigned(Peer):
 
 
 def peer(options, method, proxy, name, task, **more):
-    """The seconds that a task takes a fresh process, and its result."""
+    """Returns the seconds of a task in a new process, and its result."""
     if task in FAR:
         index = os.path.join(options.data, "bucket")
         words, more = [far_script(), FAR_METHODS[method], task], {"INDEX": index, **more}
@@ -276,7 +278,7 @@ def far_script():
 
 
 def can(method, task):
-    """Whether a method has a task."""
+    """Returns whether a method supports a task."""
     if method.name == "kerchunk":
         return task in ("mean", "point")
     return task in FAR or method.name not in OF_FAR
@@ -286,7 +288,7 @@ MANY = 10_000
 
 
 def make_many(directory):
-    """Small files, of which each has one dataset."""
+    """Writes small files with one dataset each."""
     import h5py
     import numpy as np
 
@@ -312,7 +314,7 @@ def make_files(options):
 
 
 def measure(methods, proxy, runs, name, task):
-    """The median of the seconds of each method, and what its last run cost."""
+    """Returns the median seconds of each method, and the cost of its last run."""
     found = {}
     for _ in range(runs):
         for method in methods:
@@ -334,7 +336,7 @@ def measure(methods, proxy, runs, name, task):
 
 
 def ideal(options, latency):
-    """The MiB of the large dataset, and the seconds that they take on the way at least."""
+    """Returns the MiB of the large dataset, and the minimum seconds for their transfer."""
     import h5py
 
     with h5py.File(os.path.join(options.data, "bucket", "default.h5")) as file:
@@ -343,7 +345,7 @@ def ideal(options, latency):
 
 
 def judge(floor, found, stored, shortest):
-    """A line for each method; whether h5fs keeps its floor."""
+    """Prints a line for each method. Returns whether h5fs meets its limits."""
     task, name, own = floor.task, floor.file, found.get("h5fs")
     if not own:
         return False
@@ -373,7 +375,7 @@ def judge(floor, found, stored, shortest):
 
 
 def cached(options, proxy, latency, runs):
-    """Later mounts of an object whose bytes are in the cache on disk."""
+    """Measures later mounts of an object whose bytes are in the disk cache."""
     with tempfile.TemporaryDirectory(prefix="h5fs-bench-") as cache:
         own, local = H5fs(options, "--disk-cache", cache), LocalFile(options)
         own.run(proxy, "default.h5", "big")
@@ -386,7 +388,7 @@ def cached(options, proxy, latency, runs):
     share = later["seconds"] / near["seconds"]
     kept &= share <= 1.5
     kept &= later["result"] == near["result"]
-    # To connect, and to ask whether the object is still the same.
+    # One round trip for the connection, and one to check that the object is unchanged.
     trips = 2 * latency / 1000
     print(f"cached  default.h5  {'kept' if kept else 'MISSED'}, {share:.2f} of a local file, "
           f"{(later['seconds'] - trips) / near['seconds']:.2f} beside two round trips")
@@ -394,7 +396,7 @@ def cached(options, proxy, latency, runs):
 
 
 def many(options, proxy, runs):
-    """A prefix of many files: its listing, and one value of each of a hundred."""
+    """Measures a prefix of many files: its listing, and one value of each of a hundred files."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prefix.py")
 
     def child(method, **more):
@@ -443,7 +445,7 @@ def main():
                         "without it: %(default)s")
     parser.add_argument("--tasks", default="", help="only these, separated by commas")
     options = parser.parse_args()
-    # The servers have no certificates.
+    # The servers have plain HTTP without certificates.
     os.environ.pop("AWS_CA_BUNDLE", None)
     if not os.path.isdir(options.tools):
         raise SystemExit(f"skipped: no tools in {options.tools}")
@@ -477,7 +479,7 @@ def main():
 
 
 def hadro(options, servers):
-    """The port of a server that speaks S3's protocol, and looks at signatures."""
+    """Starts an S3 server that verifies signatures. Returns its port."""
     port = free_port()
     program = shutil.which("hadro", path=os.path.dirname(sys.executable))
     started = subprocess.Popen(
@@ -490,7 +492,7 @@ def hadro(options, servers):
 
 
 def nginx(options, servers):
-    """The port of a plain web server."""
+    """Starts a plain web server. Returns its port."""
     port, own = free_port(), tempfile.mkdtemp(prefix="h5fs-bench-")
     servers.callback(shutil.rmtree, own, ignore_errors=True)
     settings = f"""
@@ -513,7 +515,7 @@ def nginx(options, servers):
 
 
 def all_tasks(options, proxies, peers):
-    """Whether all floors are kept."""
+    """Runs all tasks. Returns whether all limits are met."""
     kept, proxy = True, proxies[0]
 
     def is_asked_for(task):

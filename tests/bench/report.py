@@ -1,4 +1,4 @@
-"""Tables as text and as Markdown, and the ratios as a chart."""
+"""Formats results as text, as Markdown tables, and the ratios as a chart."""
 
 import math
 import statistics
@@ -20,7 +20,7 @@ BOUNDS = ["case", "what", "measured", "at most"]
 
 
 def number(value, digits=3):
-    """So many digits that count, never an exponent."""
+    """Formats a number with this number of significant digits, without an exponent."""
     if value is None:
         return ""
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value) or 1)))}f}"
@@ -62,7 +62,7 @@ def text(head, rows):
 
 
 def markdown(head, rows):
-    """Without the cases' names and the floors, which are for those who work on the program."""
+    """Formats a table without the names of the cases and the floors, which only developers need."""
     kept = [index for index, title in enumerate(head) if title not in ("case", "floor")]
     lines = [head, ["---"] * len(head), *rows]
     lines = [[line[index] for index in kept] for line in lines]
@@ -79,8 +79,8 @@ LEFT, WIDE, HIGH, BAR = 400, 480, 40, 11
 
 
 def chart(outcomes):
-    """SVG: for each pair two bars, from 1 (as fast as the peer) to the ratio, on a scale of
-    doublings."""
+    """Returns an SVG with two bars for each pair. The bars extend from 1 (as fast as the peer) to
+    the ratio, on a logarithmic scale of base 2."""
     outcomes = [(pair, outcome[2]) for pair, outcome in outcomes if outcome]
     medians = [middle(of) for _, ratios in outcomes for of in ratios.values()] or [1]
     low = min(-1, math.floor(math.log2(min(medians))))

@@ -1,5 +1,5 @@
-"""How the cost grows with the file: each step has ten times the chunks, or the links, of the one
-before."""
+"""Measures how the cost grows with the file. Each step has ten times the chunks or links of the
+previous step."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ def list_some(mount, count):
 
 
 def list_all(mount, count):
-    # as `ls -f`: names alone
+    # like `ls -f`: names only
     with os.scandir(mount.at("g")) as entries:
         if sum(1 for _ in entries) != count:
             raise ValueError(f"{mount.path} lists another number of links")
@@ -63,8 +63,8 @@ READS = {
 
 
 def cost(h5fs, path, count, what, rounds):
-    """Milliseconds of the mount and of one thing on it, and KiB that the process read from files:
-    medians."""
+    """Returns the milliseconds of the mount and of one operation on it, and the KiB that the
+    process reads from files, as medians."""
     runs = []
     for _ in range(rounds + 1):
         times = [perf_counter()]
@@ -78,12 +78,12 @@ def cost(h5fs, path, count, what, rounds):
                     mount.worker("io", "rchar") / 1024,
                 )
             )
-    # the first run brings the file's own metadata into the page cache
+    # the first run loads the file's own metadata into the page cache
     return tuple(map(statistics.median, zip(*runs[1:])))
 
 
 def growth(h5fs, store, rounds, note):
-    """The head and the rows of the table."""
+    """Returns the head and the rows of the table."""
     head = ["file", "what", *(f"{count:,}".replace(",", " ") for count in STEPS), "for ten times"]
     rows = []
     for source, name in SOURCES.items():

@@ -1,6 +1,6 @@
-"""The same reading by readers of Zarr: each answers the array of a store as numpy has it.
+"""Readers of Zarr. Each returns the array of a store as a NumPy array.
 
-A reader is imported before the clock starts."""
+A reader is imported before the time measurement starts."""
 
 from time import perf_counter
 
@@ -46,7 +46,7 @@ def xarray(path):
 
 
 def seconds(reader, path):
-    """The seconds in which a reader has opened an array and read it whole."""
+    """Returns the seconds in which a reader opens an array and reads it completely."""
     read = reader(path)
     began = perf_counter()
     read()
@@ -54,7 +54,7 @@ def seconds(reader, path):
 
 
 def opened_zarr(path):
-    """The seconds in which xarray has opened a store."""
+    """Returns the seconds in which xarray opens a store."""
     import xarray
 
     began = perf_counter()
@@ -63,7 +63,7 @@ def opened_zarr(path):
 
 
 def h5netcdf(path):
-    """The seconds in which xarray has opened the file with h5netcdf."""
+    """Returns the seconds in which xarray opens the file with h5netcdf."""
     import h5netcdf  # noqa: F401: what xarray would import
     import xarray
 
@@ -73,7 +73,7 @@ def h5netcdf(path):
 
 
 def same_dataset(source, path):
-    """Raises where the store has other variables than the file."""
+    """Raises an error if the variables of the store and of the file differ."""
     import xarray
 
     found = xarray.load_dataset(path, engine="zarr")
@@ -85,13 +85,13 @@ def same_dataset(source, path):
 
 
 def same(reader, source, path):
-    """Raises where a reader's array is not h5py's."""
+    """Raises an error if a reader's array differs from h5py's."""
     with h5py.File(source) as f:
         np.testing.assert_array_equal(reader(path)(), f["d"][...], strict=True)
 
 
 def h5py_array(path):
-    """The seconds in which h5py has opened the array and read it whole."""
+    """Returns the seconds in which h5py opens the array and reads it completely."""
     began = perf_counter()
     with h5py.File(path) as f:
         f["d"][...]

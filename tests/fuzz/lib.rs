@@ -1,4 +1,4 @@
-//! The shared part of the fuzz targets: the walk and the faults of the integration tests.
+//! Shared code of the fuzz targets: the walk and the mutations of the integration tests.
 
 #![allow(dead_code)]
 
@@ -9,7 +9,7 @@ mod visit;
 
 use visit::Bounds;
 
-/// Enough for a seed, and little enough for hundreds of executions a second.
+/// Limits that suffice for a seed, and that permit hundreds of executions per second.
 const ALL: Bounds = Bounds {
     objects: 60,
     names: 30,
@@ -18,7 +18,7 @@ const ALL: Bounds = Bounds {
     selectors: false,
 };
 
-/// The arrays alone, with selectors.
+/// Limits for reading only the arrays, with selectors.
 const DATA: Bounds = Bounds {
     bytes: 16 << 10,
     views: false,
@@ -26,19 +26,19 @@ const DATA: Bounds = Bounds {
     ..ALL
 };
 
-/// Looks at all of the file that `bytes` are.
+/// Walks through everything in the file with these bytes.
 pub fn walk(bytes: Vec<u8>) {
     let _ = visit::open_and_walk(bytes, ALL);
 }
 
-/// Reads the arrays of the file that `bytes` are.
+/// Reads the arrays of the file with these bytes.
 pub fn read(bytes: Vec<u8>) {
     let _ = visit::open_and_walk(bytes, DATA);
 }
 
-/// Changes a file as libFuzzer would, or as the tests' mutants are made, and makes most of its
-/// checksums right: the code behind them would be reached by chance alone otherwise. `size` bytes
-/// of `data` are the file; gives the new length.
+/// Mutates a file as libFuzzer does, or as the tests' mutants are made. Then corrects most of its
+/// checksums, because the code after a checksum would otherwise rarely be reached. The file is the
+/// first `size` bytes of `data`. Returns the new length.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = mutation::Random(seed.into());
     let original = mutation::Original::new(data[..size].to_vec());
@@ -48,7 +48,7 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
         return mutant.len();
     }
     let length = libfuzzer_sys::fuzzer_mutate(data, size, max_size);
-    // Where all is still in its place.
+    // If no byte has moved, the positions of the checksums are known.
     if length == size && random.below(8) != 0 {
         original.reseal(&mut data[..length]);
     }

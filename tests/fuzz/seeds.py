@@ -42,7 +42,7 @@ def hdf5(configure=lambda fcpl: None, bounds=(("earliest", EARLIEST), ("latest",
 
 
 def narrow(fcpl):
-    """The smallest nodes that version 1 B-trees can have."""
+    """Sets the minimum node sizes of version 1 B-trees."""
     low("H5Pset_istore_k", fcpl.id, 1)
     low("H5Pset_sym_k", fcpl.id, 1, 1)
 
@@ -52,7 +52,7 @@ def write_hdf5(path, configure, bounds, writer):
     narrow(fcpl)
     configure(fcpl)
     fapl.set_libver_bounds(*bounds)
-    # nothing is set aside for what may come
+    # reserves no space for later objects
     fapl.set_meta_block_size(1)
     low("H5Pset_small_data_block_size", fapl.id, 1)
     with h5py.File(h5f.create(path.encode(), h5f.ACC_TRUNC, fcpl, fapl)) as f:
@@ -252,12 +252,12 @@ def virtual(f):
 # ---------------------------------------------------------------- filters
 
 
-# as the target numbers them
+# in the order of the fuzz target
 FILTERS = [1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026, 32018]
 
 
 def filter_input(number, parameters, stored, length):
-    """A chunk and its filter as the target takes them apart."""
+    """Encodes a chunk and its filter as the fuzz target decodes them."""
     which = FILTERS.index(number)
     parameters = list(parameters)[:23]
     head = bytes([which, len(parameters)]) + length.to_bytes(3, "little")
@@ -303,7 +303,7 @@ def zfp():
 
 
 def asdf_files():
-    """Bytes of whole files."""
+    """Returns the bytes of whole files."""
     base = np.arange(24, dtype="<i2").reshape(4, 6)
     tree = {"whole": base, "part": base[1:3, ::2], "turned": base.T[::-1]}
     yield "strides", tree, {}
@@ -356,7 +356,7 @@ def write_asdf(directory):
 def write_streams(directory):
     content = bytes(n * n // 7 % 251 for n in range(3000))
     with h5py.File(io.BytesIO(), "w") as f:
-        # this filter stores a frame and nothing else
+        # this filter stores only a frame
         data = np.frombuffer(content, "u1")
         chunk = f.create_dataset("x", data=data, chunks=(3000,), **hdf5plugin.Zstd())
         frame = chunk.id.read_direct_chunk((0,))[1]

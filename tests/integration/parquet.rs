@@ -75,8 +75,8 @@ impl Columns {
     }
 }
 
-/// Reading the footer transfers the same bytes as `ls`. Reading two of eight columns transfers a quarter
-/// of the file.
+/// Reading the footer transfers the same bytes as `ls`. Reading two of eight columns transfers a
+/// quarter of the file.
 #[test]
 fn of_a_far_file_comes_what_a_query_names() {
     let file = Columns::write();

@@ -27,7 +27,7 @@ KEYS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 
-# What a machine does, in a namespace of mounts of its own: none of it is seen outside.
+# Commands on a machine, in its own mount namespace, so that they have no effect outside.
 MACHINE = """
 set -e
 ip link set lo up
@@ -47,7 +47,8 @@ def run(*words):
 
 @contextlib.contextmanager
 def network(machines):
-    """A bridge at address 1 of the network, and a namespace at each of the addresses behind it."""
+    """Creates a bridge at address 1 of the network, and a network namespace at each of the next
+    addresses."""
     names = [f"h5fs-m{number}" for number in range(1, machines + 1)]
     try:
         run("ip", "link", "add", BRIDGE, "type", "bridge")
@@ -88,7 +89,7 @@ def wait_for(port):
 
 
 def make_file(path):
-    """A variable of 64 MiB, and its sum."""
+    """Writes a variable of 64 MiB. Returns its sum."""
     import h5py
     import numpy
 
@@ -104,13 +105,13 @@ def make_file(path):
 
 
 def sent_bytes():
-    """Bytes that went out over the bridge."""
+    """Returns the number of bytes sent over the bridge."""
     with open(f"/sys/class/net/{BRIDGE}/statistics/tx_bytes") as file:
         return int(file.read())
 
 
 def summed(scheduler):
-    """The sum over the store in the mount, and which machines took part."""
+    """Returns the sum over the store in the mount, and the machines that took part."""
     import distributed
 
     def part(start):
@@ -127,7 +128,8 @@ def summed(scheduler):
 
 
 def documented(machine, scheduler):
-    """What the lines of docs/remote.md print on a machine: `python3 -c "…"` there."""
+    """Returns the number that the lines of docs/remote.md print on a machine, where they run as
+    `python3 -c "…"`."""
     tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(os.path.dirname(tests), "docs", "remote.md")) as file:
         section = file.read().split("## Many machines")[1]

@@ -1,5 +1,5 @@
-"""netCDF files as climate people write them, and what xarray makes of them: packed numbers, fill
-values, times."""
+"""netCDF files as climate scientists write them, compared with xarray: packed numbers, fill values,
+times."""
 
 import os
 from datetime import datetime
@@ -65,7 +65,7 @@ def column(name, values):
     if values.dtype.kind == "M":
         return Column(name, "time", [value.to_pydatetime() for value in values])
     if values.dtype.kind == "f":
-        # a value that is not a number is one that is missing
+        # NaN counts as a missing value
         read = [None if pandas.isna(value) else value for value in values.tolist()]
         return Column(name, "real", read, precision=values.dtype.type)
     return Column(name, "integer", values.tolist())

@@ -1,4 +1,4 @@
-"""Groups that the library of a convention writes, and reads as a table."""
+"""Groups that the library of a convention writes and reads as a table."""
 
 import datetime
 import warnings
@@ -20,7 +20,7 @@ CHANCE = np.random.default_rng(11)
 
 
 def column(name, values):
-    """A column of a pandas frame: what is missing is None, whatever pandas calls it."""
+    """Returns a column of a pandas frame. A missing value of any kind becomes None."""
     if isinstance(values.dtype, pandas.CategoricalDtype):
         values = values.astype(values.cat.categories.dtype)
     parts = values.tolist()
@@ -41,7 +41,7 @@ def column(name, values):
 
 
 def table_of(view, frame, index, is_frame=True):
-    """A frame with its index for the first column."""
+    """Returns a frame with its index as the first column."""
     rest = [column(name, frame[name]) for name in frame.columns]
     columns = [column(index, frame.index.to_series()), *rest]
     return Table(csv(view), columns, is_frame=is_frame)
@@ -88,12 +88,12 @@ def anndata_tables(path):
 
 
 def texts(values):
-    """Texts of pandas 3, of which some may be missing."""
+    """Returns strings of pandas 3, some of which may be missing."""
     return pandas.array(values, dtype="string")
 
 
 def cells_of_texts(cells=30):
-    """A frame as pandas 3 has it: its index and its texts are arrays of texts."""
+    """Returns a frame as pandas 3 creates it: its index and its strings are string arrays."""
     return pandas.DataFrame(
         {
             "cell_type": pandas.Categorical(texts(CHANCE.choice(["T cell", "B cell"], cells))),
@@ -107,7 +107,7 @@ def cells_of_texts(cells=30):
 
 @fixture("texts.h5ad")
 def write_texts(path):
-    # Before version 0.13, it has to be allowed.
+    # Before version 0.13, this must be permitted explicitly.
     with anndata.settings.override(allow_write_nullable_strings=True):
         anndata.AnnData(np.eye(30, 2), cells_of_texts()).write_h5ad(path)
 
@@ -198,7 +198,7 @@ def weather():
 
 
 def dated():
-    """With an index of times, a time that is missing, and categories."""
+    """Returns a frame with an index of times, a missing time, and categories."""
     days = pandas.date_range("2024-02-28T06:00", periods=4, freq="12h", name="when")
     return pandas.DataFrame(
         {
@@ -211,7 +211,7 @@ def dated():
 
 
 def levels():
-    """With an index of two levels."""
+    """Returns a frame with an index of two levels."""
     index = pandas.MultiIndex.from_product([["north", "south"], [1, 2, 3]], names=["side", "mast"])
     return pandas.DataFrame({"wind": np.arange(6) / 4}, index=index)
 

@@ -1,5 +1,5 @@
-"""Copies of the trees of views by tools that believe `stat`: they must be the same, and nothing is
-empty that has content."""
+"""Copies view trees with tools that rely on `stat`. The copies must be identical, and a file with
+content must not be empty."""
 
 import os
 import subprocess
@@ -26,8 +26,8 @@ def tar(source, target):
 
 
 def rows(views, may_be_empty):
-    """(tree, tool, difference or None) for each tree and each tool. `may_be_empty`: of a path in a
-    tree, whether the object has no content."""
+    """Yields (tree, tool, difference or None) for each tree and each tool. `may_be_empty` returns
+    whether the object of a path in a tree has an empty content."""
     for tree in TREES:
         source = os.path.join(views, tree)
         for copy in (rsync, cp, tar):

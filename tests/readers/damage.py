@@ -1,5 +1,6 @@
-"""What programs do when a read fails in the middle of a file: report the error, end by a signal (the
-file is mapped), or ignore the error. docs/faq.md names those that ignore it."""
+"""Tests how programs react if a read fails in the middle of a file. They report the error, die of a
+signal (if the file is mapped), or ignore the error. docs/faq.md names the programs that ignore it.
+"""
 
 import io
 import json
@@ -22,10 +23,10 @@ ROWS = 300_000
 CHUNK = 1 << 16
 FAQ = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/faq.md")
 
-# Outcomes of a program.
+# Possible reactions of a program.
 REPORTED, KILLED, IGNORED = "reported", "killed by SIGBUS", "ignored"
 
-# Python expressions by name; `m` is the directory with the files.
+# Python expressions by name. `m` is the directory with the files.
 PYTHON = {
     "numpy.fromfile": ("import numpy", "numpy.fromfile(m + 'raw', '<i8')", IGNORED),
     "numpy.load": ("import numpy", "numpy.load(m + 'npy')", REPORTED),
@@ -54,7 +55,7 @@ PYTHON = {
     "rasterio, png": ("import rasterio", "rasterio.open(m + 'png').read()", IGNORED),
 }
 
-# Commands by name, run in the directory with the files. OUT is a path elsewhere.
+# Commands by name, run in the directory with the files. OUT is a path in another directory.
 COMMANDS = {
     "cat": ("cat raw", REPORTED),
     "cp": ("cp raw \"$OUT\"", REPORTED),
@@ -83,7 +84,7 @@ COMMANDS = {
 
 
 def contents():
-    """The bytes of each file, by name."""
+    """Returns the bytes of each file, by name."""
     number = np.arange(ROWS)
     value = np.random.default_rng(1).random(ROWS)
     picture = np.random.default_rng(2).integers(0, 255, (2000, 2000), dtype="u1")
@@ -108,7 +109,7 @@ def contents():
 
 
 def write(path):
-    """Writes each content as an array of bytes, one compressed chunk of which is damaged."""
+    """Writes each content as an array of bytes with one damaged compressed chunk."""
     chunks = []
     with h5py.File(path, "w", libver="latest") as file:
         for name, content in contents().items():
@@ -131,7 +132,7 @@ def difference(found, expected):
 
 
 def named(tool):
-    """Whether docs/faq.md names a tool that ignores errors."""
+    """Returns whether docs/faq.md names a tool that ignores errors."""
     document = pathlib.Path(FAQ).read_text()
     section = document.split("## Which programs ignore an I/O error?")[1].split("\n## ")[0]
     words = tool.removeprefix("Rscript ").split(",")[0]

@@ -1,5 +1,5 @@
-"""The JSON, text and .npy files of an HDF5 fixture, compared with what h5py reads: each answers
-rows of (view, tool, difference or None)."""
+"""Compares the JSON, text and .npy files of an HDF5 fixture with what h5py reads. Each function
+yields rows of (view, tool, difference or None)."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def whole(path):
 
 
 def agree(read, dtype, value, file, exact):
-    """Asserts that a value of JSON is the value of the dataset."""
+    """Asserts that a JSON value equals the value of the dataset."""
     if isinstance(value, np.ndarray) and value.ndim:
         assert isinstance(read, list) and len(read) == len(value), (read, value)
         for one, other in zip(read, value):
@@ -54,7 +54,8 @@ def agree(read, dtype, value, file, exact):
 
 
 def of_elements(dtype, value):
-    """The type of an array's elements; those of an array of sequences are sequences again."""
+    """Returns the type of an array's elements. The elements of an array of sequences are sequences
+    themselves."""
     inner = h5py.check_vlen_dtype(dtype)
     if isinstance(inner, np.dtype):
         return dtype if value.dtype == object else inner
@@ -86,7 +87,7 @@ def same(read, wanted, exact):
         near = math.isclose(read, wanted, rel_tol=0 if exact else 1e-15, abs_tol=0)
         return type(wanted)(read).tobytes() == wanted.tobytes() or near
     if isinstance(read, str):
-        return int(read, 16) == wanted  # a bit field: hexadecimal, to h5py an integer
+        return int(read, 16) == wanted  # a bit field is hexadecimal in JSON and an integer in h5py
     return type(read) is int and read == wanted or not exact and math.isclose(read, wanted)
 
 
@@ -117,7 +118,8 @@ def json_agrees(reader, path, dataset, value, file):
 
 
 def with_booleans(dtype, stored):
-    """The type with PyTables' booleans as such: h5py has these bit fields of a byte as integers."""
+    """Replaces PyTables' booleans by a boolean type. h5py reads these one-byte bit fields as
+    integers."""
     if stored.get_class() == h5py.h5t.BITFIELD and dtype.itemsize == 1:
         return np.dtype(bool)
     if stored.get_class() == h5py.h5t.ARRAY:
@@ -167,7 +169,8 @@ TABLE_READERS = {
 
 
 def table_rows(tables, views):
-    """Compound datasets whose fields are numbers, truth values and texts, as lists of objects."""
+    """Yields compound datasets with numbers, booleans and strings as fields, read as lists of
+    objects."""
     for table in tables:
         for tool, reader in TABLE_READERS.items():
             yield (
@@ -190,7 +193,8 @@ def table_agrees(reader, path, table):
 
 
 def strings(dataset):
-    """The strings of a dataset of strings, or of characters along its last axis, or None."""
+    """Returns the strings of a dataset of strings, or of characters along its last axis. Returns
+    None for other datasets."""
     if dataset.shape is None or not h5py.check_string_dtype(dataset.dtype):
         return None
     if dataset.dtype == "S1" and dataset.ndim:
@@ -251,7 +255,7 @@ def array_agrees(load, path, dataset):
     assert read.tobytes() == wanted.tobytes(), "other bytes"
 
 
-# ---------------------------------------------------------------- the file's description
+# ---------------------------------------------------------------- the description of the file
 
 
 def tree_rows(views):
@@ -260,7 +264,7 @@ def tree_rows(views):
     yield "tree.json", "jq", failure(lambda: said("jq", "-e", "keys", path))
 
 
-# ---------------------------------------------------------------- all of them
+# ---------------------------------------------------------------- all views
 
 
 def datasets(file):
@@ -272,7 +276,8 @@ def datasets(file):
 
 
 def escaped(name, suffix):
-    """The path in a tree whose files have a suffix: a group's name that ends in it is escaped."""
+    """Returns the path in a tree whose files have a suffix. The name of a group that ends with the
+    suffix is escaped."""
     *groups, last = name.split("/")
     groups = [g[: -len(suffix)] + "%2E" + suffix[1:] if g.endswith(suffix) else g for g in groups]
     return "/".join([*groups, last + suffix])

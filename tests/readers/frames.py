@@ -1,8 +1,7 @@
-"""Frames that pandas' HDFStore stores in each format, and their text as `reset_index().to_csv()`
-has it.
+"""Frames that pandas' HDFStore stores in each format, and their text from `reset_index().to_csv()`.
 
-frames.py write FILE; frames.py check FILE MOUNTPOINT: for any version of pandas, of which another
-than that of the readers is asked this way."""
+frames.py write FILE; frames.py check FILE MOUNTPOINT: runs with any version of pandas. The readers
+call it for other versions than their own."""
 
 import csv
 import io
@@ -18,7 +17,7 @@ NOONS = [f"{day}T12:00:00" for day in DAYS]
 
 
 def named():
-    """Frames and series by name, which both formats have."""
+    """Yields frames and series, by name, that both formats support."""
     days, noons = pandas.to_datetime(DAYS), pandas.to_datetime(NOONS)
     lengths = pandas.to_timedelta([36, 60], "h")
     numbers = np.arange(4.0).reshape(2, 2)
@@ -27,7 +26,7 @@ def named():
     )
     texts = ["a", None, "N.", "nan", ""]
     if pandas.__version__ < "3.1":
-        texts[3] = "none"  # which earlier versions take for a missing text themselves
+        texts[3] = "none"  # earlier versions read "nan" as a missing text
     yield "texts", pandas.DataFrame({"t": texts, "u": ["N.", "b", "c", "d", "e"]})
     yield "levels", pandas.DataFrame({"w": np.arange(8)}, index=index)
     yield "series_of_levels", pandas.Series(np.arange(8), index=index, name="w")
@@ -46,13 +45,13 @@ def named():
 
 
 def fixed():
-    """Those that only the format `fixed` has."""
+    """Yields series that only the format `fixed` supports."""
     yield "series_seven", pandas.Series([1.5, 2.5], name=7)
     yield "series_day", pandas.Series([1.5, 2.5], name=pandas.Timestamp(DAYS[0]))
 
 
 def tables():
-    """Those that only the format `table` has."""
+    """Yields frames that only the format `table` supports."""
     days, lengths = pandas.to_datetime([*DAYS, None]), pandas.to_timedelta([36, 60, 36], "h")
     yield "categories", pandas.DataFrame({
         "day": pandas.Categorical(days), "length": pandas.Categorical(lengths),
@@ -75,10 +74,10 @@ def rows(text):
 
 
 def expected(frame):
-    """The rows of the file that pandas writes."""
+    """Returns the rows of the file that pandas writes."""
     if isinstance(frame, pandas.Series):
         frame = frame.to_frame()
-    # The names of columns that are times are those of a frame with no others.
+    # The names of columns that are times depend on the frame having no other columns.
     (names,) = rows(frame.head(0).to_csv(index=False))
     made = rows(frame.reset_index().to_csv(index=False))
     made[0][frame.index.nlevels :] = names
@@ -86,7 +85,7 @@ def expected(frame):
 
 
 def agrees(cell, value):
-    """Whether a cell says what pandas has in its place: instants are in ISO 8601 with a time."""
+    """Returns whether a cell equals pandas' value. Timestamps are in ISO 8601 with a time."""
     if value in ("True", "False"):
         return cell == value.lower()
     if cell[10:11] == "T":

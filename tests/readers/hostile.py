@@ -1,5 +1,5 @@
-"""Files that are made to break a reader of their views: whatever they hold, a view is either well
-formed or an error, and the process that serves it stays within what is promised."""
+"""Files that try to break a reader of their views. Whatever they contain, a view is either
+well-formed or an error, and the worker stays within its promised limits."""
 
 import csv
 import errno
@@ -21,7 +21,7 @@ SECONDS = 600
 GIB = 1 << 30
 WIDE = 65_536
 STRING = h5py.string_dtype()
-# what the reading may be refused with: too large, cannot be shown, not there
+# permitted errors of a read: too large, not representable, missing
 REFUSALS = {
     errno.EIO,
     errno.EFBIG,
@@ -53,7 +53,7 @@ def case(name, file, write):
 
 
 def rows(h5fs, directory):
-    """(name, tool, difference or None) of each case."""
+    """Yields (name, tool, difference or None) for each case."""
     for one in CASES:
         path = os.path.join(directory, one.file)
         one.write(path)
@@ -79,7 +79,7 @@ def outcome(h5fs, one, path):
 
 
 def refused(read, *arguments):
-    """The number of the error, or None if there was none."""
+    """Returns the error number, or None if the read succeeds."""
     try:
         read(*arguments)
     except OSError as error:
@@ -89,7 +89,8 @@ def refused(read, *arguments):
 
 
 def csv_rows(path, columns=None):
-    """The rows of a CSV file, all of one length. Bytes that are no UTF-8 stay as they are."""
+    """Returns the rows of a CSV file, which must all have the same length. Bytes that are not UTF-8
+    are preserved."""
     csv.field_size_limit(2**31 - 1)
     with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
         read = list(csv.reader(file, strict=True))
@@ -338,7 +339,7 @@ def check_selector(mount):
     few = ",".join(map(str, range(60)))
     chosen = np.frombuffer(pathlib.Path(mount.at(f"d[[{few}]]")).read_bytes(), "<i4")
     assert np.array_equal(chosen, np.arange(60))
-    # a word of a command line may have 128 KiB
+    # an argument on a command line may have 128 KiB
     many = ",".join(map(str, range(20_000)))
     said = subprocess.run(
         [mount.command[0], "cat", mount.source, f"d[[{many}]]"],

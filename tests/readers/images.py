@@ -1,4 +1,4 @@
-"""TIFF and PNG files of arrays, read with the tools that look at pictures, beside what h5py reads."""
+"""TIFF and PNG files of arrays, read with image tools, and compared with what h5py reads."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from tools import said
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures"))
 import pictures as arrays  # noqa: E402
 
-# A picture without a place on Earth is no reason to warn.
+# A picture without georeferencing must not cause a warning.
 warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
 Image.MAX_IMAGE_PIXELS = None
 
@@ -50,7 +50,7 @@ def refused(path):
 
 
 def as_tiff(values):
-    """The values with the types that TIFF has."""
+    """Converts the values to the types that TIFF supports."""
     kinds = {"b": np.uint8, "f2": np.float32}
     kind = values.dtype.kind
     wider = kinds.get(kind) or kinds.get(kind + str(values.dtype.itemsize))
@@ -58,13 +58,13 @@ def as_tiff(values):
 
 
 def page_of(path, values):
-    """The shape of one page of a file in the view."""
+    """Returns the shape of one page of a file in the view."""
     name = path.rsplit("/tiff/", 1)[1].removesuffix(".tif")
     return arrays.page(name, values.shape)
 
 
 def pages_of(path, values):
-    """The pictures of the pages, one behind the other."""
+    """Returns the pictures of the pages as one stack."""
     return values.reshape(-1, *page_of(path, values))
 
 
@@ -113,14 +113,14 @@ def identify_says(path, values):
 
 
 def pillow_has(path, values):
-    """Pillow knows these; it takes two-byte integers that are signed for others."""
+    """Returns whether Pillow supports the type. It misreads signed two-byte integers."""
     one = (">u2", "<u2", "|u1", "<i4", ">i4", "<f4", ">f4")
     is_grey = len(page_of(path, values)) == 2
     return values.dtype.str in (one if is_grey else ("|u1",))
 
 
 def identify_has(_, values):
-    """ImageMagick 6 refuses integers of 64 bits."""
+    """Returns whether ImageMagick 6 supports the type. It refuses integers of 64 bits."""
     return values.dtype.itemsize < 8 or values.dtype.kind == "f"
 
 
@@ -182,12 +182,12 @@ def identify_picture(path, values, expected, texts):
     height, width, *_ = values.shape
     line = said("identify", "-regard-warnings", "-format", "%m %w %h %z", path)
     assert line.startswith(f"PNG {width} {height} "), line
-    # It tells of fewer bits where the values need no more.
+    # It reports fewer bits if the values need no more.
     assert int(line.split()[-1]) <= 8 * expected.dtype.itemsize, line
 
 
 def in_colours(values):
-    """Pillow makes 8 bits of colours of 16."""
+    """Returns whether Pillow supports the colours. It reduces colours of 16 bits to 8 bits."""
     return values.ndim == 2 or values.dtype.itemsize == 1
 
 
@@ -220,7 +220,7 @@ def same(read, values):
 
 def levels(read, values, expected):
     if values.dtype.kind == "b" and read.dtype == np.uint8 and read.ndim == 2:
-        # GDAL and imageio stretch a bit, or not.
+        # GDAL and imageio scale boolean values differently.
         read = read > 0
     assert read.shape == expected.shape, (read.shape, expected.shape)
     most = 1 if values.dtype.kind == "f" else 0

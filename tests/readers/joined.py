@@ -1,5 +1,6 @@
-"""Directories of files as archives have them, shown as one: what xarray, anndata and h5py make of the
-files one by one is what xarray, zarr, tensorstore, pyarrow and DuckDB read of the joined file."""
+"""Directories of files as in archives, shown as joined files. xarray, anndata and h5py read the
+files one by one. xarray, zarr, tensorstore, pyarrow and DuckDB must read the same from the joined
+file."""
 
 import glob
 import os
@@ -45,7 +46,7 @@ def opened(directory, pattern="*.nc", **how):
 
 @archive
 def cmip6(directory):
-    """CMIP6: a file a variable, a member and a decade, months of 30 days, bounds."""
+    """CMIP6: a file for each variable, member and decade, with months of 30 days and bounds."""
     chance = np.random.default_rng(6)
     for member in ("r1i1p1f1", "r2i1p1f1"):
         for variable in ("tas", "pr"):
@@ -71,7 +72,7 @@ def cmip6(directory):
 
 @archive
 def era5(directory):
-    """ERA5: a file a month, each packed by its own scale and offset."""
+    """ERA5: a file for each month, packed with its own scale and offset."""
     chance = np.random.default_rng(5)
     for month, days in ((1, 31), (2, 28), (3, 31)):
         values = chance.normal(280, 2 + month, (days, 6, 8))
@@ -113,7 +114,7 @@ def modis(directory):
 
 @archive
 def goes(directory):
-    """GOES-R ABI: a file a scan, with a scalar time."""
+    """GOES-R ABI: a file for each scan, with a scalar time."""
     chance = np.random.default_rng(16)
     for scan in range(4):
         with netCDF4.Dataset(path_of(directory, f"OR_ABI-L2_s2024{scan:03}.nc"), "w") as made:
@@ -160,7 +161,7 @@ def tensorstore_agrees(expected, store):
 
 
 def cf_agrees(expected, views):
-    """The long tables of the CF conventions, read by DuckDB."""
+    """Compares the long tables of the CF conventions, read by DuckDB."""
     for name in expected.data_vars:
         if expected[name].ndim == 0:
             continue
@@ -185,7 +186,7 @@ def rows_of_stores(binary, top):
 
 
 def scans(directory):
-    """NeXus: a file a scan, of different lengths."""
+    """NeXus: a file for each scan, with different lengths."""
     chance = np.random.default_rng(9)
     parts = []
     for scan, length in enumerate((5, 3, 8)):
@@ -200,7 +201,7 @@ def scans(directory):
 
 
 def batches(directory):
-    """AnnData: a file a batch; the rows of `obs` one behind another."""
+    """AnnData: a file for each batch. The rows of `obs` are concatenated."""
     frames = []
     for batch in range(3):
         index = [f"cell{batch}_{number}" for number in range(4 + batch)]
@@ -225,7 +226,7 @@ def batches_agree(expected, joined):
 
 
 def rows(binary, top):
-    """(what, tool, difference or None)"""
+    """Yields (name, tool, difference or None)."""
     yield from rows_of_stores(binary, top)
     for name, tool, write, agree in (
         ("scans", "numpy", scans, scans_agree),

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""joined_random.py H5FS [SETS] [SEED] [KIND]: writes random sets of files of five kinds, and compares what is
-shown of each set as one file with what the library of the kind makes of the files one by one.
+"""joined_random.py H5FS [SETS] [SEED] [KIND]: writes random sets of files of five kinds. Compares
+the joined files of each set with what the library of the kind reads from the files one by one.
 
 | kind | oracle |
 |---|---|
-| netCDF | xarray, file by file, each value found again by its coordinates |
+| netCDF | xarray, file by file, each value located by its coordinates |
 | AnnData | anndata.concat |
 | HDFStore | pandas.concat, the categories of all files in one list |
 | NWB | pynwb, file by file, the rows one after another |
 | ASDF | asdf, file by file |
 
-What is not shown must be named in `_h5fs_absent` and in `errors`. A set is written by its kind, its number and
-the seed alone, so that KIND and the printed numbers write it again. Prints a table; ends with 0 if nothing is
-wrong."""
+Every omission must be listed in `_h5fs_absent` and in `errors`. A set depends only on its kind, its
+number and the seed, so KIND and the printed numbers reproduce it. Prints a table. Ends with 0 if
+there is no difference."""
 
 import collections
 import datetime
@@ -41,7 +41,7 @@ from mounted import Mount  # noqa: E402
 
 anndata.settings.allow_write_nullable_strings = True
 CODER = xarray.coders.CFDatetimeCoder(time_unit="us")
-# Of a hundred sets, so many are of each kind.
+# Number of sets of each kind in a hundred sets.
 KINDS = {"netcdf": 48, "anndata": 20, "hdfstore": 16, "nwb": 6, "asdf": 10}
 ORACLES = {
     "netcdf": "xarray",
@@ -50,7 +50,7 @@ ORACLES = {
     "nwb": "pynwb",
     "asdf": "asdf",
 }
-# Sets that one mount shows.
+# Number of sets in one mount.
 TOGETHER = 20
 
 
@@ -59,7 +59,7 @@ class Wrong(Exception):
 
 
 class Tally:
-    """What was found of the sets of a kind."""
+    """The results for the sets of a kind."""
 
     def __init__(self):
         self.sets = self.values = self.absent = 0
@@ -67,7 +67,7 @@ class Tally:
 
 
 class Shown:
-    """A set as one file."""
+    """A set as joined files."""
 
     def __init__(self, mount, pattern):
         self.path = os.path.join(mount, ".h5fs", f"joined[{pattern.replace('/', '%2F')}]")
@@ -89,7 +89,8 @@ class Shown:
         return os.path.exists(os.path.join(self.path, path))
 
     def is_reported(self, path):
-        """Whether it is named as absent, or what is not joined at all is."""
+        """Returns whether the path is reported as absent, or belongs to files that are not joined.
+        """
         if any("its files are not joined" in line for line in self.errors):
             return True
         named = path in self.absent or any(own.startswith(path + "/") for own in self.absent)
@@ -98,8 +99,8 @@ class Shown:
         return named or above
 
     def unexplained(self):
-        """Names in `_h5fs_absent` without a line in `errors`. One line names all variables of a kind
-        whose files are not joined: `/a+b: its files are not joined: …`."""
+        """Returns names in `_h5fs_absent` without a line in `errors`. One line may name all
+        variables of a kind whose files are not joined: `/a+b: its files are not joined: …`."""
         text = "\n".join(self.errors)
         refused = [line.partition(": its files are not joined")[0] for line in self.errors if "its files are not joined" in line]
         together = {name for kind in refused for name in kind.rpartition("/")[2].split("+")}
@@ -123,7 +124,7 @@ class Shown:
 
 
 class Set:
-    """A set of files, what is compared of it, and where it lies."""
+    """A set of files, the parts that are compared, and its directory."""
 
     def __init__(self, top, kind, number, seed):
         self.kind, self.number = kind, number
@@ -151,7 +152,7 @@ class Check:
         self.tally, self.shown = tally, shown
 
     def holds(self, path, expected, found, exact=True):
-        """Compares flat lists; `found` is called where the path is shown."""
+        """Compares flat lists. Calls `found` if the path is shown."""
         if self.is_gone(path):
             return
         found = found()
@@ -163,7 +164,7 @@ class Check:
         self.tally.values += len(expected)
 
     def is_gone(self, path):
-        """Whether it is absent, and reported."""
+        """Returns whether the path is absent. Raises an error if this is not reported."""
         if self.shown.has(path):
             return False
         if not self.shown.is_reported(path):
@@ -173,7 +174,7 @@ class Check:
 
 
 def unfilled(value):
-    """A text without what fills it up to a length."""
+    """Returns a text without its padding."""
     value = value.decode() if isinstance(value, bytes) else value
     return value.rstrip("\0 ") if isinstance(value, str) else value
 
@@ -272,7 +273,7 @@ class NetCDF:
         kind = own.one("i4", "i8", "f4", "f8", "f8")
         noon = self.noon if kind[0] == "f" or "hours" in units else 0.0
         factor = 24 if units.startswith("hours") else 1
-        # As many days after the first of all, whatever the reference.
+        # The number of days since the very first day, for every reference time.
         begin = 0 if self.own_units else -365 * number
         values = (2 * 365 + 100 + begin + start + np.arange(days) + noon) * factor
         marks = {"units": units, "calendar": self.calendar}
@@ -353,7 +354,7 @@ class NetCDF:
                 h5py.SoftLink("/hidden/linked") if self.linked == "soft" else self.f["hidden/linked"]
             )
 
-    # What is shown
+    # the values that are shown
 
     def check(self, check):
         store = os.path.join(check.shown.path, ".h5fs/file.zarr")
@@ -383,7 +384,7 @@ class NetCDF:
         found = self.part(joined, member, joined[name], path)
         wanted = own
         if found.ndim != wanted.ndim:
-            # A scalar that is repeated along the dimension of times.
+            # A scalar that is repeated along the time dimension.
             wanted = wanted.broadcast_like(found)
         if found.shape != wanted.shape:
             raise Wrong(f"{name}: {found.dims} {found.shape} for {wanted.shape} ({path})")
@@ -395,7 +396,7 @@ class NetCDF:
         check.tally.values += found.size
 
     def part(self, joined, member, array, path):
-        """The part of an array that is one member's, found by its coordinates."""
+        """Returns the part of an array that belongs to one member, located by its coordinates."""
         own = {}
         for dim in array.dims:
             values = joined[dim].values if dim in joined.coords else None
@@ -515,7 +516,7 @@ class AnnData:
         check.is_gone("var/own") or self.must_be_gone("var/own")
 
     def must_be_gone(self, name):
-        # A group whose arrays are all absent may stay.
+        # A group without arrays may remain.
         path = os.path.join(self.shown_path, name)
         if not os.path.isdir(path) or any(files for _, _, files in os.walk(path)):
             raise Wrong(f"{name} is shown")
@@ -687,7 +688,7 @@ class NWB:
                     rows[name].append(value.tolist() if hasattr(value, "tolist") else value)
 
     def found(self, values, wanted):
-        """Lists are texts in Parquet."""
+        """Decodes lists, which are strings in Parquet."""
         is_list = any(isinstance(value, list) for value in wanted)
         return [json.loads(value) if is_list and isinstance(value, str) else value for value in values]
 
@@ -750,7 +751,7 @@ def is_gone_anywhere(check, name):
 
 
 def place(check, name):
-    """The path of an array, in the root or in the group of a kind."""
+    """Returns the path of an array, in the root or in the group of a kind."""
     for group in ("", *sorted(os.listdir(check.shown.path))):
         path = os.path.join(group, name) if group else name
         if os.path.isfile(os.path.join(check.shown.path, path)):
@@ -788,7 +789,7 @@ def compare(mount, own, made, tally):
 
 
 def numbers(sets):
-    """The kind and the number of each set."""
+    """Yields the kind and the number of each set."""
     share = sum(KINDS.values())
     for kind, part in KINDS.items():
         for number in range(-(-sets * part // share)):
@@ -815,7 +816,7 @@ def table(found):
 
 
 def rows(binary, sets=500, seed=1):
-    """(what, tool, difference or None) of each kind; prints the table."""
+    """Yields (kind, tool, difference or None) for each kind, and prints the table."""
     found = tallies(binary, numbers(sets), seed)
     print(table(found))
     for kind, own in found.items():

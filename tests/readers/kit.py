@@ -1,4 +1,4 @@
-"""A fixture is a file that a library writes, and the tables that the library reads from it."""
+"""Fixtures: files that a library writes, with the tables that the library reads from them."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ FIXTURES = []
 
 @dataclass
 class Fixture:
-    """`write` makes the file `path`; `tables` reads its tables by its library. `others` compares
-    what else the convention is about: rows of (view, tool, difference or None), of the file and
-    the directory of its views."""
+    """`write` creates the file `path`. `tables` reads its tables with its library. `others`
+    compares further views of the convention: it takes the file and the directory of its views, and
+    yields rows of (view, tool, difference or None)."""
 
     file: str
     write: object
@@ -31,8 +31,8 @@ def part_of(made, part):
 
 
 def fixture(file, is_large=False):
-    """Registers a writer `f(path)`; `@WRITER.tables` and `@WRITER.others` then name the rest. Of a
-    large file only the tables are looked at."""
+    """Registers a writer `f(path)`. `@WRITER.tables` and `@WRITER.others` register the other
+    functions. For a large file, only the tables are compared."""
 
     def register(write):
         made = Fixture(file, write, is_large=is_large)
@@ -48,7 +48,7 @@ def fixture(file, is_large=False):
 
 
 def plain(value):
-    """A value of NumPy as the one of Python that prints the same."""
+    """Converts a NumPy value to a Python value that prints the same."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, np.ndarray):
@@ -60,15 +60,15 @@ KINDS = {"i": "integer", "u": "integer", "f": "real", "b": "boolean", "S": "text
 
 
 def simple(name, values):
-    """The column of a NumPy array of numbers or strings."""
+    """Returns the column of a NumPy array of numbers or strings."""
     kind = KINDS[values.dtype.kind]
     precision = values.dtype.type if kind == "real" else np.float64
     return Column(name, kind, [plain(value) for value in values], precision=precision)
 
 
 def columns(name, dtype, values, file):
-    """The columns of one part of an HDF5 dataset: of its fields, of the elements of its arrays, of
-    the two parts of its complex numbers."""
+    """Yields the columns of one part of an HDF5 dataset: of its fields, of the elements of its
+    arrays, and of the two parts of its complex numbers."""
     dot = name + "." if name else ""
     if dtype.names:
         for part in dtype.names:
@@ -92,7 +92,7 @@ def columns(name, dtype, values, file):
 
 
 def csv(name):
-    """The view of a table, beneath `.h5fs`."""
+    """Returns the path of a table's CSV view in `.h5fs`."""
     return f"csv/{name}.csv"
 
 
@@ -103,7 +103,8 @@ def compound_table(file, path):
 
 
 def array_table(file, path):
-    """A row for each element, or for each vector along the last axis; no names."""
+    """Returns a table with a row for each element, or for each vector along the last axis. Its
+    columns have no names."""
     values = file[path][()]
     flat = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values.reshape(-1, 1)
     return Table(csv(path), [simple(None, part) for part in flat.T])

@@ -58,7 +58,7 @@ def csv_cell(tool, table, path):
 
 
 def first_lines(path, count):
-    """A file with so many lines of a large one."""
+    """Writes a file with the first `count` lines of a large file. Returns its path."""
     made = os.path.join(tempfile.mkdtemp(), os.path.basename(path))
     with open(path, "rb") as source, open(made, "wb") as target:
         target.writelines(itertools.islice(source, count))
@@ -119,7 +119,8 @@ def cells_of(fixture, h5fs, directory, pool):
 
 
 def frames_of(python, binary, directory):
-    """The frames that the pandas of a Python stores, and reads from the same file."""
+    """Compares the frames that the pandas of another Python stores, and reads from the same file.
+    """
     script, ask = frames.__file__, "import pandas; print(pandas.__version__)"
     version = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True)
     name = f"frames-{version.stdout.strip()}.h5"

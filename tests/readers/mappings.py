@@ -1,4 +1,4 @@
-"""An ASDF file of scalars, mappings and arrays, whose JSON is what asdf reads."""
+"""An ASDF file of scalars, mappings and arrays. Its JSON must equal what asdf reads."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""A file laid out as by MATLAB 7.3: axes reversed, chars as UTF-16, cells as references."""
+"""A file with the layout of MATLAB 7.3: reversed axes, characters as UTF-16, cells as references.
+"""
 
 import os
 
@@ -11,7 +12,8 @@ WORDS = ["plain", "Grüße", 'a,b"c', "☃ 漢字"]
 
 
 def chars(rows):
-    """MATLAB's matrix of chars, as it is stored: an axis for the letters, one for the rows."""
+    """Returns MATLAB's matrix of characters as stored: one axis for the letters, one for the rows.
+    """
     longest = max(map(len, rows))
     units = [np.frombuffer(row.ljust(longest).encode("utf-16-le"), "<u2") for row in rows]
     return np.array(units).T

@@ -1,4 +1,5 @@
-"""netCDF variables of every packing, in every calendar, and what xarray and cftime make of them."""
+"""netCDF variables with every kind of packing and every calendar, compared with xarray and cftime.
+"""
 
 import csv
 import os
@@ -40,7 +41,7 @@ PACKINGS = {
 
 
 def time_variables():
-    """Names, units and calendars, of the reference times that a calendar has."""
+    """Yields names, units and calendars, for the reference times that exist in a calendar."""
     for calendar in CALENDARS:
         for unit in UNITS:
             for number, reference in enumerate(REFERENCES):
@@ -53,7 +54,8 @@ def time_variables():
 
 
 def numbers_of(unit, chance):
-    """Whole numbers, and others whose microseconds cftime's long doubles hold exactly."""
+    """Returns whole numbers, and fractional numbers whose microseconds cftime's long doubles
+    represent exactly."""
     span = 10**6 * 86400 // {"days": 86400, "hours": 3600, "mins": 60}.get(unit, 1)
     whole = chance.integers(-span, span, TIMES // 2)
     return np.concatenate([whole, np.floor(whole / 24 * 1024 + 1) / 1024])
@@ -95,14 +97,14 @@ UNIT_NANOSECONDS = dict(
 
 
 def exact_text(number, units, rounded):
-    """The time of a number that is exact to the nanosecond, as NumPy writes it; cftime has rounded it
-    to the microsecond. None of any other."""
+    """Returns the time of a number that is exact to the nanosecond, in NumPy's format. cftime has
+    rounded it to the microsecond. Returns None for any other number."""
     each = UNIT_NANOSECONDS[units.split()[0]]
     near = np.datetime64(rounded.removesuffix("Z"), "us") if rounded[0] != "-" else None
     is_near = near is not None and abs(near.astype(int)) < 9 * 10**15
     if not is_near or np.spacing(abs(number)) * each > 1:
         return None
-    # The two differ by less than a microsecond, or cftime has taken that to be a whole second.
+    # The two times differ by less than a microsecond, unless cftime has rounded to a whole second.
     nanoseconds = round(Fraction(number) * each)
     start = cftime.num2date(0, units, "standard")
     start = np.datetime64(start.isoformat(), "ns")
@@ -155,7 +157,7 @@ def same_array(path, wanted):
 
 
 def same_frame(path, wanted):
-    # The file does not tell the order of coordinates that are no dimensions.
+    # The file does not define the order of coordinates that are not dimensions.
     found = pandas.read_csv(path, parse_dates=["time"], float_precision="round_trip")
     assert sorted(found.columns) == sorted(wanted.columns), list(found.columns)
     assert found.columns[-1] == wanted.columns[-1]

@@ -1,5 +1,5 @@
-"""The Parquet views, read by the programs and libraries that people use, and compared with the
-columns that the format's own library reads."""
+"""Parquet views, read by common programs and libraries, and compared with the columns that the
+format's own library reads."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def of_pandas(path):
 
 
 def of_datafusion(path):
-    # One partition: rows come in the order in which they stand.
+    # With one partition, the rows keep their order.
     config = datafusion.SessionConfig().with_target_partitions(1)
     context = datafusion.SessionContext(config)
     return context.read_parquet(path).to_arrow_table()
@@ -40,7 +40,7 @@ def of_duckdb(path):
 
 def of_spark(path):
     session = pyspark.sql.SparkSession.builder.master("local[1]")
-    # Nanoseconds are not among Spark's types.
+    # Spark has no type for nanoseconds.
     session = session.config("spark.sql.legacy.parquet.nanosAsLong", "true")
     return session.getOrCreate().read.parquet(path).toArrow()
 
@@ -62,7 +62,7 @@ else:
 
 
 def flat(name, values, wanted):
-    """A column, or the columns of the parts of its values, as a CSV has them."""
+    """Yields a column, or the columns for the parts of its values, as in a CSV."""
     first = next((value for value in values if value is not None), None)
     if name in wanted or not isinstance(first, (dict, list)):
         yield name, values
@@ -102,10 +102,10 @@ def is_same(column, wanted, got):
     if kind == "boolean":
         return got is bool(wanted)
     if kind == "time" and isinstance(got, int):
-        # Spark, of nanoseconds.
+        # Spark reads nanoseconds as integers.
         return got == round(wanted.timestamp() * 1e6) * 1000 or wanted.tzinfo is None
     if kind == "time" and isinstance(got, str):
-        # Of a calendar that is not the world's.
+        # A time in a non-standard calendar.
         return str(wanted).replace(" ", "T") == got
     if kind == "time":
         return got.replace(tzinfo=None) == wanted.replace(tzinfo=None)
@@ -115,7 +115,7 @@ def is_same(column, wanted, got):
 def difference(table, read):
     names = {column.name for column in table.columns if column.name is not None}
     found = columns(read, names)
-    # As `DataFrame.to_parquet` writes it, and as the text of a variable has it.
+    # As `DataFrame.to_parquet` writes it, and as the text of a variable shows it.
     is_nan_null = table.is_frame or table.view.startswith("cf/")
     if table.has_header():
         absent = names - found.keys()
@@ -139,14 +139,15 @@ def difference(table, read):
 
 
 def view_of(table):
-    """The Parquet file of what a CSV shows."""
+    """Returns the Parquet file of the data in a CSV."""
     tree, _, path = table.view.partition("/")
     tree = {"csv": "parquet"}.get(tree, tree)
     return f"{tree}/{path.removesuffix('.csv')}.parquet"
 
 
 def rows(tables, views):
-    """Each Parquet file that stands beside one of these CSV files, and each engine."""
+    """Yields the results for each engine and each Parquet file that corresponds to one of these CSV
+    files."""
     for table in tables:
         view = view_of(table)
         path = os.path.join(views, view)
@@ -155,6 +156,6 @@ def rows(tables, views):
         for name, read in ENGINES.items():
             try:
                 wrong = difference(table, read(path))
-            except Exception as error:  # noqa: BLE001  (whatever an engine raises)
+            except Exception as error:  # noqa: BLE001  (an engine may raise any error)
                 wrong = f"{type(error).__name__}: {error}"[:300]
             yield view, name, wrong

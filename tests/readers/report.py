@@ -1,11 +1,12 @@
-"""Which tool reads which view, as text and as Markdown."""
+"""Formats which tool reads which view, as text and as Markdown."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class Cell:
-    """One reading: what is different, or None; and what the tool does with any such file."""
+    """The result of one reading: the difference or None, and notes on the tool's behaviour with any
+    such file."""
 
     fixture: str
     view: str
@@ -19,12 +20,13 @@ def is_table(cell):
 
 
 def title(cell):
-    """The rows of the matrix: a table each; other views are one row for all files."""
+    """Returns the row of the matrix: each table has a row, and other views have one row for all
+    files."""
     return f"{cell.fixture}: {cell.view}" if is_table(cell) else cell.view
 
 
 def matrix(cells, yes, no):
-    """A line of the tools, and a line for each title."""
+    """Returns a header line of the tools, and a line for each title."""
     tools = list(dict.fromkeys(cell.tool for cell in cells))
     lines = [["", *tools]]
     for name in dict.fromkeys(map(title, cells)):
@@ -37,7 +39,7 @@ def matrix(cells, yes, no):
 
 
 def habits(cells):
-    """What each tool was seen to do with any such file."""
+    """Returns the notes on each tool's behaviour with any such file."""
     noted = {}
     for cell in cells:
         noted.setdefault(cell.tool, {}).update(dict.fromkeys(cell.notes))
@@ -45,7 +47,7 @@ def habits(cells):
 
 
 def parts(cells):
-    """CSV, and what other tools read."""
+    """Splits the results into CSV and other views."""
     tables = [cell for cell in cells if is_table(cell)]
     return [part for part in (tables, [c for c in cells if not is_table(c)]) if part]
 
@@ -72,7 +74,7 @@ def columns_of_tools(cells):
 
 
 def names_of_tools(cells):
-    """For views that few tools read: the tools by name."""
+    """Lists the tools by name, for views that few tools read."""
     head, *lines = matrix(cells, "yes", "")
     readers = [
         [f"`{name}`", ", ".join(tool for tool, mark in zip(head[1:], marks) if mark)]
@@ -82,7 +84,8 @@ def names_of_tools(cells):
 
 
 def markdown(cells, commands):
-    """The matrices, and of each tool its command and its habits. `commands`: by tool."""
+    """Returns the matrices, and the command and notes of each tool. `commands` maps tools to
+    commands."""
     tables, others = (
         [cell for cell in cells if is_table(cell) is wanted] for wanted in (True, False)
     )

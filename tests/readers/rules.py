@@ -1,4 +1,4 @@
-"""What each tool does with any CSV file, whoever wrote it."""
+"""The behaviour of each tool with any CSV file."""
 
 import re
 from dataclasses import replace
@@ -8,7 +8,7 @@ from table import Column, Rule
 
 
 def has(test):
-    """Applies to columns with a value of which `test` is true."""
+    """Applies to columns with a value for which `test` is true."""
     return lambda c: any(test(value) for value in c.values)
 
 
@@ -64,7 +64,7 @@ NAN_IS_MISSING = Rule(
 
 
 def line_ends(note, function):
-    """For what becomes of carriage returns within a text."""
+    """Returns a rule for carriage returns within a text."""
     return Rule(
         note,
         both(of_kind("text"), has(lambda v: isinstance(v, str) and function(v) != v)),
@@ -97,7 +97,7 @@ NUMBERS_OR_TEXT = Rule(
 )
 
 
-# ---------------------------------------------------------------- of each tool
+# ---------------------------------------------------------------- rules by tool
 
 PANDAS = (
     LISTS,
@@ -168,7 +168,7 @@ OFFICE = (
 
 
 def r_name(name):
-    """R's make.names: what may not stand in a name is a dot."""
+    """Applies R's make.names: replaces characters that are invalid in a name by a dot."""
     name = re.sub(r"[^\w.]", ".", name)
     return name if re.match(r"[^\W\d_]|\.(?!\d)", name) else "X" + name
 

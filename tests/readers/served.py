@@ -1,5 +1,5 @@
-"""A file that `h5fs serve` answers for, read by clients of HTTP: what they read is what h5py reads from
-the file itself. Each reader is told of as (view, tool, difference or None)."""
+"""A file that `h5fs serve` serves, read by HTTP clients. Their results must equal what h5py reads
+from the file itself. Each reader yields (view, tool, difference or None)."""
 
 import contextlib
 import io
@@ -38,8 +38,8 @@ def write(path):
 
 @contextlib.contextmanager
 def server(binary, path):
-    """Its URL, which ends in a slash, and the field that lets a client in. Programs may not find names below
-    localhost: they connect to the address."""
+    """Starts a server. Yields its URL, which ends with a slash, and the header that authorizes a
+    client. Some programs cannot resolve names below localhost, so the URL contains the address."""
     process = subprocess.Popen([binary, "serve", path], stdout=subprocess.PIPE, text=True)
     try:
         url, _, token = process.stdout.readline().strip().partition("?token=")
@@ -99,7 +99,7 @@ def by_zarr(url, fields, directory):
     how = {"client_kwargs": {"headers": fields}}
     store = zarr.storage.FsspecStore.from_url(f"{url}.h5fs/file.zarr", storage_options=how)
     group = zarr.open_group(store, mode="r")
-    # A chunk that the file does not have is 404, and reads as the fill value.
+    # A chunk that the file does not contain is 404, and reads as the fill value.
     assert int(group["sparse"][...].sum()) == 64 * 3 - (64 * 64 - 64) * 7
     return group[GRID][...]
 
@@ -115,7 +115,7 @@ def by_gdal(url, fields, directory):
     how = {"GDAL_HTTP_HEADERS": field(fields)[0], "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR"}
     place = f"/vsicurl/{url}.h5fs/tiff/{GRID}.tif"
     with rasterio.Env(**how), rasterio.open(place) as first:
-        # By their numbers, not by the texts.
+        # Sorted by their numbers rather than as texts.
         pages = sorted(first.subdatasets, key=lambda page: int(page.split(":")[1]))
     with rasterio.Env(**how):
         return np.stack([rasterio.open(page).read(1) for page in pages])
@@ -140,7 +140,7 @@ def by_pyarrow(url, fields, table):
 
 
 def by_node(url, fields, modules, grid, table):
-    """zarrita and hyparquet."""
+    """Reads with zarrita and hyparquet."""
     with open(os.path.join(os.path.dirname(__file__), "served.mjs")) as script:
         words = ["node", "--input-type=module", "-", url, fields["Authorization"]]
         read = json.loads(command(words, cwd=modules, stdin=script))

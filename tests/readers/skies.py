@@ -1,4 +1,4 @@
-"""FITS files, read with the tools of astronomers, beside what h5py and asdf read."""
+"""FITS files, read with astronomers' tools, and compared with what h5py and asdf read."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ def others(path, views):
     def rows(name, readers, expected):
         found = os.path.join(views, "fits", name + ".fits")
         for tool, read in readers.items():
-            # fitsio reads no image of unsigned 64-bit integers, whoever wrote it.
+            # fitsio cannot read images of unsigned 64-bit integers.
             if tool != "fitsio" or getattr(expected, "dtype", None) not in ("<u8", ">u8"):
                 yield "fits", tool, failure(read, found, expected)
         if shutil.which("fitsverify"):
@@ -104,7 +104,7 @@ def catalogue_agrees(read, expected):
         assert (np.asarray(read[name]) == np.asarray(expected[name])).all(), name
     assert np.array_equal(read["flux"], expected["flux"].value, equal_nan=True)
     assert np.array_equal(read["level"], expected["level"].filled(np.nan), equal_nan=True)
-    # A masked integer has no number; the column is the text of CSV.
+    # A masked integer has no number, so the column contains the text of the CSV.
     texts = ["" if value is np.ma.masked else str(value) for value in expected["count"]]
     assert [str(text).strip() for text in read["count"]] == texts, read["count"]
     places = np.array(expected["place"])
@@ -134,7 +134,7 @@ def others_of_wide(path, views):
 
 
 def verified(path):
-    """Names of columns with a dot are no more than a warning."""
+    """fitsverify only warns about a dot in a column name."""
     said_of_it = said("fitsverify", "-e", "-q", path)
     assert said_of_it.startswith("verification OK"), said_of_it
 
@@ -262,7 +262,7 @@ def cards_agree(header, expected):
         if isinstance(value, np.float32):
             read = np.float32(read).item()
         if isinstance(value, np.uint64):
-            # fitsio has a text where a number is over 63 bits.
+            # fitsio returns a text for a number of more than 63 bits.
             read = int(read)
         assert read == wanted, (name, read, wanted)
 

@@ -1,4 +1,4 @@
-"""Zarr stores of mounted files, read with libraries of Zarr, beside what h5py reads."""
+"""Zarr stores of mounted files, read with Zarr libraries, and compared with what h5py reads."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ from kit import fixture
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures"))
 import zarr_arrays  # noqa: E402
 
-# tensorstore has no type for these; of bytes it makes one more axis.
+# tensorstore does not support these types, or reads them with an additional axis.
 WITHOUT_TENSORSTORE = ("O", "S", "V")
 
 
@@ -58,7 +58,7 @@ def dask(store, path):
 
 
 def present():
-    """The readers of stores that are installed, by name."""
+    """Returns the installed readers of stores, by name."""
     readers = {"zarr-python": zarr_python}
     others = {"zarrs": zarrs, "tensorstore": tensorstore, "dask": dask}
     readers.update({name: of for name, of in others.items() if importlib.util.find_spec(name)})
@@ -73,8 +73,8 @@ NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 def shown(file, name):
-    """The path of a dataset in a store; None of a dimension without values, whose name a variable
-    has that is not over it."""
+    """Returns the path of a dataset in a store. Returns None for a dimension without values whose
+    name belongs to a variable without this dimension."""
     group, _, own = name.rpartition("/")
     sibling = lambda other: f"{group}/{other}".lstrip("/")  # noqa: E731
     is_dimension = lambda at: file[at].attrs.get("NAME", b"").startswith(NO_VARIABLE)  # noqa: E731
@@ -86,7 +86,7 @@ def shown(file, name):
 
 
 def arrays(path, store):
-    """The arrays of a file that are in its store, by their paths there."""
+    """Yields the arrays of a file that are in its store, by their paths there."""
     with h5py.File(path) as file:
         names = []
         file.visititems(lambda name, node: names.append(name))
@@ -102,7 +102,7 @@ def arrays(path, store):
 
 
 def text(value):
-    """A string as text: h5py reads those within records as bytes."""
+    """Converts a string to text. h5py reads strings within records as bytes."""
     return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
 
 
@@ -119,15 +119,15 @@ def agrees(read, store, name, values):
 
 
 def members(store):
-    """Readers warn of what stands in a group and is no part of it."""
+    """Asserts that readers do not warn about files in a group that are not part of it."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert all(node for _, node in zarr.open_group(store, mode="r").members(max_depth=None))
 
 
 def nodes(store, is_consolidated):
-    """What zarr-python knows of each node, by path."""
-    # It warns of types and codecs that the specification does not know yet.
+    """Returns zarr-python's metadata of each node, by path."""
+    # zarr-python warns about types and codecs that the specification does not contain yet.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         group = zarr.open_group(store, mode="r", use_consolidated=is_consolidated)
@@ -136,19 +136,19 @@ def nodes(store, is_consolidated):
     known = {path: node.metadata.to_dict() for path, node in found.items()}
     for about in known.values():
         about.pop("consolidated_metadata", None)
-    # NaN is equal to itself as text.
+    # NaN equals itself only as text.
     return {path: repr(about) for path, about in known.items()} | {"": repr(dict(group.attrs))}
 
 
 def same_tree(store):
-    """The tree by one document, and document by document."""
+    """Compares the tree from the consolidated document with the tree from the single documents."""
     by_one, by_each = nodes(store, True), nodes(store, False)
     assert by_each.keys() == by_one.keys(), by_each.keys() ^ by_one.keys()
     assert by_each == by_one
 
 
 def rows(path, views):
-    """Rows of (view, tool, difference or None)."""
+    """Yields rows of (view, tool, difference or None)."""
     for tree in ("file.zarr", "stored.zarr"):
         store = os.path.join(views, tree)
         if tree == "file.zarr":
@@ -161,10 +161,10 @@ def rows(path, views):
                     yield tree, tool, failure(agrees, read, store, name, values)
 
 
-# ---------------------------------------------------------------- beside h5netcdf
+# ---------------------------------------------------------------- comparison with h5netcdf
 
-# By variable: the type, `_FillValue`, further attributes, values. Those without a fill that xarray
-# can read of a store are not masked there.
+# For each variable: the type, `_FillValue`, further attributes, values. Variables without a fill
+# value that xarray can read from a store are not masked there.
 FILLS = {
     "same": ("i2", np.int16(-1), {}, [1, -1, 3]),
     "floats": ("f4", np.float32(1e20), {}, [1, 1e20, np.nan]),
@@ -192,14 +192,14 @@ def write_fills(path):
         for name, size in (("x", 3), ("y", 4)):
             file.createDimension(name, size)
         file.title = ""
-        # A variable with the name of a dimension that it does not stand for.
+        # A variable with the name of a dimension that is not its own dimension.
         file.createVariable("y", "f4", ("x",))[:] = [1, 2, 3]
         for name, (kind, _, attributes, values) in FILLS.items():
             made = file.createVariable(name, kind, ("x",))
             made.set_auto_maskandscale(False)
             made[:] = np.array(values, kind)
             made.setncatts(attributes)
-    # netCDF refuses a fill value of another type.
+    # netCDF rejects a fill value of another type.
     with h5py.File(path, "r+") as file:
         for name, (_, fill, _, _) in FILLS.items():
             if fill is not None:
@@ -210,15 +210,15 @@ def write_fills(path):
 
 
 def dataset_agrees(path, store, is_consolidated):
-    """The coordinates, dimensions, values and attributes that xarray finds by way of h5netcdf, and
-    what it writes of them."""
+    """Compares the coordinates, dimensions, values and attributes that xarray reads through
+    h5netcdf and from the store, and what it writes from them."""
     with (
         xarray.open_dataset(path, engine="h5netcdf") as known,
         xarray.open_zarr(store, consolidated=is_consolidated, chunks=None) as found,
     ):
         agree(known.load(), found.load())
         encodings = {name: of.encoding for name, of in known.variables.items()}
-        # xarray does not write these of any file.
+        # xarray cannot write these variables of any file.
         texts = [name for name, of in encodings.items() if isinstance(of.get("_FillValue"), str)]
         agree(written(known.drop_vars(texts)), written(found.drop_vars(texts)))
 

@@ -1,4 +1,4 @@
-"""A table as the format's own library reads it, and whether a tool reads the same."""
+"""A table as the format's own library reads it, and the comparison with a tool."""
 
 import datetime
 import json
@@ -11,9 +11,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Column:
-    """`kind`: integer, real, boolean, text, list, time, or mixed. A missing value is None. What a
-    text stands for, where a tool reads all fields as text, is its `meaning`. A number that is
-    `padded` has zeros that do not change it."""
+    """A column of a table. `kind` is integer, real, boolean, text, list, time, or mixed. A missing
+    value is None. `meaning` is the kind of a text for a tool that reads all fields as text. A
+    `padded` number has zeros that do not change its value."""
 
     name: str | None
     kind: str
@@ -32,9 +32,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A file beneath `.h5fs` and what it has to say. The columns of an array have no names,
-    because its CSV has no header line. `lines`: how many of a large file are looked at. Of a table
-    that `is_frame`, the library is pandas, to which NaN is missing."""
+    """A file in `.h5fs` and its expected content. The columns of an array have no names, because
+    its CSV lacks a header line. `lines` is the number of lines that are compared in a large file.
+    `is_frame` says that the library is pandas, where NaN is a missing value."""
 
     view: str
     columns: list[Column]
@@ -47,8 +47,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Rule:
-    """Something that a tool does with any file, in one sentence: `applies` says to which columns,
-    `becomes` what they are then."""
+    """A tool's behaviour with any file, in one sentence. `applies` selects the columns, and
+    `becomes` converts them."""
 
     note: str
     applies: object
@@ -56,7 +56,8 @@ class Rule:
 
 
 def under(rules, columns):
-    """The columns as a tool with these rules reads them, and the notes of those that applied."""
+    """Returns the columns as a tool with these rules reads them, and the notes of the rules that
+    applied."""
     notes = []
     for rule in rules:
         if any(map(rule.applies, columns)):
@@ -78,7 +79,7 @@ READ = {
 
 
 def difference(expected, read):
-    """What is different, or None."""
+    """Returns the difference, or None."""
     if len(expected) != len(read):
         return f"{len(read)} columns, not {len(expected)}: {[c.name for c in read]}"
     for wanted, got in zip(expected, read):
@@ -120,6 +121,6 @@ def same_number(column, wanted, got):
     with np.errstate(over="ignore"):
         if column.precision(wanted).tobytes() == column.precision(got).tobytes():
             return True
-    # a reader that rounds also rounds the numbers below the normal ones, to 0
+    # a reader that rounds also rounds subnormal numbers to 0
     least = sys.float_info.min if column.tolerance else 0.0
     return math.isclose(wanted, got, rel_tol=column.tolerance, abs_tol=least)

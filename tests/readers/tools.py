@@ -1,7 +1,7 @@
-"""The tools that read CSV, each with no options, and what each does with any file.
+"""The tools that read CSV, without options, and the behaviour of each with any file.
 
-An array's CSV has no header line. A tool that takes the first line for one whatever it holds is
-told so; that is its one option here."""
+An array's CSV has no header line. A tool that always takes the first line as a header gets an
+option for this. It is the only option used here."""
 
 import csv
 import datetime
@@ -27,7 +27,7 @@ import rules
 from table import Column, Table
 
 SECONDS = 600
-# csvkit's commands stand beside the interpreter
+# csvkit's commands are in the directory of the interpreter
 PATHS = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
 
@@ -46,8 +46,9 @@ def said(*command):
 
 @dataclass(frozen=True)
 class Tool:
-    """`read` takes a path and whether there is a header line, and answers columns. `suits`: the
-    tables that it has a reader for. `headless`: what it is told of a file without a header."""
+    """A tool. `read` takes a path and whether there is a header line, and returns columns. `suits`
+    selects the tables that the tool can read. `headless` is the option for a file without a header.
+    """
 
     name: str
     command: str
@@ -139,7 +140,7 @@ def sqlite_columns(path, header):
 
 
 def kind_of(read):
-    """Of a tool whose values have types and whose columns have none."""
+    """Returns the kind of a column for a tool with typed values but untyped columns."""
     types = {type(value) for value in read if value is not None and value != ""}
     if types <= {int}:
         return "integer"
@@ -149,7 +150,8 @@ def kind_of(read):
 
 
 def flat(value, name=""):
-    """Nested objects as one, whose names have dots; an empty list as the text that it was."""
+    """Flattens nested objects, joining their names with dots. An empty list becomes the text `[]`.
+    """
     if not isinstance(value, dict):
         return {name: "[]" if value == [] else value}
     dot = name + "." if name else ""
@@ -195,7 +197,7 @@ for (name in names(table)) {
 
 def r_columns(path, header):
     kinds = {"integer": "integer", "numeric": "real", "logical": "boolean", "character": "text"}
-    # an empty text is an empty word here, so words are not split at runs of blanks
+    # an empty text is an empty word here, so words are not split at runs of spaces
     for line in said(
         "Rscript", "--vanilla", "-e", R_PROGRAM, path, "yes" if header else "no"
     ).splitlines():
@@ -226,7 +228,7 @@ def awk_columns(path, header):
 
 
 def plain_numbers(table):
-    """awk knows no quotes."""
+    """Returns whether all fields are plain numbers. awk does not parse quotes."""
     return all(
         c.kind in ("integer", "real") and not any(map(rules.is_unbounded, c.values))
         for c in table.columns
@@ -239,7 +241,7 @@ TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 
 
 def office_text(part):
-    """The text of a paragraph, in which runs of blanks and tabs are elements."""
+    """Returns the text of a paragraph, in which runs of spaces and tabs are elements."""
     inner = "".join(map(office_text, part))
     if part.tag == TEXT + "s":
         inner = " " * int(part.get(TEXT + "c", 1))
@@ -362,7 +364,7 @@ TOOLS = [
         release("soffice", "--version"),
         office_columns,
         rules=rules.OFFICE,
-        suits=lambda table: not table.lines,  # a sheet has a million rows
+        suits=lambda table: not table.lines,  # a sheet is limited to a million rows
     ),
     Tool(
         "awk",
@@ -384,5 +386,5 @@ TOOLS = [
 
 
 def present():
-    """The tools that are there; LibreOffice is large, and may be left out."""
+    """Returns the installed tools. LibreOffice is large and optional."""
     return [tool for tool in TOOLS if tool.name != "LibreOffice" or shutil.which("soffice")]

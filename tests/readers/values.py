@@ -17,7 +17,7 @@ COLOURS = h5py.enum_dtype({"RED": 0, "GREEN": 1, "BLUE": 2}, "<i2")
 
 
 def every_number():
-    """The extremes of each type, and some numbers between them."""
+    """Returns the extremes of each type, and some numbers between them."""
     kinds = [
         order + kind
         for order in "<>"
@@ -101,7 +101,7 @@ TABLES = {
     "formulas": formulas,
     "flags": flags, "nested": nested,
 }  # fmt: skip
-# the compounds whose fields any reader of lists of objects can hold
+# compound datasets whose fields fit into any reader of lists of objects
 FLAT = [csv(name) for name in ("flags", "texts", "formulas")]
 ARRAYS = {
     "arrays/line": np.linspace(-1, 1, 50),
@@ -157,7 +157,7 @@ ROWS, SHOWN = 10_000_000, 500
 
 @fixture("large.h5", is_large=True)
 def write_large(path):
-    """More values than are counted, nearly all of them a fill value."""
+    """Writes more values than are compared, nearly all of them the fill value."""
     chance = np.random.default_rng(9)
     rows = np.zeros(SHOWN, [("id", "<i4"), ("x", "<f8"), ("y", ">f4")])
     rows["id"] = chance.integers(-(10**9), 10**9, SHOWN)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""archive.py H5FS SECONDS [LEAST]: a directory whose files are created, replaced, truncated, removed
-and grown under sixteen readers. Each thing that a reader sees was there lately: no wrong byte, no
-name that is stale for more than 1.5 s, no descriptor and no memory that is not given back."""
+"""archive.py H5FS SECONDS [LEAST]: a directory whose files are created, replaced, truncated,
+removed and appended to while sixteen readers read them. Each result must be a recent state: without
+a wrong byte, and without a name that is stale for more than 1.5 s. The worker must release its
+descriptors and its memory."""
 
 import contextlib
 import errno
@@ -23,7 +24,7 @@ NAMES = [f"{number:02}.{kind}" for number in range(60) for kind in ("h5", "bin")
 GROWING = "growing.h5"
 WORDS = 1000
 READERS = 16
-# seconds for which a name may be stale; more on a machine that does other things
+# seconds for which a name may be stale; more on a busy machine
 LAG = float(os.environ.get("SOAK_LAG", 1.5))
 OPEN_FILES = 16
 
@@ -49,7 +50,8 @@ def content(stamp, words=WORDS):
 
 
 class History:
-    """The states of each name in turn: `(begin, end, state)`, of the call that made it."""
+    """The successive states of each name as `(begin, end, state)`, with the times of the call that
+    caused the state."""
 
     def __init__(self):
         self.of = {name: [(0.0, 0.0, ABSENT)] for name in NAMES}
@@ -63,7 +65,7 @@ class History:
         return self.of[name][-1][2]
 
     def between(self, name, begin, end):
-        """The states that a look between these times may see."""
+        """Returns the states that a reader may see between these times."""
         states = self.of[name]
         last = bisect_left(states, (end,)) - 1
         seen = [states[last][2]]
@@ -74,7 +76,7 @@ class History:
 
 
 def change(history, stamp):
-    """One change of one name."""
+    """Makes one change of one name."""
     name = random.choice(NAMES)
     before = history.now(name)
     if before not in (ABSENT, DAMAGED) and random.random() < 0.2:
@@ -85,7 +87,7 @@ def change(history, stamp):
     elif before != ABSENT and random.random() < 0.3:
         history.note(name, ABSENT, lambda: os.unlink(name))
     else:
-        # beside the directory that is mounted, where no reader sees it half written
+        # written next to the mounted directory, so that no reader sees it half written
         new = os.path.join("..", "new")
         if name.endswith(".bin"):
             with open(new, "wb") as f:
@@ -97,7 +99,8 @@ def change(history, stamp):
 
 
 def read(path):
-    """What a reader sees of a file: its stamp and its length, its numbers, or an errno."""
+    """Returns what a reader sees of a file: its stamp and length, a description of wrong numbers,
+    or an errno."""
     try:
         with open(path, "rb") as f:
             found = f.read()
@@ -110,7 +113,7 @@ def read(path):
 
 
 def grown(path):
-    """How many numbers a reader sees of the file that grows."""
+    """Returns how many numbers a reader sees in the growing file."""
     try:
         with open(path, "rb") as f:
             found = np.frombuffer(f.read(), "<i8")
@@ -144,7 +147,8 @@ CHANGED = (errno.ENOENT, errno.ESTALE, errno.EIO, errno.ENOTDIR, errno.EISDIR)
 def is_right(history, begin, end, name, found):
     states = history.between(name, begin, end)
     if isinstance(found, int):
-        # While it changes there may be any of these; else only where nothing can be read.
+        # While the file changes, each of these errors is permitted. Otherwise only for a file that
+        # cannot be read.
         return found in CHANGED and (len(states) > 1 or states[0] in (ABSENT, DAMAGED))
     if isinstance(found, str):
         return False
@@ -173,7 +177,7 @@ def check(history, lengths, observation):
 
 
 class Figures:
-    """The worker's memory and descriptors in the course of time."""
+    """The worker's memory and descriptors over time."""
 
     def __init__(self, mount):
         self.mount, self.memory, self.descriptors = mount, [], []
@@ -235,7 +239,7 @@ def archive(h5fs, seconds, least):
                         waiting += seen.get_nowait()
                 except queue.Empty:
                     pass
-                # what the writer has told by now is all of a look that is over for so long
+                # the writer has already reported all states for an observation that is this old
                 over = time.monotonic() - LAG
                 for observation in waiting:
                     if observation[1] < over:
@@ -249,7 +253,7 @@ def archive(h5fs, seconds, least):
         finally:
             is_over.set()
             writer.kill()
-            # a queue that is full keeps its process from ending
+            # a full queue prevents its process from ending
             while any(process.is_alive() for process in readers):
                 try:
                     seen.get(timeout=0.1)
@@ -258,7 +262,7 @@ def archive(h5fs, seconds, least):
         mounted.say(f"{changes + 1} changes, {looks} looks by {READERS} readers, each right")
         figures.check()
         mount.check_memory()
-        # each open file has a descriptor or two
+        # each open file has one or two descriptors
         settled = lambda: mounted.descriptors(mount.worker) <= idle + 3 * OPEN_FILES
         assert mounted.wait_until(settled, 100), f"{mounted.descriptors(mount.worker)} descriptors"
     os.chdir("..")

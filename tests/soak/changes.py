@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""changes.py H5FS SECONDS [LEAST]: mounted files, and the files that they take elements from, are
-replaced, removed, cut off and touched 10 times a second, 500 times and more, while others read:
-each handle reads bytes of one state or fails, in the end all is as it was written last, and the
-worker's descriptors and memory stay."""
+"""changes.py H5FS SECONDS [LEAST]: mounted files, and files that contain their elements, are
+replaced, removed, truncated and touched 10 times a second, at least 500 times, while others read
+them. Each handle reads bytes of one state or fails. At the end all files have their last content,
+and the worker's descriptors and memory have not grown."""
 
 import contextlib
 import errno
@@ -18,17 +18,17 @@ import numpy as np
 import mounted
 
 BYTES = 300_000
-# Between the end of the warm-up and the end: as long as there is room, metadata of states before
-# is kept.
+# Growth between the end of the warm-up and the end. Metadata of earlier states is kept while there
+# is room.
 GROWTH = 28 * mounted.MIB
-SOON = 5  # seconds until a change is seen, on a machine that does other things
-# what the formats say is read where a source is missing, and past the end of a raw file
+SOON = 5  # seconds until a change is visible, on a busy machine
+# the formats define these values for a missing source, and after the end of a raw file
 ABSENT = {"virtual.h5": {255}, "external.h5": {0}}
 PASSING = {errno.ESTALE, errno.EIO, errno.ENOENT}
 
 
 def state(number):
-    """All elements of one state are the same."""
+    """Returns the elements of one state, which are all the same."""
     return np.full(BYTES, number % 251, "u1")
 
 
@@ -46,13 +46,14 @@ def block(path, number):
 
 
 def exploded(path, number):
-    """The file that an ASDF file has its elements in, as the library writes it beside that."""
+    """Writes the file that contains the elements of an ASDF file, as the library writes it next to
+    that file."""
     asdf.AsdfFile({"values": state(number)}).write_to("written.asdf", all_array_storage="external")
     os.rename("written0000.asdf", path)
 
 
 def mounted_files():
-    """Writes what does not change. Each file that is mounted, with the file that changes."""
+    """Writes the files that do not change. Returns each mounted file with the file that changes."""
     with h5py.File("virtual.h5", "w") as f:
         layout = h5py.VirtualLayout((BYTES,), "u1", filename="virtual.h5")
         layout[:] = h5py.VirtualSource("part.h5", "values", (BYTES,))
@@ -70,7 +71,7 @@ def mounted_files():
 
 
 def change(path, write, number):
-    """One change of a file; whatever it was, it is whole afterwards."""
+    """Makes one change of a file, after which the file is complete."""
     kind = random.randrange(4)
     if kind == 1:
         os.utime(path)
@@ -88,7 +89,7 @@ def change(path, write, number):
 
 
 class Readers:
-    """Read in several threads until they are stopped."""
+    """Threads that read until they are stopped."""
 
     def __init__(self, mounts):
         self.mounts, self.is_over, self.read, self.failed, self.wrong = mounts, False, 0, 0, []
@@ -134,7 +135,7 @@ def shows(mount, number):
 
 
 def settle(mounts, files):
-    """Puts all files back as they were first, and waits until that is seen."""
+    """Restores the first content of all files, and waits until it is visible."""
     for path, write in files:
         write("next", 0)
         os.rename("next", path)

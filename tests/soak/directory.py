@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """directory.py H5FS SECONDS [LEAST]: readdir, telldir and seekdir in a directory of a million
-entries; each seek lands where it was."""
+entries. Each seek must return to its position."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ import h5py
 import mounted
 
 ENTRIES = int(os.environ.get("SOAK_ENTRIES", 1_000_000))
-NAME = 19  # where a name stands in a struct dirent of glibc on 64 bits
+NAME = 19  # offset of the name in a struct dirent of glibc on 64 bits
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 for function, answer, arguments in (
@@ -27,7 +27,7 @@ for function, answer, arguments in (
 
 
 def following(directory):
-    """The next name, None after the last."""
+    """Returns the next name, or None after the last one."""
     entry = LIBC.readdir(directory)
     return entry and ctypes.string_at(entry + NAME)
 
@@ -43,7 +43,8 @@ def write(path, bound):
 
 
 def listing(opened):
-    """All names, and some of them with the place before each; the place at the end."""
+    """Returns all names, some of them with the position before each, and the position at the end.
+    """
     names, places = set(), []
     place, name = LIBC.telldir(opened), following(opened)
     while name:
@@ -72,7 +73,7 @@ def one(h5fs, path, seconds, least):
         LIBC.rewinddir(opened)
         assert following(opened) in (b".", b"..")
         LIBC.closedir(opened)
-        # and with a lookup of each
+        # and with a lookup of each name
         seen = sum(
             entry.stat(follow_symlinks=False).st_size == 4 for entry in os.scandir(mount.at("many"))
         )

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """growth.py H5FS SECONDS [LEAST]: mounts a file to which h5py appends 100 times a second, for at
-least 60 seconds: what is read is what was written, and seen within a second of its flush where the
-part runs that long."""
+least 60 seconds. Every read must return what was written, and see new data within a second of its
+flush if the part runs for 60 seconds."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ import sys
 import mounted
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures/swmr.py")
-PROMISED = 1  # seconds from a flush until it is seen
-PATIENT = 50  # on a machine that does other things
-STARTING = 600  # seconds that the writer goes on longer than the checker
+PROMISED = 1  # seconds from a flush until its data is visible
+PATIENT = 50  # the same on a busy machine
+STARTING = 600  # extra seconds for which the writer runs after the checker
 
 
 def growth(h5fs, seconds, least):

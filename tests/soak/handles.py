@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""handles.py H5FS SECONDS [LEAST]: opens, reads and closes, 10 000 times and more: the worker's
-descriptors and memory stay."""
+"""handles.py H5FS SECONDS [LEAST]: opens, reads and closes files at least 10 000 times. The
+worker's descriptors and memory must not grow."""
 
 import os
 import random
@@ -37,7 +37,7 @@ def handles(h5fs, seconds, least):
     names = list(contents)
     with mounted.Mount(h5fs, path, cache=8 * mounted.MIB) as mount:
         worker, done = mount.worker, 0
-        warm = max(len(names) * 20, least * 2)  # the cache is full then
+        warm = max(len(names) * 20, least * 2)  # the cache is full after these rounds
         for done in mounted.rounds(seconds, least + warm):
             once(mount, names, contents, done)
             if done == warm:

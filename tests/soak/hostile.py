@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """hostile.py H5FS SECONDS [LEAST]: readers of objects that take seconds to decode, in one file and
-in eight files of a directory, and how long others wait meanwhile."""
+in eight files of a directory. Measures how long other requests wait meanwhile."""
 
 import os
 import random
@@ -14,13 +14,13 @@ import mounted
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures"))
 import stalls
 
-PROMISED = 0.1  # seconds, for 99 of 100
+PROMISED = 0.1  # seconds, for 99 of 100 requests
 FILES = [f"slow{i}.h5" for i in range(8)]
-EACH = 4  # objects of each
+EACH = 4  # objects of each file
 
 
 def read_hostile(path, size, seed):
-    """A reader that wants a byte here and there, for ever."""
+    """Starts a process that reads single bytes at random offsets for ever. Returns its number."""
     child = os.fork()
     if child:
         return child
@@ -33,7 +33,7 @@ def read_hostile(path, size, seed):
 
 
 def operations(at, chance):
-    """What others do meanwhile, by name; each asks the program."""
+    """Returns the other requests by name. Each of them reaches the program."""
     size = os.stat(at("contiguous")).st_size
 
     def read(name):
@@ -57,7 +57,7 @@ def operations(at, chance):
 
 
 def session(h5fs, path, seconds, least, slow, own=""):
-    """`slow`: the objects that are slow to decode; `own`: the file that others look at."""
+    """Runs the readers of the objects in `slow`, and measures requests for the file `own`."""
     chance = random.Random(7)
     with mounted.Mount(h5fs, path) as mount:
         others = operations(lambda name: mount.at(os.path.join(own, name)), chance)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""joined.py H5FS SECONDS [LEAST]: mounts a directory whose files are added behind the others, in front
-of them and between them, replaced, cut off and removed, while 16 processes read all of them as one:
-each answer is of one state of the directory, or ESTALE or EIO, and never the fill value."""
+"""joined.py H5FS SECONDS [LEAST]: mounts a directory whose files are added after, before and
+between the others, replaced, truncated and removed, while 16 processes read them as joined files.
+Each result must be one state of the directory, or ESTALE or EIO, and never the fill value."""
 
 import errno
 import multiprocessing
@@ -24,7 +24,7 @@ PASSING = (errno.ESTALE, errno.EIO, errno.ENOENT)
 
 
 def write(day, stamp):
-    """A file of one day; each number in it says which day and which state it is of."""
+    """Writes the file of one day. Each number in it encodes its day and its state."""
     name = f"day_{day:02}.nc"
     with h5py.File(f".{name}", "w") as f:
         f["time"] = [float(day)]
@@ -37,7 +37,7 @@ def write(day, stamp):
 
 
 class History:
-    """The states of the directory: when each began, and the numbers of its files."""
+    """The states of the directory: the start of each, and the numbers of its files."""
 
     def __init__(self):
         self.files = {}
@@ -54,7 +54,7 @@ class History:
         day = random.randrange(1, DAYS)
         act = random.choice(("write", "write", "remove", "cut"))
         if day not in self.files or len(self.files) < 4 or act == "write":
-            # it is there at some time between these two
+            # the file appears at some time between these two states
             self.set(day, None)
             write(day, stamp)
             self.set(day, stamp)
@@ -66,14 +66,15 @@ class History:
             self.set(day, None)
 
     def had(self, begin, end):
-        """The states that may be shown in this time. A file that is replaced is gone or there."""
+        """Yields the states that may be shown during this time. A file that is being replaced may
+        be missing."""
         for (start, rows), (over, _) in zip(self.states, [*self.states[1:], (float("inf"), ())]):
             if start <= end and over >= begin - LAG:
                 yield rows
 
 
 def rows_of(found):
-    """The number of each row, all of whose elements are the same."""
+    """Returns the number of each row, whose elements must all be equal."""
     rows = found.reshape(-1, WIDTH)
     assert (rows == rows[:, :1]).all(), rows
     return tuple(int(n) for n in rows[:, 0])
@@ -87,7 +88,7 @@ def look(joined, way):
             return rows_of(np.frombuffer(f.read(), "<i8"))
     with open(os.path.join(joined, ".h5fs/file.zarr/a/c/0/0"), "rb", 0) as f:
         rows = rows_of(np.frombuffer(f.read(), "<i8"))
-    # what sticks out of the array is zero
+    # elements outside the array are zero
     return tuple(n for n in rows if n)
 
 
@@ -103,7 +104,7 @@ def reader(mount, seed, seen, is_over):
             assert error.errno in PASSING, error
             found = None
         except ValueError:
-            # numpy was told of another length than it read
+            # the length that NumPy was given differs from the length that it read
             found = None
         seen.put((begin, time.monotonic(), way, found))
         time.sleep(chance.uniform(0, 0.05))

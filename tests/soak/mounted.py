@@ -1,7 +1,7 @@
-"""What the parts of the soak have in common: a mount, the process that serves it, and figures.
+"""Shared code of the soak tests: a mount, its worker, and measurements.
 
-A part is a program `PART.py H5FS SECONDS [LEAST]`: it goes on for at least so many seconds and at
-least LEAST rounds of its own, prints what it did, and ends with 0 if nothing was wrong. """
+A part is a program `PART.py H5FS SECONDS [LEAST]`. It runs for at least SECONDS and for at least
+LEAST rounds, prints its results, and ends with 0 on success."""
 
 import contextlib
 import os
@@ -12,11 +12,11 @@ import tempfile
 import time
 
 MIB = 1 << 20
-BASE = 64 * MIB  # what the program may take besides its cache and the chunks being decoded
+BASE = 64 * MIB  # memory of the program in addition to its cache and the chunks being decoded
 
 
 class Mount:
-    """A file that is mounted until the block ends."""
+    """A mounted file, until the block ends."""
 
     def __init__(self, h5fs, source, cache=64 * MIB, threads=2, options=(), environment=None):
         self.source, self.cache, self.threads = os.path.abspath(source), cache, threads
@@ -58,7 +58,7 @@ class Mount:
 
     @property
     def worker(self):
-        """The number of the process that reads the source."""
+        """Returns the number of the process that reads the source."""
         found = [pid for pid, title in processes(self.path) if "worker" in title]
         assert len(found) == 1, processes(self.path)
         return found[0]
@@ -73,8 +73,8 @@ class Mount:
         return memory(self.worker, figure)
 
     def check_memory(self, stored=0, decoded=0):
-        """The most memory that the worker ever had, against what is promised; `stored` and
-        `decoded`: bytes of the largest chunk."""
+        """Checks the worker's peak memory against the promised limit. `stored` and `decoded` are
+        the bytes of the largest chunk."""
         peak = self.memory("VmHWM")
         promised = self.cache + BASE + self.threads * (stored + 2 * decoded)
         say(f"peak memory {peak / MIB:.1f} MiB, promised {promised / MIB:.1f} MiB")
@@ -82,7 +82,7 @@ class Mount:
 
 
 def memory(pid, figure):
-    """A figure of a process, in bytes."""
+    """Returns a memory figure of a process, in bytes."""
     with open(f"/proc/{pid}/status") as status:
         line = next(line for line in status if line.startswith(figure + ":"))
     return int(line.split()[1]) << 10
@@ -93,7 +93,7 @@ def descriptors(pid):
 
 
 def processes(mountpoint):
-    """The processes of the program that serve this mount: number and title."""
+    """Returns the processes of the program that serve this mount, as number and title."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as cmdline:
@@ -104,7 +104,7 @@ def processes(mountpoint):
 
 
 def is_mounted(path):
-    """By the kernel's word: to ask the mount itself could wait for it."""
+    """Returns whether the mount table lists this path. A request to the mount itself could hang."""
     with open("/proc/self/mountinfo") as mounts:
         return any(line.split(" ")[4] == path for line in mounts)
 
@@ -119,7 +119,7 @@ def wait_until(true, seconds):
 
 
 def rounds(seconds, least):
-    """Counts, for at least so many seconds and at least so many rounds."""
+    """Counts rounds, for at least this time and at least this number of rounds."""
     end = time.monotonic() + seconds
     done = 0
     while done < least or time.monotonic() < end:
@@ -132,11 +132,11 @@ def say(text):
 
 
 def run(part, least):
-    """Runs a part's function of the program, the seconds and the least number of rounds, in a
-    directory of its own."""
+    """Runs a part's function with the program, the seconds and the minimum number of rounds, in a
+    temporary directory."""
     h5fs, seconds = os.path.abspath(sys.argv[1]), float(sys.argv[2])
     least = int(sys.argv[3]) if len(sys.argv) > 3 else least
-    # what is asked to end takes its mounts with it
+    # a terminated part must remove its mounts
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     home = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="h5fs-soak-") as directory:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""mounts.py H5FS SECONDS [LEAST]: mounts and unmounts, 1000 times and more, every fourth time by
-killing a process: nothing stays."""
+"""mounts.py H5FS SECONDS [LEAST]: mounts and unmounts at least 1000 times, every fourth time by
+killing a process. No mount or process may remain."""
 
 import collections
 import os
@@ -13,7 +13,7 @@ import h5py
 
 import mounted
 
-# seconds in which a mount is gone whose worker was killed; more on a machine that does other things
+# seconds until a mount is gone after its worker was killed; more on a busy machine
 AT_ONCE = float(os.environ.get("SOAK_AT_ONCE", 2))
 
 
@@ -26,16 +26,16 @@ WAYS = {
 
 
 def unmount(mount):
-    """Ends a mount in one of the ways; which, and the seconds that it took."""
+    """Ends a mount in one of several ways. Returns the way and the seconds."""
     way = random.choices(list(WAYS), WAYS.values())[0]
     if way == "fusermount3 -u without a supervisor":
-        # the worker serves on
+        # the worker continues to serve
         os.kill(mount.supervisor, signal.SIGKILL)
         assert os.listdir(mount.path) == ["numbers"]
     pid = mount.supervisor if way == "SIGTERM" else mount.worker
     start = time.monotonic()
     if way.startswith("fusermount3 -u"):
-        # what was read a moment ago may still be being released
+        # a file that was just read may not have been released yet
         if not mounted.wait_until(
             lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 100
         ):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""readers.py H5FS SECONDS [LEAST]: 64 readers at once, each in its own ways, of which every byte is
-compared with what h5py reads."""
+"""readers.py H5FS SECONDS [LEAST]: 64 readers at once, each with different access patterns. Every
+byte is compared with what h5py reads."""
 
 import collections
 import mmap
@@ -69,7 +69,7 @@ WAYS = [pread, mapped, direct, sendfile, splice]
 
 
 def reader(mount, contents, end, least, figures, seed):
-    """One reader: its own descriptors, its own ways."""
+    """Runs one reader with its own descriptors and access patterns."""
     chance = random.Random(seed)
     descriptors = {name: os.open(mount.at(name), os.O_RDONLY) for name in contents}
     done = 0
@@ -83,7 +83,7 @@ def reader(mount, contents, end, least, figures, seed):
         assert got == wanted, (
             f"{way.__name__} of {length} bytes of {name} at {at}: {len(got)} bytes, or others"
         )
-        if chance.randrange(20) == 0:  # or all is soon in the page cache
+        if chance.randrange(20) == 0:  # otherwise the page cache soon contains everything
             os.posix_fadvise(descriptors[name], 0, 0, os.POSIX_FADV_DONTNEED)
         if chance.randrange(100) == 0:
             os.close(descriptors[name])
@@ -94,7 +94,7 @@ def reader(mount, contents, end, least, figures, seed):
 
 
 def process(mount, contents, end, least, number):
-    """The readers of one process. Its figures as text; what was wrong as an exception."""
+    """Runs the readers of one process. Returns its figures as text, or raises an error."""
     figures, wrong = [collections.Counter() for _ in range(THREADS)], []
 
     def guarded(i):
@@ -115,7 +115,8 @@ def process(mount, contents, end, least, number):
 
 
 def fork(mount, contents, end, least, number):
-    """A process of readers: its number, and where its figures come from."""
+    """Starts a process of readers. Returns its number, and the descriptor from which to read its
+    figures."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:

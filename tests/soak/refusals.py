@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""refusals.py H5FS SECONDS [LEAST]: every call that would change something is refused, and nothing
-has changed."""
+"""refusals.py H5FS SECONDS [LEAST]: every call that would change the mount is refused and has no
+effect."""
 
 import ctypes
 import errno
@@ -17,7 +17,7 @@ EVERYWHERE = ["chunked", "group", "link", ".h5fs/npy/chunked.npy", ".h5fs/attrs/
 
 
 def library(name, *arguments):
-    """A call of the C library that Python has not."""
+    """Calls a function of the C library that Python does not provide."""
     if getattr(LIBC, name)(*arguments) < 0:
         raise OSError(ctypes.get_errno(), name)
 
@@ -31,7 +31,7 @@ def code_of(call):
 
 
 def by_path(mount):
-    """What changes the tree, as name and call; each is EROFS."""
+    """Returns calls that would change the tree, by name. Each must fail with EROFS."""
     file, group, new = mount.at("chunked"), mount.at("group"), mount.at("group/new")
     raw = os.fsencode
     return {
@@ -76,8 +76,8 @@ def by_path(mount):
 
 
 def by_descriptor(descriptor, plain):
-    """What a descriptor that was opened to read refuses, and how. `plain`: one of an ordinary
-    file."""
+    """Returns calls on a descriptor that is open for reading, with the error of each. `plain` is a
+    descriptor of an ordinary file."""
     return {
         "write": (lambda: os.write(descriptor, b"x"), errno.EBADF),
         "pwrite": (lambda: os.pwrite(descriptor, b"x", 0), errno.EBADF),

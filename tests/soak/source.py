@@ -1,4 +1,4 @@
-"""The file that the soak reads, and what h5py reads of each of its datasets."""
+"""The file that the soak tests read, and what h5py reads from each of its datasets."""
 
 import os
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def write(directory="."):
-    """Writes `soak.h5`. Its path, and the bytes of each of its datasets by name."""
+    """Writes `soak.h5`. Returns its path, and the bytes of each of its datasets by name."""
     path = os.path.join(directory, "soak.h5")
     random = np.random.default_rng(20)
     noise = random.integers(0, 256, 32 << 20, "u1")
@@ -61,5 +61,5 @@ def write(directory="."):
 
 
 def largest_chunk():
-    """Bytes of the largest chunk of `soak.h5`, decoded."""
+    """Returns the decoded size in bytes of the largest chunk of `soak.h5`."""
     return 65_000 * 8

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""supervisors.py H5FS SECONDS [LEAST]: two mounts at one place, supervisors killed while they
-start, a worker that is stopped."""
+"""supervisors.py H5FS SECONDS [LEAST]: two mounts at one path, supervisors that are killed while
+they start, and a worker that is stopped."""
 
 import collections
 import os
@@ -15,7 +15,7 @@ import mounted
 
 UNANSWERED = (
     60 + 10
-)  # seconds until a mount that does not answer is ended, and between two looks at it
+)  # seconds until an unresponsive mount is ended, plus the interval between two probes
 
 
 def start(h5fs, mount):
@@ -66,7 +66,7 @@ def killed_while_it_starts(h5fs, mount):
 
 
 def stopped(h5fs, mount):
-    """A worker that does not answer loses its mount."""
+    """Checks that the mount of a stopped worker is ended."""
     with mounted.Mount(h5fs, mount.source) as frozen:
         os.kill(frozen.worker, signal.SIGSTOP)
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-//! An ASDF file's blocks, and a tree that has an ndarray over each of the first ones.
+//! Fuzzes the blocks of an ASDF file, whose tree has an ndarray over each of the first blocks.
 
 #![no_main]
 

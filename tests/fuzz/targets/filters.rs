@@ -1,5 +1,5 @@
-//! Every filter. The input is its number, the count of parameters, the chunk's length, the
-//! parameters, and the stored bytes.
+//! Fuzzes every filter. The input consists of the filter's number, the number of parameters, the
+//! chunk's length, the parameters, and the stored bytes.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ const FILTERS: [u16; 17] = [
     1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026, 32018,
 ];
 
-/// Bytes of the longest chunk: more would only cost time.
+/// Maximum length of a chunk in bytes. Longer chunks would only cost time.
 const CHUNK: usize = 1 << 20;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

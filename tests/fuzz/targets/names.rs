@@ -1,4 +1,5 @@
-//! Names and selectors: a name that is shown leads back, any other is refused or understood.
+//! Fuzzes names and selectors. A name that is shown must lead back to the original. Any other name
+//! is rejected or parsed.
 
 #![no_main]
 

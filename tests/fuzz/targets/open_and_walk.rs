@@ -1,4 +1,5 @@
-//! Any bytes as a file: opened, listed, described and read, with the views of a small file.
+//! Fuzzes files with arbitrary bytes: opens, lists, describes and reads them, with the views of a
+//! small file.
 
 #![no_main]
 

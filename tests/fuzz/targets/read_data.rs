@@ -1,4 +1,4 @@
-//! Any bytes as a file: its arrays are read, whole and by selectors.
+//! Fuzzes files with arbitrary bytes: reads their arrays, completely and by selectors.
 
 #![no_main]
 

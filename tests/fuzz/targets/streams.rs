@@ -1,6 +1,6 @@
-//! An ASDF block that is one stream: its pieces, in any order, are parts of the content that it
-//! decodes to at once. The input is the codec, the pieces' length, the block's length in two bytes,
-//! an order, and the stored bytes.
+//! Fuzzes an ASDF block that is one compressed stream. Its pieces, read in any order, must be parts
+//! of the content that is decoded at once. The input consists of the codec, the length of the
+//! pieces, the block's length in two bytes, an order, and the stored bytes.
 
 #![no_main]
 

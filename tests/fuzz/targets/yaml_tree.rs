@@ -1,4 +1,4 @@
-//! An ASDF file's tree, over one block.
+//! Fuzzes the tree of an ASDF file with one block.
 
 #![no_main]
 
