@@ -139,7 +139,7 @@ fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
 }
 
 /// Returns the text of a link for an address that leads nowhere. All other entries of the directory
-/// are links with numeric names, so the text cannot match one.
+/// are links named by index, so the text cannot match one.
 fn nowhere(address: u64, reason: &str) -> Vec<u8> {
     format!("@{address:#x}: {reason}").into_bytes()
 }
