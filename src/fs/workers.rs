@@ -257,7 +257,7 @@ impl Shared {
     }
 
     /// Wakes an idle worker, or starts one, to check whether a request can be started. While
-    /// requests wait, there is always a worker.
+    /// requests wait, there is a worker, unless the system refuses to start a thread.
     fn look(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
         if state.is_idle() {
             return;
