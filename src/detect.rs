@@ -1,4 +1,4 @@
-//! Which format a file has, by its content: the one file that names both formats.
+//! The detection of a file's format from its content. Only this module names both formats.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -26,12 +26,12 @@ pub struct Caches {
     asdf: asdf::Caches,
 }
 
-/// Opens the file in `source`, whatever its name; what it names is sought among the `neighbours`,
-/// and what it keeps is in the `caches` of the mount; `force` opens one that is marked as being
-/// written, too.
+/// Opens the file in `source`, whatever its name. The files that it refers to are searched among
+/// the `neighbours`. Cached data are in the `caches` of the mount. With `force`, a file that is
+/// marked as being written is also opened.
 ///
 /// # Errors
-/// `Unsupported` for a file of neither format; else fails if the file cannot be opened in its
+/// `Usage` for a file of neither format. Otherwise fails if the file cannot be opened in its
 /// format.
 pub fn open(
     source: SharedSource,
@@ -42,7 +42,8 @@ pub fn open(
     if source.length() == 0 {
         return Err(Error::corrupt("the file is empty", None));
     }
-    // First the format that stands at the beginning: a signature of HDF5 may stand anywhere.
+    // ASDF is checked first, because its signature is only at the start. The signature of HDF5 may
+    // also be at later offsets.
     if asdf::is_asdf(&*source)? {
         return Ok(Arc::new(asdf::File::open(
             source,
@@ -60,27 +61,27 @@ pub fn open(
     }))
 }
 
-/// Whether `source` is a page that a server sends in place of a file, such as one that asks for a login.
+/// Returns whether `source` is a page that a server sends instead of a file, such as a login page.
 pub fn is_page(source: &dyn Source) -> bool {
     others::is_page(source)
 }
 
-/// Whether `source` has one of the formats, as far as its first bytes tell. What cannot be read has
-/// none.
+/// Returns whether `source` has one of the formats, judging by its signature. Returns false if
+/// `source` cannot be read.
 pub fn is_known(source: &dyn Source) -> bool {
     source.length() > 0
         && (asdf::is_asdf(source).unwrap_or(false) || find_signature(source).is_some())
 }
 
-/// The same by the first [`limits::OBJECT_BEGINNING`] bytes of an object, which are read at once:
-/// of those behind them, each place is a request of its own.
+/// Returns the same for the first [`limits::OBJECT_BEGINNING`] bytes of an object, which are read
+/// at once. After these bytes, each position of a signature would be a separate request.
 pub fn begins_as_known(object: &dyn Source) -> bool {
     let length = object.length().min(limits::OBJECT_BEGINNING);
     let beginning = read_block(object, 0, length, "beginning of an object");
     beginning.is_ok_and(|bytes| is_known(&MemorySource::new(bytes)))
 }
 
-/// Whether `name` ends as the names of files of these formats do.
+/// Returns whether `name` has an extension that is usual for files of these formats.
 pub fn is_named(name: &[u8]) -> bool {
     const ENDINGS: [&str; 14] = [
         "asdf", "cxi", "h5", "h5ad", "hdf5", "he5", "fast5", "loom", "nc", "nc4", "nexus", "nx",
@@ -89,7 +90,8 @@ pub fn is_named(name: &[u8]) -> bool {
     has_ending(name, &ENDINGS)
 }
 
-/// Whether `name` ends as those of texts, pictures, archives and tables of other formats do.
+/// Returns whether `name` has an extension of texts, pictures, archives and tables in other
+/// formats.
 pub fn is_named_otherwise(name: &[u8]) -> bool {
     const ENDINGS: [&str; 48] = [
         "7z", "arrow", "bib", "bmp", "bz2", "c", "cfg", "css", "csv", "doc", "docx", "feather",
@@ -109,10 +111,10 @@ fn has_ending(name: &[u8], endings: &[&str]) -> bool {
     })
 }
 
-/// Refuses a file that a writer has locked, if the writers of its format lock files.
+/// Rejects a file that a writer has locked, if writers of its format lock files.
 ///
 /// # Errors
-/// `Usage` where it is locked.
+/// `Usage` if the file is locked.
 pub fn refuse_locked(file: &dyn OpenSource) -> Result<()> {
     match file_locking::check(file) {
         Err(_) if find_signature(file).is_none() => Ok(()),

@@ -1,13 +1,13 @@
-//! Files of other formats, which are named so that their readers find the right tool.
+//! Files of other formats. An error names the format and a tool that reads it.
 
 use crate::source::{Source, read_block};
 
 /// A format that h5fs does not read.
 struct Other {
-    /// Where its mark stands, and the mark.
+    /// The offset of the format's signature, and the signature.
     mark: (u64, &'static [u8]),
     name: &'static str,
-    /// A tool that reads it.
+    /// A tool that reads the format.
     tool: &'static str,
 }
 
@@ -103,18 +103,18 @@ const OTHERS: [Other; 24] = [
     other(0, b"%PDF-", "a PDF document", "a viewer of PDF shows it"),
 ];
 
-/// Bytes of a text that tell what it is.
+/// Bytes at the start of a text file that are read to identify its format.
 const BEGINNING: u64 = 512;
 
-/// What a page is that a server sends in place of a file.
+/// The description of a page that a server sends instead of a file.
 const PAGE: &str = "an HTML page, perhaps a server's word on why there is no file";
 
-/// Whether `source` is a page that a server sends in place of a file, such as one that asks for a login.
+/// Returns whether `source` is a page that a server sends instead of a file, such as a login page.
 pub(super) fn is_page(source: &dyn Source) -> bool {
     describe(source).is_some_and(|found| found == PAGE)
 }
 
-/// What `source` is, and which tool reads it.
+/// Describes the format of `source`, and the tool that reads it.
 pub(super) fn describe(source: &dyn Source) -> Option<String> {
     marked(source).or_else(|| {
         let length = source.length().min(BEGINNING);
@@ -123,7 +123,7 @@ pub(super) fn describe(source: &dyn Source) -> Option<String> {
     })
 }
 
-/// What a file is that has a mark.
+/// Describes a file that has a signature.
 fn marked(source: &dyn Source) -> Option<String> {
     let found = OTHERS.iter().find(|other| {
         let (offset, mark) = other.mark;
@@ -135,7 +135,7 @@ fn marked(source: &dyn Source) -> Option<String> {
     Some(format!("{}: {}", found.name, found.tool))
 }
 
-/// What a file is that begins with this text.
+/// Describes a file that starts with this text.
 fn text(beginning: &[u8]) -> Option<&'static str> {
     if !beginning.is_empty() && beginning.iter().all(|&byte| byte == 0) {
         return Some("it begins with zeros, as what was never written or not brought here whole");
