@@ -1,4 +1,4 @@
-//! Bytes to numbers: a bounded cursor, and the checksums that the formats put on their metadata.
+//! Conversion of bytes to numbers: a bounded cursor, and the checksums of the formats' metadata.
 
 #![cfg_attr(
     not(test),
@@ -23,15 +23,15 @@ pub use extent::{Extent, joined};
 
 use crate::error::{Error, Result};
 
-/// A length from a file as an index into memory.
+/// Converts a length from a file to an index in memory.
 ///
 /// # Errors
-/// `Limit` where the machine cannot hold that many bytes.
+/// `Limit` if the machine cannot address that many bytes.
 pub fn to_usize(length: u64) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::limit("length", u64::from(u32::MAX)))
 }
 
-/// A length in memory as a number of the file.
+/// Converts a length in memory to a length in a file.
 pub fn to_u64(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }

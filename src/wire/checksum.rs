@@ -1,22 +1,23 @@
 //! Jenkins' lookup3 (`hashlittle`, initial value 0), the checksum of all HDF5 metadata since 1.8.
 //!
-//! HDF5 3.0 speaks of "Jenkins' lookup3 algorithm" without stating it; the algorithm is Bob
-//! Jenkins', in the public domain since May 2006.
+//! HDF5 3.0 names "Jenkins' lookup3 algorithm" without a definition. Bob Jenkins released the
+//! algorithm to the public domain in May 2006.
 
 use crate::wire::Count;
 
-/// The lookup3 hash of `bytes`, from the initial value 0.
+/// Returns the lookup3 hash of `bytes`, from the initial value 0.
 pub fn lookup3(bytes: &[u8]) -> u32 {
     let mut words = Words::new(bytes.len());
     let last = words.mix_all_but_last(bytes);
     words.finish(last)
 }
 
-/// The same, as if the four bytes at `place` were zeros: for a block that holds its own checksum
-/// there.
+/// Returns the lookup3 hash of `bytes`, with the four bytes at `place` replaced by zeros. Used for
+/// a block that contains its own checksum at `place`.
 pub fn lookup3_without(bytes: &[u8], place: usize) -> u32 {
     let mut words = Words::new(bytes.len());
-    // As many bytes from the front as hold the place, and are mixed in before the last ones.
+    // The first bytes, in whole blocks, that contain the four bytes at `place`. They are copied and
+    // mixed in before the other bytes.
     let front = place.with_more(4).next_multiple_of(BLOCK);
     let (front, rest) = bytes.split_at_checked(front).unwrap_or((bytes, &[]));
     let mut front = front.to_vec();
@@ -45,7 +46,7 @@ impl Words {
         Words(start, start, start)
     }
 
-    /// Mixes in whole blocks; the last one, whole or not, is given back.
+    /// Mixes in all blocks except the last, which is returned. The last block may be shorter.
     fn mix_all_but_last<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let mut rest = bytes;
         while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
@@ -64,7 +65,7 @@ impl Words {
         mix(a, b, c);
     }
 
-    /// Adds up to twelve bytes, missing ones as zeros.
+    /// Adds up to twelve bytes. Missing bytes count as zeros.
     fn add(&mut self, block: &[u8]) {
         let word = |at: usize| {
             let mut word = [0; 4];

@@ -1,27 +1,27 @@
-//! Arithmetic on sizes that needs no error, each operation under the name of its reason.
+//! Saturating arithmetic on sizes. The name of each operation states why saturation is correct.
 
-/// A number of things: never less than none, and compared with bounds. A position in a file is none
-/// of them: it is an [`Extent`](crate::wire::Extent), or checked.
+/// A number of items, which is never negative and is compared with limits. A position in a file is
+/// not a `Count`. Such positions use [`Extent`](crate::wire::Extent) or checked arithmetic.
 pub trait Count: Copy {
-    /// What is left of it after `taken`: nothing, if that is more.
+    /// Returns the remainder after `taken` items, or 0 if `taken` is larger.
     #[must_use]
     fn left_after(self, taken: Self) -> Self;
 
-    /// The number after this one. It counts what is in memory, or what is passed one by one, and so
-    /// never comes to the largest.
+    /// Returns this number plus one. The number counts items in memory, or items that are visited
+    /// one by one, and so never reaches the maximum.
     #[must_use]
     fn one_more(self) -> Self;
 
-    /// The sum with `more`. Either both are known to be small, or it is only compared with a bound,
-    /// which the largest number is over: such is the weight of something, and the effort for it.
+    /// Returns the sum with `more`. Either both numbers are known to be small, or the sum is only
+    /// compared with a limit, which the maximum exceeds. Weights and efforts are such sums.
     #[must_use]
     fn with_more(self, more: Self) -> Self;
 
-    /// The product with `count`, for the same reasons.
+    /// Returns the product with `count`, under the same conditions.
     #[must_use]
     fn times(self, count: Self) -> Self;
 
-    /// The sum of all `parts`, for the same reasons.
+    /// Returns the sum of all `parts`, under the same conditions.
     fn together(parts: impl IntoIterator<Item = Self>) -> Self;
 }
 

@@ -1,9 +1,10 @@
-//! The CRC-32 of ISO 3309, which .xz streams have over their headers and indices.
+//! The CRC-32 of ISO 3309, which .xz streams use for their headers and indices.
 
 /// The polynomial, lowest power at the highest bit.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 
-/// The CRC-32 of `bytes`. Bit by bit: for structures, not for content.
+/// Returns the CRC-32 of `bytes`. The function works bit by bit, which is fast enough for headers
+/// but not for content.
 pub fn crc32(bytes: &[u8]) -> u32 {
     let sum = bytes.iter().fold(u32::MAX, |sum, &byte| {
         (0..8).fold(sum ^ u32::from(byte), |sum, _| {

@@ -1,13 +1,15 @@
-//! A read position in one structure that was fetched whole.
+//! A read position in one structure that is in memory as a whole.
 //!
-//! It knows the structure's name and absolute offset, so that every error says where it was.
+//! The cursor knows the structure's name and absolute offset, so that every error states its
+//! position.
 
 use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
 use crate::wire::{Count, Extent, to_u64};
 
-/// Walks a slice; every read is checked, every error names the structure and the absolute offset.
+/// A reader of a byte slice. Every read is bounds-checked, and every error names the structure and
+/// the absolute offset.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -17,8 +19,8 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// `bytes` stand at absolute offset `start`, or at none that is known; `structure` is its name
-    /// in the specification.
+    /// Creates a cursor over `bytes`, which are at absolute offset `start`, or at an unknown
+    /// offset. `structure` is the name in the specification.
     pub fn new(bytes: &'a [u8], start: impl Into<Option<u64>>, structure: &'static str) -> Self {
         Cursor {
             bytes,
@@ -28,37 +30,39 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Absolute offset of the next byte; where that is not known, its offset in the structure.
+    /// Returns the absolute offset of the next byte. If the absolute offset is unknown, returns the
+    /// offset in the structure.
     pub fn at(&self) -> u64 {
         Extent::cut(self.start.unwrap_or(0), to_u64(self.position)).end()
     }
 
-    /// Absolute offset of the next byte, where it is known.
+    /// Returns the absolute offset of the next byte, if it is known.
     fn place(&self) -> Option<u64> {
         self.start.map(|_| self.at())
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Bytes not yet read.
+    /// Returns the number of bytes not yet read.
     pub fn remaining(&self) -> usize {
         self.bytes.len().left_after(self.position)
     }
 
-    /// This structure is corrupt here, for the reason `why`.
+    /// Creates an error for corruption of this structure at the current position, with the reason
+    /// `why`.
     pub fn corrupt(&self, why: &str) -> Error {
         Error::corrupt(format!("{}: {why}", self.structure), self.place())
     }
 
-    /// This structure uses `what`, which is not built.
+    /// Creates an error for the unimplemented feature `what` of this structure.
     pub fn unsupported(&self, what: &str) -> Error {
         Error::unsupported(format!("{}: {what}", self.structure), self.place())
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let end = self.position.checked_add(count);
         let Some((end, taken)) =
@@ -70,17 +74,17 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// All bytes not yet read, without moving.
+    /// Returns all bytes not yet read, without moving the cursor.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or_default()
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, count: usize) -> Result<()> {
         self.take(count).map(|_| ())
     }
 
-    /// The next bytes must be `signature`.
+    /// Reads the next bytes, which must be `signature`.
     pub fn signature(&mut self, signature: &[u8]) -> Result<()> {
         let start = self.position;
         if self.take(signature.len())? == signature {
@@ -90,10 +94,10 @@ impl<'a> Cursor<'a> {
         Err(self.corrupt("wrong signature"))
     }
 
-    /// The version that the next byte says, which must be one of `known`.
+    /// Reads a version from the next byte, which must be one of `known`.
     ///
     /// # Errors
-    /// `Unsupported` for another one.
+    /// `Unsupported` for another version.
     pub fn version(&mut self, known: RangeInclusive<u8>) -> Result<u8> {
         let version = self.u8()?;
         if known.contains(&version) {
@@ -103,36 +107,36 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub fn u8(&mut self) -> Result<u8> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
-    /// The next two bytes, little-endian.
+    /// Reads the next two bytes, little-endian.
     pub fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    /// The next four bytes, little-endian.
+    /// Reads the next four bytes, little-endian.
     pub fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// The next eight bytes, little-endian.
+    /// Reads the next eight bytes, little-endian.
     pub fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let taken = self.take(N)?;
         taken.try_into().map_err(|_| self.corrupt("ends too early"))
     }
 
-    /// The next `width` bytes as an unsigned little-endian number.
+    /// Reads the next `width` bytes as an unsigned little-endian number.
     ///
     /// # Errors
-    /// `Corrupt` where a byte past the eighth is not zero: the number does not fit.
+    /// `Corrupt` if a byte after the eighth is not zero, because the number does not fit.
     pub fn uint(&mut self, width: usize) -> Result<u64> {
         let taken = self.take(width)?;
         let (low, high) = taken.split_at(width.min(8));
@@ -147,7 +151,8 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(number))
     }
 
-    /// Like [`uint`](Self::uint); `None` where all bits are one, which stands for no number.
+    /// Reads a number like [`uint`](Self::uint). Returns `None` if all bits are one, which means an
+    /// undefined value.
     pub fn optional_uint(&mut self, width: usize) -> Result<Option<u64>> {
         let mut ahead = self.clone();
         if ahead.take(width)?.iter().all(|&byte| byte == 0xff) {
@@ -157,7 +162,7 @@ impl<'a> Cursor<'a> {
         self.uint(width).map(Some)
     }
 
-    /// The bytes before the next NUL, which is passed over.
+    /// Reads the bytes before the next NUL, and skips the NUL.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let Some(length) = self.rest().iter().position(|&byte| byte == 0) else {
             return Err(self.corrupt("text without its NUL"));

@@ -1,11 +1,11 @@
-//! Runs of bytes, or of anything else that is numbered, which end where a number can say.
+//! Ranges of bytes, or of other numbered items, whose end fits into 64 bits.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::wire::Count;
 
-/// A start and a length whose sum was checked when it was made.
+/// A start and a length whose sum was checked for overflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
     start: u64,
@@ -13,96 +13,97 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// `length` bytes at `start`.
+    /// Creates the extent of `length` bytes at `start`.
     ///
     /// # Errors
-    /// `Corrupt` if `what` reaches past the last address of 64 bits.
+    /// `Corrupt` if `what` extends past the last 64-bit address.
     pub fn new(start: u64, length: u64, what: &str) -> Result<Self> {
         let past_all = || Error::corrupt(format!("{what}: reaches past the last address"), start);
         Self::checked(start, length).ok_or_else(past_all)
     }
 
-    /// `length` bytes at `start`; `None` if they reach past the last address.
+    /// Creates the extent of `length` bytes at `start`. Returns `None` if it extends past the last
+    /// address.
     pub fn checked(start: u64, length: u64) -> Option<Self> {
         let end = start.checked_add(length);
         end.map(|_| Extent { start, length })
     }
 
-    /// What of `length` bytes at `start` is before the last address.
+    /// Creates the extent of `length` bytes at `start`, cut at the last address.
     pub fn cut(start: u64, length: u64) -> Self {
         let length = length.min(!start);
         Extent { start, length }
     }
 
-    /// From `start` to `end`: nothing if that is before it.
+    /// Creates the extent from `start` to `end`. The extent is empty if `end` is before `start`.
     pub fn between(start: u64, end: u64) -> Self {
         let length = end.left_after(start);
         Extent { start, length }
     }
 
-    /// Its first byte.
+    /// Returns the offset of the first byte.
     pub fn start(self) -> u64 {
         self.start
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn length(self) -> u64 {
         self.length
     }
 
-    /// One past its last byte.
+    /// Returns the offset after the last byte.
     pub fn end(self) -> u64 {
-        // Each constructor has seen to it that nothing wraps.
+        // Each constructor has checked that the sum does not overflow.
         self.start.wrapping_add(self.length)
     }
 
-    /// From its first byte to its end.
+    /// Returns the extent as a range.
     pub fn range(self) -> Range<u64> {
         self.start..self.end()
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the extent is empty.
     pub fn is_empty(self) -> bool {
         self.length == 0
     }
 
-    /// What both have: nothing, where they have nothing in common.
+    /// Returns the bytes that both extents contain. The result is empty if they do not overlap.
     pub fn intersect(self, other: Self) -> Self {
         Self::between(self.start.max(other.start), self.end().min(other.end()))
     }
 
-    /// What is left of it after its first `count` bytes.
+    /// Returns the remaining extent after the first `count` bytes.
     pub fn after(self, count: u64) -> Self {
         let passed = count.min(self.length);
         Self::between(self.start.wrapping_add(passed), self.end())
     }
 
-    /// Its first `count` bytes, or all that there are.
+    /// Returns the first `count` bytes, or the whole extent if it is shorter.
     pub fn first(self, count: u64) -> Self {
         let length = count.min(self.length);
         Extent { length, ..self }
     }
 
-    /// Its last `count` bytes, or all that there are.
+    /// Returns the last `count` bytes, or the whole extent if it is shorter.
     pub fn last(self, count: u64) -> Self {
         self.after(self.length.left_after(count))
     }
 
-    /// Whether it is part of the first `length` bytes.
+    /// Returns whether the extent is within the first `length` bytes.
     pub fn is_within(self, length: u64) -> bool {
         self.end() <= length
     }
 }
 
-/// A range that ends before it begins is empty.
+/// A range that ends before its start becomes an empty extent.
 impl From<Range<u64>> for Extent {
     fn from(range: Range<u64>) -> Self {
         Self::between(range.start, range.end)
     }
 }
 
-/// The ranges, offset and length of each; one that begins in the one before it, or where that ends,
-/// is one with it.
+/// Merges ranges, each given as offset and length. A range that starts within the previous range,
+/// or at its end, is merged with it.
 pub fn joined(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (at, length) in ranges {
