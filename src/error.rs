@@ -1,5 +1,5 @@
-//! The one error type of the library. It names no errno: `fs/errno.rs` alone maps these errors to
-//! the numbers that the kernel is answered with.
+//! The one error type of the library. The type contains no errno for replies: only `fs/errno.rs`
+//! converts these errors to the numbers that the kernel receives.
 
 pub mod line;
 
@@ -9,74 +9,76 @@ use std::io;
 
 use crate::limits;
 
-/// An error, in three deep buckets (io, corrupt, unsupported) and four shallow ones.
+/// An error of the library. `Io`, `Corrupt` and `Unsupported` have many causes, and the four other
+/// variants have one each.
 ///
-/// It is `Clone` because one failed decode is handed to every reader that waited for it.
+/// The type is `Clone` because one failed decode is returned to every reader that waited for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The operation failed through no fault of the file's content.
+    /// The operation failed for a reason outside of the file's content.
     Io {
-        /// Why it failed.
+        /// The reason of the failure.
         cause: Cause,
-        /// The attempted operation, for people.
+        /// The attempted operation, as text for people.
         what: Cow<'static, str>,
     },
-    /// The file breaks its format.
+    /// The file violates its format.
     Corrupt {
-        /// The structure's name in the specification and what is wrong with it.
+        /// The structure's name in the specification, and the violation.
         what: Cow<'static, str>,
-        /// Absolute offset in the file, in bytes, where the damage has one place.
+        /// Absolute offset of the damage in the file, in bytes, if the damage is at one position.
         at: Option<u64>,
     },
-    /// The file is right as far as is known, but uses what is not built.
+    /// The file uses a feature that is not implemented. No violation of its format was found.
     Unsupported {
-        /// The structure's name in the specification and the number or name that is not known.
+        /// The structure's name in the specification, and the unknown number or name.
         what: Cow<'static, str>,
-        /// Absolute offset in the file, in bytes, where the feature has one place.
+        /// Absolute offset of the feature in the file, in bytes, if the feature is at one position.
         at: Option<u64>,
     },
-    /// The file asks for more than `limits.rs` grants.
+    /// The file needs more than a limit in `limits.rs` permits.
     Limit {
-        /// The object of the request.
+        /// The limited resource.
         what: Cow<'static, str>,
-        /// The most that is granted.
+        /// The maximum.
         max: u64,
     },
-    /// One request has looked at as much metadata as it may: another one may find some of it kept.
+    /// One request has read its maximum amount of metadata. The next request may find part of the
+    /// metadata cached.
     Effort {
-        /// The bytes that were left.
+        /// The maximum, in bytes.
         max: u64,
     },
     /// No such name.
     NotFound,
-    /// The command line or a mount option is wrong.
+    /// The command line or a mount option is invalid.
     Usage(String),
 }
 
-/// Why an operation failed through no fault of the file's content.
+/// The reason of a failure outside of the file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The operating system refused, with this number of its own.
+    /// The operating system failed the operation with this errno.
     System(i32),
-    /// The data cannot be had, as the text says: a decoder broke off.
+    /// The data are unavailable, as the text explains: a decoder stopped.
     Failed,
-    /// A policy forbids it, as the text says.
+    /// A policy forbids the operation, as the text explains.
     Forbidden,
-    /// All that is open takes too much memory together.
+    /// All open objects together take too much memory.
     OutOfMemory,
-    /// A part of the content is missing, which was asked to be an error.
+    /// A part of the content is missing, and the user chose to make this an error.
     Missing,
-    /// The file is no longer in the state in which it was opened.
+    /// The file has changed since it was opened.
     Stale,
-    /// Every reader that waited for the work has gone.
+    /// All readers that waited for the work were cancelled.
     Unwanted,
 }
 
-/// The library's result.
+/// A result with the library's error type.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// `what` at absolute offset `at` breaks the format.
+    /// Creates an error for `what`, which violates the format at absolute offset `at`.
     pub fn corrupt(what: impl Into<Cow<'static, str>>, at: impl Into<Option<u64>>) -> Self {
         Error::Corrupt {
             what: cut(what.into()),
@@ -84,7 +86,7 @@ impl Error {
         }
     }
 
-    /// `what` at absolute offset `at` is not built.
+    /// Creates an error for the unimplemented feature `what` at absolute offset `at`.
     pub fn unsupported(what: impl Into<Cow<'static, str>>, at: impl Into<Option<u64>>) -> Self {
         Error::Unsupported {
             what: cut(what.into()),
@@ -92,7 +94,7 @@ impl Error {
         }
     }
 
-    /// `what` is over `max`.
+    /// Creates an error for `what`, which exceeds `max`.
     pub fn limit(what: impl Into<Cow<'static, str>>, max: u64) -> Self {
         Error::Limit {
             what: cut(what.into()),
@@ -100,13 +102,13 @@ impl Error {
         }
     }
 
-    /// Whether this may be over the next time: a disk that does not answer, not a file that is
-    /// wrong.
+    /// Returns whether the error may not recur at the next attempt, such as a disk that does not
+    /// answer. Damage in a file always recurs.
     pub fn is_passing(&self) -> bool {
         matches!(self, Error::Io { .. } | Error::Effort { .. })
     }
 
-    /// The same of a part of something larger, which the message names first.
+    /// Prefixes the message with the name of `whole`, the larger structure that contains the error.
     #[must_use]
     pub fn of(self, whole: impl fmt::Display) -> Self {
         let named = |what: Cow<'static, str>| format!("{whole}: {what}");
@@ -118,7 +120,7 @@ impl Error {
         }
     }
 
-    /// The system's error while doing `what`.
+    /// Creates an error from the system's error during `what`.
     pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
         match error.raw_os_error() {
             Some(number) => Self::caused(Cause::System(number), what),
@@ -126,7 +128,7 @@ impl Error {
         }
     }
 
-    /// `what` failed, because of `cause`.
+    /// Creates an error for the operation `what`, which failed because of `cause`.
     pub fn caused(cause: Cause, what: impl Into<Cow<'static, str>>) -> Self {
         Error::Io {
             cause,
@@ -134,12 +136,13 @@ impl Error {
         }
     }
 
-    /// The work was given up because every reader that waited for it has gone.
+    /// Creates an error for work that was abandoned because all readers that waited for it were
+    /// cancelled.
     pub fn unwanted() -> Self {
         Self::caused(Cause::Unwanted, "nobody waits for it any more")
     }
 
-    /// Whether the file is no longer in the state in which it was opened.
+    /// Returns whether the file has changed since it was opened.
     pub fn is_stale(&self) -> bool {
         matches!(
             self,
@@ -150,7 +153,7 @@ impl Error {
         )
     }
 
-    /// Whether the work was given up.
+    /// Returns whether the work was abandoned.
     pub fn is_unwanted(&self) -> bool {
         matches!(
             self,
@@ -162,10 +165,10 @@ impl Error {
     }
 }
 
-/// The result; nothing where it is damaged.
+/// Returns the result, or `None` if an error will recur, such as damage.
 ///
 /// # Errors
-/// Fails if it cannot be read now.
+/// Fails if the error may not recur (see [`Error::is_passing`]).
 pub fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -174,7 +177,7 @@ pub fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The text itself, or the beginning of one that is too long to be told: a file may hold names of
+/// Returns the text, truncated if it is too long for a message. A file may contain names of
 /// megabytes.
 fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     if text.len() <= limits::ERROR_TEXT {
@@ -185,8 +188,7 @@ fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     format!("{begin}…").into()
 }
 
-/// A name from a file as it stands in a message: escaped, and of one that is too long the
-/// beginning.
+/// Formats a name from a file for a message: escaped, and truncated if it is too long.
 pub fn quoted(name: &[u8]) -> String {
     match name.split_at_checked(limits::ERROR_TEXT) {
         Some((begin, [_, ..])) => format!("{}…", begin.escape_ascii()),
@@ -222,7 +224,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// In the system's words.
+/// Formats a cause in the words of the system.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -235,12 +237,12 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The system's words for an error of its own.
+/// Returns the system's message for an errno.
 fn system_text(number: i32) -> String {
     words_of(&io::Error::from_raw_os_error(number))
 }
 
-/// What an error says, without the "(os error N)" that Rust appends.
+/// Returns the message of an error, without the "(os error N)" that Rust appends.
 pub fn words_of(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error") {

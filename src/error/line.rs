@@ -1,14 +1,14 @@
 //! Text from a file or a server as a part of a line.
 
-/// Whether a character is a mark of the bidirectional algorithm, with which a name can be made to
-/// read as another.
+/// Returns whether a character is a mark of the bidirectional algorithm. Such a mark can make a
+/// name read as another.
 pub fn turns_direction(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns a text on one line and without power over a terminal: control characters, and those that
-/// turn the writing direction, become escapes. Quotes and backslashes stay, so that a text that has
-/// been escaped before is not escaped again.
+/// Returns a text on one line that cannot control a terminal. Control characters, and characters
+/// that change the writing direction, become escapes. Quotes and backslashes stay, so that an
+/// escaped text is not escaped again.
 pub fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
