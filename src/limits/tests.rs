@@ -1,4 +1,4 @@
-//! The bounds of `docs/limits.md` are those of `limits.rs`.
+//! Compares the bounds in `docs/limits.md` with the constants in `limits.rs`.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -8,10 +8,11 @@ use super::*;
 
 const DOCUMENT: &str = include_str!("../../docs/limits.md");
 
-/// How long a test waits for what must come: it ends what hangs, on a machine however busy.
+/// Time that a test waits for an expected event. It ends a test that hangs, and is long enough for
+/// a very busy machine.
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Waits until something becomes true.
+/// Waits until `is` returns true.
 #[track_caller]
 pub(crate) fn eventually(what: &str, is: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -21,11 +22,11 @@ pub(crate) fn eventually(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// Says that the test that calls this is not made here, and why; past libtest, which shows nothing of
-/// a test that passes.
+/// Reports that the calling test is skipped, and why. The report is written directly to standard
+/// error, because libtest hides the output of a passing test.
 ///
 /// # Panics
-/// Panics if `$H5FS_MAY_SKIP`, where it is set, does not name the test.
+/// Panics if `$H5FS_MAY_SKIP` is set and does not name the test.
 #[track_caller]
 pub(crate) fn skip(why: &str) {
     let thread = std::thread::current();
@@ -37,14 +38,14 @@ pub(crate) fn skip(why: &str) {
     }
 }
 
-/// What this thread has used of a processor; a busy machine makes it little more.
+/// Returns the processor time of this thread, which a busy machine increases only slightly.
 pub(crate) fn processor_time() -> Duration {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanoseconds = schedule.split(' ').next().unwrap().parse().unwrap();
     Duration::from_nanos(nanoseconds)
 }
 
-/// A bound as the document writes it: `64 KiB`, `3.25 MiB`.
+/// Formats a bound in bytes as in the document: `64 KiB`, `3.25 MiB`.
 fn bytes(bound: u64) -> String {
     let (unit, shift) = match bound {
         0x4000_0000.. => ("GiB", 30),
@@ -54,7 +55,7 @@ fn bytes(bound: u64) -> String {
     format!("{} {unit}", bound as f64 / f64::from(1 << shift))
 }
 
-/// `1000`, `65 536`.
+/// Formats a count as in the document: `1000`, `65 536`.
 fn count(bound: u64) -> String {
     let digits = bound.to_string();
     if digits.len() < 5 {
@@ -64,7 +65,7 @@ fn count(bound: u64) -> String {
     String::from_utf8(groups.join(&b' ')).unwrap()
 }
 
-/// `10 ms`, `1 s`.
+/// Formats a duration as in the document: `10 ms`, `1 s`.
 fn time(bound: Duration) -> String {
     match bound.subsec_millis() {
         0 => format!("{} s", bound.as_secs()),
@@ -72,7 +73,7 @@ fn time(bound: Duration) -> String {
     }
 }
 
-/// The constant's name, and its value as the document writes it.
+/// Lists each constant's name, and its value in the document's format.
 macro_rules! stated {
     ($($unit:ident: $($name:ident)*;)*) => {
         [$($((stringify!($name), $unit($name.try_into().unwrap())),)*)*]
@@ -140,7 +141,7 @@ fn bounds() -> Vec<(&'static str, String)> {
     bounds
 }
 
-/// The rows that name a constant: its name and the bound.
+/// Returns the rows of the document that name a constant, each as the name and the bound.
 fn rows() -> Vec<(&'static str, &'static str)> {
     DOCUMENT
         .lines()
