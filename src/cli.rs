@@ -2,10 +2,10 @@
 //!
 //! A mount takes three processes, which all run this one executable:
 //!
-//! - The *launcher* is the process that the user called. It starts the supervisor and returns when
-//!   the mount answers.
-//! - The *supervisor* starts the worker. It parses no data file, and unmounts when the worker ends
-//!   for any reason.
+//! - The *launcher* is the process that the user called. The launcher starts the supervisor and
+//!   returns when the mount answers.
+//! - The *supervisor* starts the worker, parses no data file, and unmounts when the worker ends for
+//!   any reason.
 //! - The *worker* opens the source, mounts, enters its sandbox, and then reads and serves the
 //!   source.
 //!

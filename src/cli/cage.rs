@@ -8,7 +8,7 @@
 //! | `landlock` | files except the source and files that it may refer to; TCP; other processes |
 //! | `seccomp` | every system call that reading does not need |
 //!
-//! Landlock and seccomp restrict the calling thread and the threads that it starts later, so a
+//! Landlock and seccomp restrict the calling thread and the threads that it starts later. So a
 //! process enters its sandbox before it starts any other thread. A sandboxed process can neither
 //! leave its sandbox nor unmount. The supervisor unmounts.
 
@@ -43,9 +43,9 @@ pub(super) const NOBODY: u32 = 65_534;
 pub(super) struct Shown<'a> {
     /// Path of the source, without symbolic links.
     pub(super) path: &'a Path,
-    /// The user that reads it.
+    /// The user that reads the source.
     pub(super) reader: Reader,
-    /// Whether it is a directory of files.
+    /// Whether the source is a directory of files.
     pub(super) is_directory: bool,
 }
 

@@ -1,10 +1,10 @@
 //! The fetcher: the process with the network access and the credentials.
 //!
-//! The fetcher downloads objects, or parts of them, for the parsing process. It parses HTTP, TLS
-//! and the listings of object stores, but no data. Requests arrive as packets on its standard
-//! input, a socket. Its standard output is the stage, a file in memory that only the fetcher
-//! writes. Files of the disk cache are passed on as read-only descriptors. The fetcher ends when
-//! the socket is closed.
+//! The fetcher downloads objects, or parts of them, for the parsing process. The fetcher parses
+//! HTTP, TLS and the listings of object stores, but no data. Requests arrive as packets on its
+//! standard input, a socket. Its standard output is the stage, a file in memory that only the
+//! fetcher writes. Files of the disk cache are passed on as read-only descriptors. The fetcher ends
+//! when the socket is closed.
 //!
 //! | file | content |
 //! |---|---|

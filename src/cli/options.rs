@@ -506,8 +506,8 @@ impl FromArgMatches for RemoteFlags {
     }
 }
 
-/// Returns the default cache size. The cache starts with [`limits::CACHE_LEAST`]. It may grow to a
-/// quarter of the machine's memory, within [`limits::CACHE_MOST`], if readers benefit.
+/// Returns the default cache size. The cache starts with [`limits::CACHE_LEAST`]. The cache may
+/// grow to a quarter of the machine's memory, within [`limits::CACHE_MOST`], if readers benefit.
 pub(crate) fn default_cache_size() -> CacheSize {
     let memory = machine_memory().unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());

@@ -1,5 +1,5 @@
-//! Cache files for scan results of the data files of a directory. They make it faster to join these
-//! data files the next time.
+//! Cache files for scan results of the data files of a directory, so that the next join of these
+//! data files is faster.
 //!
 //! Each directory or prefix has one cache file, whose name is a hash of its path. The file is in
 //! `$XDG_CACHE_HOME/h5fs/joined`, or in `h5fs-joined` in the directory of `disk_cache`. The process
@@ -9,8 +9,8 @@
 //! A process that uses a cache file holds a shared lock on it. A file without scan results is
 //! deleted if no process has locked it.
 //!
-//! This module deletes only its own cache files. It recognises them by their name, owner, mode and
-//! first bytes. It never follows a symbolic link to their directory.
+//! This module deletes only its own cache files, which have the right name, owner, mode and first
+//! bytes. A symbolic link to their directory is never followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;

@@ -156,7 +156,7 @@ fn a_link_shows_no_more_than_its_files_directory_does() {
             } else {
                 denied(&done);
             }
-            // The owner can still read it.
+            // The owner can still read the file.
             assert_eq!(
                 fs::read(&path).expect(name),
                 b"goodness",

@@ -260,7 +260,7 @@ fn files_come_change_and_go() {
     assert_eq!(numbers(&mount.at("a.h5/x")).unwrap(), [1, 2, 3, 4]);
     let before = File::open(mount.at("a.h5/x")).unwrap();
 
-    // Another file replaces it. The old handle does not read the new file.
+    // Another file replaces the data file. The old handle does not read the new file.
     write_numbers(&top.join("next"), 50);
     fs::rename(top.join("next"), top.join("a.h5")).unwrap();
     eventually(STALE, "the new file is shown", || {

@@ -116,8 +116,8 @@ fn the_end_of_a_huge_block_is_read_at_once() {
     }
 }
 
-/// Returns a file with two arrays in separate blocks, a chunked array made of both, and an array
-/// that uses the second one as its mask. The checksum of the second block is wrong.
+/// Returns a file with two arrays in separate blocks, and a chunked array made of both. A fourth
+/// array uses the second one as its mask. The checksum of the second block is wrong.
 fn unsound() -> Vec<u8> {
     const WHOLE: &str = "datatype: uint8, byteorder: little, shape: [8]";
     let array = |source: usize| format!("!core/ndarray-1.0.0 {{source: {source}, {WHOLE}}}");

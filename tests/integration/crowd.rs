@@ -1,4 +1,4 @@
-//! Slow requests, in any number, do not delay other requests. They end when their callers end.
+//! Slow requests, in any number, do not delay other requests, and end when their callers end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn source() -> &'static Path {
     })
 }
 
-/// Processes that wait for slow responses. They are killed when the value is dropped.
+/// Processes that wait for slow responses. Dropping the value kills them.
 struct Crowd(Child);
 
 impl Crowd {
@@ -40,7 +40,7 @@ impl Crowd {
         self.0.try_wait().expect("a child").is_none()
     }
 
-    /// Kills the processes. They must end, and so must the work for them.
+    /// Kills the processes. The processes must end, and so must the work for them.
     #[track_caller]
     fn end(mut self, worker: &Process) {
         self.0.kill().expect("alive");

@@ -1,5 +1,5 @@
 //! Files that are read as if they were far away. The source counts the round trips of a reader
-//! without any delay. It reads only the requested ranges, in blocks of 512 bytes.
+//! without any delay, and reads only the requested ranges, in blocks of 512 bytes.
 
 use std::fs;
 use std::path::Path;

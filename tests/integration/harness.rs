@@ -464,13 +464,13 @@ impl Process {
         Self::read(self.pid).is_some_and(|now| now.start == self.start)
     }
 
-    /// Returns the number of its threads.
+    /// Returns the number of the process's threads.
     pub(crate) fn threads(&self) -> usize {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
         tasks.map_or(0, Iterator::count)
     }
 
-    /// Returns the processor time of all its threads, to a hundredth of a second.
+    /// Returns the processor time of all threads of the process, to a hundredth of a second.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).expect("stat");
         let (_, fields) = stat.rsplit_once(") ").expect("a name");
@@ -481,7 +481,7 @@ impl Process {
         Duration::from_millis(ticks * 10)
     }
 
-    /// Returns its peak memory in bytes.
+    /// Returns the peak memory of the process in bytes.
     pub(crate) fn peak(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{H5FS, MOUNT_LIMIT, Mount, SOON, fixture, is_root, mount_line, run};
 
-/// Symbolic links that exist during one test. They never replace an installed program.
+/// Symbolic links that exist during one test, and that never replace an installed program.
 struct Links {
     made: Vec<PathBuf>,
     _alone: MutexGuard<'static, ()>,

@@ -193,8 +193,8 @@ fn what_a_server_refuses_is_an_error_unless_a_part_is_asked_for() {
     }
 }
 
-/// A recently written file becomes a file whose last write is more than a minute ago. This is not a
-/// change.
+/// A recently written file becomes a file whose last write is more than a minute ago. Ageing is not
+/// a change.
 pub(crate) fn handles_stay_valid_when_files_are_a_minute_old() {
     let directory = tempfile::tempdir().expect("temporary directory");
     days(directory.path());

@@ -138,7 +138,7 @@ fn a_file_that_was_locked_comes_back() {
     assert!(errors.contains("day_3.nc: left out"), "{errors}");
     drop(writer.stdin.take());
     assert!(writer.wait().expect("its end").success());
-    // Neither its bytes nor its timestamp have changed.
+    // Neither the bytes nor the timestamp of the file have changed.
     eventually(SOON, "the file is there again", || files() == 20);
 }
 

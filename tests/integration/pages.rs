@@ -179,7 +179,7 @@ fn links_that_are_too_long_to_be_sorted_are_told() {
 
 // ------------------------------------------------------------------ h5fs view
 
-/// A running `h5fs view`. It is stopped when the value is dropped.
+/// A running `h5fs view`. Dropping the value stops the program.
 struct Viewed {
     child: Child,
     page: PathBuf,

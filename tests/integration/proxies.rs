@@ -294,8 +294,8 @@ fn what_is_for_this_machine_goes_through_no_proxy() {
     }
 }
 
-/// A secret that may be sent only over TLS or to this machine is not sent over http to another
-/// host, nor to a proxy on the way there.
+/// Some secrets may be sent only over TLS or to this machine. They are not sent over http to
+/// another host, nor to a proxy on the way there.
 #[test]
 fn secrets_over_http_go_through_no_proxy() {
     let (server, own) = (server_of(NAME), tempfile::tempdir().expect("a directory"));

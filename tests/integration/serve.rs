@@ -244,7 +244,7 @@ fn a_tag_is_that_of_one_state() {
         (same.status, same.field("etag"), same.body.len()),
         (304, &*tag, 0)
     );
-    // A file that replaces it may have the same or an earlier date.
+    // A file that replaces the source may have the same or an earlier date.
     assert!(!head.fields.contains_key("last-modified"));
     let later = "If-Modified-Since: Fri, 31 Dec 2100 23:59:59 GMT";
     assert_eq!(served.ask("GET", "/contiguous", &[later]).ok(), first);
@@ -259,7 +259,7 @@ fn a_tag_is_that_of_one_state() {
     assert_eq!((rest.status, &rest.body[..]), (206, &first[4..8]));
     assert_ne!(served.get("/compact").field("etag"), tag);
 
-    // Another file replaces it, so cached responses are invalid.
+    // Another file replaces the source, so cached responses are invalid.
     let other = directory.path().join("other");
     fs::copy(fixture("groups.latest.h5"), &other).expect("copy");
     fs::rename(&other, &file).expect("rename");

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use crate::harness::{MOUNT_LIMIT, Process, SOON, fixture, h5fs, processes_of, wait};
 
-/// A running server. It is stopped when the value is dropped.
+/// A running server. Dropping the value stops the server.
 pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) output: BufReader<ChildStdout>,

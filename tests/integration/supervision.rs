@@ -140,7 +140,7 @@ fn a_mount_whose_place_is_renamed_or_hidden_is_taken_away_where_it_is() {
     let others = Cover::on(&top.join("mnt"));
     let hiding = Cover::on(&renamed);
     let point = LeftAt(renamed.join("mnt"));
-    // its processes have the old name in their arguments
+    // the processes of the mount have the old name in their arguments
     let known = || processes_of(&top.join("mnt"));
     let supervisor = known().into_iter().find(|one| one.is_called("supervisor"));
     supervisor.expect("a supervisor").signal(Signal::SIGTERM);

@@ -1,5 +1,5 @@
-//! A small file that is cut at every 512 bytes. It is mounted, or refused with one line. A walk
-//! through it ends, and everything that can be read equals the whole file.
+//! A small file that is cut at every 512 bytes. The cut file is mounted, or refused with one line.
+//! A walk through it ends, and everything that can be read equals the whole file.
 
 use std::collections::BTreeMap;
 use std::fs;

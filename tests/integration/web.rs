@@ -12,7 +12,7 @@ use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, 
 use crate::objects::server::Server;
 use crate::prefix::{content, directory, errno, names};
 
-/// A server of another make. It is stopped when the value is dropped.
+/// A server of another make. Dropping the value stops the server.
 pub(crate) struct Web {
     process: Child,
     port: u16,

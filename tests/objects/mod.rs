@@ -1,4 +1,4 @@
-//! The object server of the tests, of which each test program uses a part.
+//! The object server of the tests. Each test program uses only a part of it.
 
 #[allow(dead_code)]
 pub(crate) mod server;

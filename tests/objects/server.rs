@@ -1,7 +1,9 @@
-//! An object server on loopback, slow and faulty on demand; the standard library alone.
+//! An object server on the loopback interface, which is slow and faulty on demand. It uses only the
+//! standard library.
 //!
-//! It speaks HTTP/1.1 and as much of S3's protocol as reading takes: ranges, entity tags,
-//! `If-Match`, `If-None-Match`, `ListObjectsV2`, signatures of version 4. It ends with its value.
+//! The server supports HTTP/1.1 and the reading part of the S3 protocol: ranges, entity tags,
+//! `If-Match`, `If-None-Match`, `ListObjectsV2`, and signatures of version 4. It stops when its
+//! value is dropped.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -17,100 +19,102 @@ use super::sigv4::{self, Keys};
 #[derive(Clone)]
 pub(crate) struct Object {
     pub(crate) bytes: Arc<Vec<u8>>,
-    /// With its quotes; empty for none.
+    /// Entity tag with its quotes, or empty for none.
     pub(crate) etag: String,
-    /// As `Last-Modified` has it; empty for none.
+    /// Value of `Last-Modified`, or empty for none.
     pub(crate) modified: String,
 }
 
-/// What is sent in place of an answer, or before it.
+/// Bytes that the server sends before or instead of a response.
 #[derive(Clone)]
 pub(crate) struct Raw {
-    /// So many of the next requests get it.
+    /// Number of requests that receive these bytes.
     pub(crate) left: u32,
-    /// Of those whose path and query hold this.
+    /// Only requests whose path and query contain this text receive them.
     pub(crate) of: &'static str,
     pub(crate) bytes: Vec<u8>,
     pub(crate) then: Then,
 }
 
-/// What follows raw bytes.
+/// The action after the raw bytes.
 #[derive(Clone)]
 pub(crate) enum Then {
-    /// The answer.
+    /// Send the response.
     Answer,
-    /// The next request: the bytes were an answer.
+    /// Handle the next request: the bytes were a complete response.
     Next,
-    /// The connection's end.
+    /// Close the connection.
     End,
-    /// These bytes, each time after this pause, until the client hangs up.
+    /// Send these bytes repeatedly, each time after this pause, until the client hangs up.
     Forever(Vec<u8>, Duration),
 }
 
-/// What the server does otherwise than it should.
+/// The faults of the server.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
-    /// Before the first byte of each answer.
+    /// Delay before the first byte of each response.
     pub(crate) latency: Duration,
-    /// So many of the next GETs are answered 503.
+    /// Number of the next GET requests that receive 503.
     pub(crate) fail: u32,
-    /// One in so many GETs is answered 503; 0 for none.
+    /// One in this number of GET requests receives 503. 0 means none.
     pub(crate) fail_one_in: u64,
-    /// So many GETs are answered in each second, and others with 503; 0 for all.
+    /// Maximum number of GET requests per second. Further ones receive 503. 0 means no limit.
     pub(crate) per_second: u32,
-    /// So many of the next GETs are never answered.
+    /// Number of the next GET requests that receive no response.
     pub(crate) hang: u32,
-    /// So many of the next bodies end after half of their bytes.
+    /// Number of the next bodies that end after half of their bytes.
     pub(crate) cut: u32,
-    /// One in so many bodies does; 0 for none.
+    /// One in this number of bodies ends early. 0 means none.
     pub(crate) cut_one_in: u64,
-    /// So many of the next answers promise fewer bytes than their range has.
+    /// Number of the next responses that declare fewer bytes than their range has.
     pub(crate) short: u32,
-    /// A range is answered with 200 and the whole object.
+    /// Whether a range request receives 200 and the whole object.
     pub(crate) no_ranges: bool,
-    /// A range is answered with 200, a `Content-Range` and the range.
+    /// Whether a range request receives 200, a `Content-Range` and the range.
     pub(crate) ok_for_range: bool,
-    /// `If-Match` is not looked at.
+    /// Whether `If-Match` is ignored.
     pub(crate) no_conditions: bool,
-    /// All bodies come one byte at a time.
+    /// Pause after each byte, if all bodies are sent one byte at a time.
     pub(crate) drip: Option<Duration>,
-    /// The header of an answer has no end.
+    /// Whether the header of a response never ends.
     pub(crate) endless_header: bool,
-    /// A listing has no end.
+    /// Whether a listing never ends.
     pub(crate) endless_list: bool,
-    /// All GETs are answered with this status.
+    /// Status of all GET requests.
     pub(crate) status: Option<u16>,
-    /// What answers some GETs in place of the objects.
+    /// Function that answers some GET requests instead of the objects.
     pub(crate) portal: Option<Portal>,
-    /// All GETs are led here; `{path}` is that of the request.
+    /// Destination of a redirect for all GET requests. `{path}` is replaced by the path of
+    /// the request.
     pub(crate) redirect: Option<String>,
-    /// Names beneath a prefix that one page of a listing has; 0 for 1000.
+    /// Number of names in one page of a listing. 0 means 1000.
     pub(crate) page: usize,
-    /// Who may read; everybody without it.
+    /// Credentials that a request must be signed with. `None` means that every client may read.
     pub(crate) keys: Option<Keys>,
-    /// Keys are refused so many times, with 403.
+    /// Number of signed requests that receive 403.
     pub(crate) refuse: u32,
-    /// What some requests get.
+    /// Raw bytes for some requests.
     pub(crate) raw: Option<Raw>,
 }
 
-/// In place of the name of a header, for the body of a portal's answer.
+/// Pseudo header name for the body of a portal's response.
 pub(crate) const BODY: &str = "";
 
-/// Answers a request with a status and headers, or leaves it to the objects.
+/// A function that answers a request with a status and headers. Returns `None` to let the objects
+/// answer.
 pub(crate) type Portal =
     Arc<dyn Fn(&Seen) -> Option<(u16, Vec<(&'static str, String)>)> + Send + Sync>;
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: String,
-    /// With its query.
+    /// Path with its query.
     pub(crate) path: String,
-    /// In the order in which they came, their names in lower case.
+    /// Headers in the order of arrival, with names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) status: u16,
-    /// Bytes of the body that were sent.
+    /// Number of bytes of the body that were sent.
     pub(crate) sent: usize,
 }
 
@@ -127,10 +131,10 @@ struct World {
     objects: BTreeMap<String, Object>,
     faults: Faults,
     seen: Vec<Seen>,
-    /// When the second began that is counted, and the GETs in it.
+    /// Start of the counted second, and the number of GET requests in it.
     second: Option<(Instant, u32)>,
     open: Vec<TcpStream>,
-    /// Bytes that were sent because nobody hung up.
+    /// Number of bytes of [`Then::Forever`] that were sent.
     endless: usize,
 }
 
@@ -157,7 +161,7 @@ impl Server {
                 if let Ok(stream) = stream.try_clone() {
                     lock(&world).open.push(stream);
                 }
-                // A client that hangs up is no failure.
+                // A client that hangs up is not a failure.
                 thread::spawn(move || drop(serve(&world, &stream)));
             }
         });
@@ -168,7 +172,7 @@ impl Server {
         }
     }
 
-    /// The URL of a path, which begins with a `/`.
+    /// Returns the URL of a path that starts with `/`.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -177,18 +181,19 @@ impl Server {
         self.address.port()
     }
 
-    /// Puts an object at a path, which begins with a `/`; its tag is of its content.
+    /// Stores an object at a path that starts with `/`. Its entity tag is computed from its
+    /// content.
     pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
         let etag = format!("\"{}\"", &sigv4::hex(&sigv4::sha256(&bytes))[..32]);
         self.put_tagged(path, bytes, &etag);
     }
 
-    /// Puts an object with this tag, its quotes included.
+    /// Stores an object with this entity tag, including its quotes.
     pub(crate) fn put_tagged(&self, path: &str, bytes: Vec<u8>, etag: &str) {
         self.put_dated(path, bytes, etag, "Sun, 06 Nov 1994 08:49:37 GMT");
     }
 
-    /// The same, with this `Last-Modified`.
+    /// Stores an object with this entity tag and this `Last-Modified`.
     pub(crate) fn put_dated(&self, path: &str, bytes: Vec<u8>, etag: &str, modified: &str) {
         let object = Object {
             bytes: Arc::new(bytes),
@@ -202,17 +207,17 @@ impl Server {
         lock(&self.world).objects.remove(path);
     }
 
-    /// Changes what the server does otherwise than it should.
+    /// Changes the faults of the server.
     pub(crate) fn faults(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut lock(&self.world).faults);
     }
 
-    /// Bytes of [`Then::Forever`] that were sent so far.
+    /// Returns the number of bytes of [`Then::Forever`] that were sent so far.
     pub(crate) fn endless(&self) -> usize {
         lock(&self.world).endless
     }
 
-    /// The requests that came since this was asked for the last time.
+    /// Returns the requests since the last call.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut lock(&self.world).seen)
     }
@@ -224,7 +229,7 @@ impl Drop for Server {
         for stream in &lock(&self.world).open {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Wakes the thread that accepts.
+        // Wakes the thread that accepts connections.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -235,7 +240,7 @@ fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// An answer, before it is sent.
+/// A response before it is sent.
 struct Answer {
     status: u16,
     headers: Vec<(&'static str, String)>,
@@ -288,13 +293,14 @@ fn serve(world: &Arc<Mutex<World>>, stream: &TcpStream) -> io::Result<()> {
         };
         thread::sleep(fate.latency);
         let Some(answer) = answer else {
-            // It hangs, until the client gives up.
+            // Sends no response, and waits until the client gives up.
             let _ = input.fill_buf();
             return Ok(());
         };
         seen.status = answer.status;
         seen.sent = fate.body(&answer);
-        // Before the answer: whoever has it must find its request here.
+        // The request must be recorded before its response is sent, so that the client's test finds
+        // it.
         lock(world).seen.push(seen);
         if !send(stream, &answer, &fate)? {
             stream.shutdown(Shutdown::Both)?;
@@ -330,7 +336,7 @@ fn read_head(input: &mut impl BufRead) -> io::Result<Option<Seen>> {
     }))
 }
 
-/// What happens to one answer.
+/// The faults of one response.
 struct Fate {
     latency: Duration,
     is_cut: bool,
@@ -341,7 +347,7 @@ struct Fate {
 }
 
 impl Fate {
-    /// How many bytes of an answer's body are sent.
+    /// Returns the number of body bytes that are sent.
     fn body(&self, answer: &Answer) -> usize {
         let length = answer.body.len();
         if self.endless_header || self.endless_list {
@@ -354,7 +360,7 @@ impl Fate {
     }
 }
 
-/// Sends an answer; whether the connection stays.
+/// Sends a response. Returns whether the connection remains open.
 fn send(mut stream: &TcpStream, answer: &Answer, fate: &Fate) -> io::Result<bool> {
     let mut head = format!("HTTP/1.1 {} -\r\n", answer.status);
     for (name, value) in &answer.headers {
@@ -399,7 +405,7 @@ impl World {
         Some(raw.clone())
     }
 
-    /// The faults of one answer, which are used up by it.
+    /// Takes the faults for one response, and decrements their counters.
     fn take_faults(&mut self, seen: &Seen) -> Fate {
         let is_list = seen.path.contains("list-type=2");
         let number = self.seen.len() as u64 + 1;
@@ -420,7 +426,7 @@ impl World {
         }
     }
 
-    /// The answer to a request; none for one that hangs.
+    /// Returns the response to a request, or `None` if the server must hang.
     fn answer(&mut self, seen: &mut Seen) -> Option<Answer> {
         let number = self.seen.len() as u64 + 1;
         let faults = &mut self.faults;
@@ -473,7 +479,7 @@ impl World {
         })
     }
 
-    /// Counts a request; whether it is beyond those of its second.
+    /// Counts a request. Returns whether it exceeds the limit per second.
     fn is_beyond(&mut self) -> bool {
         let now = Instant::now();
         let is_new = |begun: &Instant| now.duration_since(*begun) >= Duration::from_secs(1);
@@ -537,7 +543,8 @@ impl World {
         answer
     }
 
-    /// A page of the names directly beneath a prefix; the bucket is the first part of the path.
+    /// Returns a page of the names directly below a prefix. The bucket is the first part of the
+    /// path.
     fn list(&self, bucket: &str, query: &str) -> Answer {
         let value = |name: &str| {
             let pairs = query.split('&').filter_map(|pair| pair.split_once('='));

@@ -1,19 +1,20 @@
-//! The check of a signature of version 4, as "Authenticating Requests (AWS Signature Version 4)" of
-//! the documentation of Amazon S3 describes it, with SHA-256 (FIPS 180-4) and HMAC (RFC 2104).
+//! Verifies signatures of version 4, as described in "Authenticating Requests (AWS Signature
+//! Version 4)" in the documentation of Amazon S3. Includes SHA-256 (FIPS 180-4) and HMAC (RFC
+//! 2104).
 
 use super::server::Seen;
 
-/// Who may read.
+/// Credentials of a client that may read.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     pub(crate) id: String,
     pub(crate) secret: String,
-    /// Of temporary credentials; empty for none.
+    /// Session token of temporary credentials, or empty for none.
     pub(crate) token: String,
     pub(crate) region: String,
 }
 
-/// Whether the request is signed with these keys.
+/// Checks that a request is signed with these credentials.
 pub(crate) fn verify(seen: &Seen, keys: &Keys) -> Result<(), &'static str> {
     let authorization = seen.header("authorization").ok_or("AccessDenied")?;
     let fields = authorization
@@ -66,7 +67,7 @@ pub(crate) fn verify(seen: &Seen, keys: &Keys) -> Result<(), &'static str> {
     }
 }
 
-/// Percent encoding of all but unreserved characters and `/`.
+/// Percent-encodes all bytes except unreserved characters and `/`.
 pub(crate) fn encoded(text: &str) -> String {
     let one = |byte: u8| {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
@@ -78,7 +79,7 @@ pub(crate) fn encoded(text: &str) -> String {
     text.bytes().map(one).collect()
 }
 
-/// The bytes of a percent-encoded text.
+/// Decodes a percent-encoded text.
 pub(crate) fn decoded(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut bytes = text.bytes();
@@ -109,7 +110,8 @@ fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
     sha256(&[padded(0x5c), inner.to_vec()].concat())
 }
 
-/// The first 32 bits of the fractional part of a root of a prime: FIPS 180-4, section 4.2.2.
+/// Returns the first 32 bits of the fractional part of the root of a prime: FIPS 180-4, section
+/// 4.2.2.
 fn fraction(root: f64) -> u32 {
     (root.fract() * 4_294_967_296.0) as u32
 }

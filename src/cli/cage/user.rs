@@ -122,7 +122,7 @@ fn change_numbers(owner: Uid) -> nix::Result<()> {
     });
     raised.map_err(|_| Errno::EPERM)?;
     setfsuid(owner);
-    // The call reports no failure. It returns the previous user ID, so a second call shows whether
+    // The call reports no failure, but returns the previous user ID. So a second call shows whether
     // the first one succeeded.
     if setfsuid(owner) == owner {
         Ok(())

@@ -42,8 +42,7 @@ pub(super) struct Address {
     endpoint: Option<Url>,
     /// Whether Amazon's servers are contacted over IPv6 as well.
     is_dual: bool,
-    /// A part of each query that authorizes the request (a shared access signature). It is a
-    /// secret.
+    /// The secret part of each query that authorizes the request (a shared access signature).
     signature: Option<String>,
     /// The director of a Pelican federation, once it is known.
     director: OnceLock<Url>,

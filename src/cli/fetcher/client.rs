@@ -1,4 +1,4 @@
-//! The HTTP client. Only this file uses the crate ureq.
+//! The HTTP client. Only this module uses the crate ureq.
 //!
 //! The client follows no redirects, keeps no cookies, and bounds the size of headers. `resolver`
 //! looks up hosts, `proxies` decides which requests go through a proxy.

@@ -9,9 +9,9 @@
 //! | a name and a password of netrc | the host of the entry; for the entry `default`, the URL's own host |
 //! | a cookie | the hosts that its line names, or the hosts that the server which set it names |
 //!
-//! Logins are sent only over https or to this machine. They are read before this process enters its
-//! sandbox. They are read again if a server refuses them, because the user may have written a new
-//! token to its file.
+//! Logins are sent only over https or to this machine. The logins are read before this process
+//! enters its sandbox. If a server refuses a login, the logins are read again, because the user may
+//! have written a new token to its file.
 
 mod cookies;
 mod netrc;

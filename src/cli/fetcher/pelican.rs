@@ -1,7 +1,7 @@
 //! The Pelican platform: a federation of caches. OSDF is one such federation.
 //!
 //! `https://FEDERATION/.well-known/pelican-configuration` names the director. The director
-//! redirects a request for an object (307) to a nearby cache. It names alternative caches in
+//! redirects a request for an object (307) to a nearby cache, and names alternative caches in
 //! `Link:` headers (RFC 8288), the best first: `<URL>; rel="duplicate"; pri=1`.
 
 use http::{HeaderMap, Uri};

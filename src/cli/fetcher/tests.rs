@@ -507,7 +507,7 @@ fn what_is_cached_in_part_comes_from_both() {
     let seen = server.seen();
     let sent: usize = seen.iter().map(|one| one.sent).sum();
     // The server sends everything but the first 256 KiB, the bytes that were read, and the 256 KiB
-    // around the small piece. It also sends one byte to show the state.
+    // around the small piece. One more byte shows the state.
     assert_eq!(sent, 4 * MIB - MIB / 2 + 1, "{seen:?}");
     // Reading continues after the cache is deleted: open files remain readable, and missing bytes
     // come from the server.

@@ -2,8 +2,11 @@
 //! resumed where it stopped.
 //!
 //! Most servers ignore `If-Match`, and some answer a range request with 200. So every response is
-//! compared: its entity tag and the object's length with the state that was opened, its
-//! `Content-Range` with the requested range, and the length of its body with both.
+//! compared in three ways:
+//!
+//! - its entity tag and the object's length with the state that was opened
+//! - its `Content-Range` with the requested range
+//! - the length of its body with both
 
 use std::ops::Range;
 use std::time::Duration;
@@ -282,7 +285,7 @@ impl<'a> Transfer<'a> {
 
 /// The part of an object that a response contains, according to its headers.
 struct Part {
-    /// Offset after its last byte.
+    /// Offset after the last byte of the part.
     end: u64,
     state: ObjectState,
 }

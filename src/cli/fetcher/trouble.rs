@@ -74,8 +74,8 @@ impl Trouble {
         }
     }
 
-    /// Returns the failure that the time limit has elapsed. It does not replace the text of an
-    /// earlier failure.
+    /// Returns the failure that the time limit has elapsed. The text of an earlier failure takes
+    /// precedence.
     pub(super) fn late() -> Self {
         Self::passing(LATE)
     }

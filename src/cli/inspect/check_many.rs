@@ -1,7 +1,7 @@
 //! `h5fs check` of several files and directories, with a separate process for each file.
 //!
-//! Each process writes records. This process prints their lines after the name of the file, and
-//! adds their counts to the sum.
+//! Each of these processes writes records. The calling process prints the faults after the name of
+//! the file, and adds the counts to the sum.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,5 +1,5 @@
-//! The results of a check: faults, sources that cannot be opened, and sums. They are written as
-//! text, as JSON, or as records of a process that checks one of several files.
+//! The results of a check: faults, sources that cannot be opened, and sums. The output formats are
+//! text, JSON, and the records of a process that checks one of several files.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

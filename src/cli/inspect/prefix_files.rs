@@ -1,7 +1,7 @@
 //! The objects with a prefix, for a command that reads each object in a separate process.
 //!
-//! This process requests the names from a fetcher. It reads the first bytes of an object only if
-//! the name does not show whether the object is a data file.
+//! The calling process requests the names from a fetcher. The first bytes of an object are read
+//! only if the name does not show whether the object is a data file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

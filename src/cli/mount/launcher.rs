@@ -1,5 +1,5 @@
-//! The launcher: the process that the user called. It starts the supervisor and returns when the
-//! mount answers.
+//! The launcher: the process that the user called. The launcher starts the supervisor and returns
+//! when the mount answers.
 
 use std::process::{ChildStdout, ExitCode, Stdio};
 

@@ -77,7 +77,7 @@ impl FreePlace {
         let taken_away = || Error::Usage("the mount was taken away at once".to_owned());
         let here = table.iter().find(is_here).ok_or_else(taken_away)?;
         let mount = Some(here).filter(is_own).ok_or_else(is_taken)?;
-        // If another mount already covers it, the mount is known by its number alone.
+        // If another mount already covers this mount, only the mount's number is known.
         let seen = root_at(&self.point).ok().map(|root| root.id);
         Ok(OwnMount {
             point: self.point.clone(),
@@ -96,15 +96,15 @@ fn is_taken() -> Error {
 /// The mount that this program made.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnMount {
-    /// Path at which it was mounted.
+    /// Path at which the filesystem was mounted.
     point: PathBuf,
     number: u64,
     /// Unique identity of the mount. `None` if another mount covered it before the identity could
     /// be queried.
     id: Option<MountId>,
     device: Device,
-    /// Distinguishes its filesystem from a later one with the same number. `None` if the system
-    /// does not provide this.
+    /// Distinguishes the mount's filesystem from a later one with the same number. `None` if the
+    /// system does not provide this.
     filesystem: Option<u64>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct OwnMount {
 enum Visibility {
     /// The mount no longer exists.
     Gone,
-    /// Another mount covers it, or covers a directory on the path to it.
+    /// Another mount covers the mount, or covers a directory on its path.
     Covered,
     /// The mount is the topmost one at this path, and its root is open.
     Seen(PathBuf, MountRoot),
@@ -128,13 +128,14 @@ pub(crate) enum Removal {
 }
 
 impl OwnMount {
-    /// Returns the number of its filesystem.
+    /// Returns the number of the mount's filesystem.
     pub(crate) fn device(&self) -> Device {
         self.device
     }
 
-    /// Returns whether the kernel has ended its filesystem: it is mounted nowhere, and no process
-    /// has a file of it open. Returns false if the system does not provide this.
+    /// Returns whether the kernel has ended the mount's filesystem. A filesystem ends once it is
+    /// mounted nowhere and no process has one of its files open. Returns false if the system does
+    /// not provide this.
     pub(crate) fn has_ended(&self) -> bool {
         let now = filesystem_of(self.device);
         self.filesystem.is_some() && now.is_ok_and(|now| now != self.filesystem)
@@ -157,8 +158,8 @@ impl OwnMount {
         }
     }
 
-    /// Opens its root, which keeps the filesystem busy. Returns `None` if the mount cannot be
-    /// reached.
+    /// Opens the mount's root, which keeps the filesystem busy. Returns `None` if the mount cannot
+    /// be reached.
     pub(crate) fn root(&self) -> Option<File> {
         // The mount is usually at its original path, and reading the mount table may be slow.
         let seen = root_at(&self.point).ok();
@@ -310,7 +311,7 @@ pub(crate) fn ask(root: &File) -> nix::Result<()> {
 
 fn detach(point: &Path) -> Result<()> {
     match umount2(point, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW) {
-        // Another process has already unmounted it.
+        // Another process has already unmounted the filesystem.
         Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => Ok(()),
         Err(Errno::EPERM) => fusermount(point),
         Err(errno) => Err(Error::io(&errno.into(), point.display().to_string())),

@@ -1,6 +1,6 @@
 //! Switches the log to a new file after the old one was renamed or removed, as logrotate(8) does.
 //!
-//! The supervisor checks the log file every second. It reopens the file in three cases:
+//! The supervisor checks the log file every second, and reopens the file in three cases:
 //!
 //! - another file has replaced it at its path
 //! - no file has existed at its path for two seconds

@@ -1,5 +1,5 @@
-//! The keeper: the process that the user calls. It holds the socket and the token, and supervises
-//! the worker.
+//! The keeper: the process that the user calls. The keeper holds the socket and the token, and
+//! supervises the worker.
 
 use std::io::{self, Write};
 use std::net::Shutdown;

@@ -1,9 +1,9 @@
 //! Command-line completion in shells: the scripts that shells load, and the words that these
 //! scripts request.
 //!
-//! The scripts of bash, zsh and fish contain no knowledge of the command line. They call `h5fs
-//! --complete SHELL WORD…` with the words up to the cursor. This call prints the words that fit,
-//! one per line, each with a tab and its help. The call exits with 0 if file names do not fit.
+//! The scripts of bash, zsh and fish contain no knowledge of the command line. The scripts call
+//! `h5fs --complete SHELL WORD…` with the words up to the cursor. This call prints the words that
+//! fit, one per line, each with a tab and its help. The call exits with 0 if file names do not fit.
 
 mod candidates;
 mod inside;

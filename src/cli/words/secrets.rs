@@ -1,8 +1,8 @@
 //! Secrets on a command line: the query of a presigned URL, and the password before a host.
 //!
 //! Every user can read the command lines of all processes. So a command that is called with such a
-//! URL immediately executes itself again with a redacted URL. It passes the secret in its
-//! environment, which only its own user can read. The parsing process receives neither.
+//! URL immediately executes itself again with a redacted URL. The secret is passed in the
+//! environment, which only the same user can read. The parsing process receives neither.
 
 use std::ffi::OsString;
 use std::io;

@@ -91,8 +91,8 @@ impl Proxies {
         }
     }
 
-    /// Returns the connector for plain HTTP requests through the proxy. It uses `inner`, which
-    /// connects to servers.
+    /// Returns the connector for plain HTTP requests through the proxy. `inner` is the connector to
+    /// servers.
     pub(super) fn forwarding<C>(&self, inner: C) -> Option<(Forwarding<C>, ProxyNames)> {
         let proxy = self.http.as_ref()?;
         let scheme = match proxy.protocol() {

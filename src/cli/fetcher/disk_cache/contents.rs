@@ -15,9 +15,9 @@ use crate::limits;
 pub(in crate::cli) struct Share {
     /// The source's URL without secrets. `None` if it is not recorded.
     pub(in crate::cli) source: Option<String>,
-    /// Bytes on disk of its segments.
+    /// Bytes on disk of the source's segments.
     pub(in crate::cli) bytes: u64,
-    /// Time at which one of its segments was last used.
+    /// Time at which one of the source's segments was last used.
     pub(in crate::cli) used: SystemTime,
 }
 

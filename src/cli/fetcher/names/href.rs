@@ -12,7 +12,7 @@ use crate::source::location::percent::decoded;
 #[derive(Debug)]
 pub(super) struct Base {
     uri: Uri,
-    /// The decoded components of its path.
+    /// The decoded components of the directory's path.
     parts: Vec<Vec<u8>>,
 }
 

@@ -1,9 +1,9 @@
-//! Amazon's credentials and signatures. Only this file uses the crate reqsign.
+//! Amazon's credentials and signatures. Only this file uses the crate reqsign_aws_v4.
 //!
 //! Credentials are found in the same places as by the AWS tools: the environment, the files of the
 //! profile, single sign-on, a web identity, a process, the service of a container, and the service
-//! of the machine. They are renewed before they expire. Keys for Google Cloud Storage sign requests
-//! in the same way.
+//! of the machine. Credentials are renewed before they expire. Keys for Google Cloud Storage sign
+//! requests in the same way.
 
 use std::future::Future;
 use std::pin::pin;

@@ -38,7 +38,7 @@ const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 /// Address of the metadata service on a machine in Google Cloud.
 const MACHINE: &str = "169.254.169.254";
 
-/// Time before its expiry at which a token is renewed.
+/// A token is renewed this time before its expiry.
 const EARLY: Duration = Duration::from_secs(60);
 
 /// The origin of tokens.

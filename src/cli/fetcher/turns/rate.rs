@@ -2,7 +2,7 @@
 //!
 //! The rate is unbounded until the host refuses a request (429, 503). Then requests pause briefly.
 //! Afterwards the rate is 70 % of the number of requests per second that the host accepted. The
-//! rate grows by 10 % of that number each second, until the next refusal. This is additive
+//! rate grows by 10 % of that number each second, until the next refusal. The method is additive
 //! increase, multiplicative decrease, as in TCP (RFC 5681, section 3.1). After some time without a
 //! refusal, the rate is unbounded again.
 
@@ -21,7 +21,7 @@ const LEAST: f64 = 1.0;
 /// fewer requests, it has another problem, and requests only pause.
 const MANY: u32 = 10;
 
-/// Pause after the first refusal. Each successive refusal doubles it.
+/// Pause after the first refusal. Each successive refusal doubles the pause.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause, except for a pause that the host requests.
