@@ -1,5 +1,5 @@
-// What zarrita and hyparquet read of the file of served.py: read by node from its standard input, with
-// the server's URL and the field that lets a client in.
+// Reads the file of served.py with zarrita and hyparquet. Node runs this script from standard input;
+// the arguments are the server's URL and the value of the `Authorization` header.
 
 import * as zarr from "zarrita";
 import { asyncBufferFromUrl, parquetReadObjects } from "hyparquet";

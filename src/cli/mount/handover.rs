@@ -90,7 +90,8 @@ pub(in crate::cli) fn take() -> Result<Ends> {
     }
 }
 
-/// Environment variables that the parsing process needs. All other variables may be secrets.
+/// Environment variables that the parsing process needs, in addition to variables with one of the
+/// prefixes in [`without_secrets`]. All other variables may be secrets.
 const KEPT: &[&str] = &[
     "H5FS_LOG",
     "PATH",
