@@ -31,7 +31,7 @@ impl Bytes {
     }
 
     /// Returns whether the bytes share a cached chunk without a copy. The chunk then stays in
-    /// memory as long as the bytes.
+    /// memory until the bytes are dropped.
     pub fn is_shared(&self) -> bool {
         matches!(self.0, Holder::Decoder { .. })
     }

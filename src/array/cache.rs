@@ -33,7 +33,7 @@ const ENTRY_BYTES: u64 = 128;
 pub struct CacheSize {
     /// The initial capacity.
     pub least: u64,
-    /// The capacity up to which the cache grows to avoid decoding chunks again.
+    /// Maximum capacity of a cache that grows to avoid decoding chunks again.
     pub most: u64,
 }
 
@@ -62,13 +62,12 @@ struct Entries {
     evictions: u64,
     /// The sum of all claims, in bytes.
     claimed: u64,
-    /// Bytes in addition to the least capacity with which each chunk would have been decoded only
-    /// once.
+    /// Bytes to add to the least capacity. With them, each chunk would have been decoded only once.
     missed: u64,
     departed: Departed,
 }
 
-/// The keys and weights of evicted chunks, as many as the largest cache would have kept.
+/// The keys and weights of evicted chunks, up to the number that the largest cache would have kept.
 struct Departed {
     chunks: LruCache<Key, u64>,
     bytes: u64,

@@ -96,8 +96,7 @@ impl Chunks {
         })
     }
 
-    /// Returns the pieces of a block of which only the first `length` bytes, not zero, are to be
-    /// read.
+    /// Returns the pieces of a block for a read of its first `length` bytes, not zero.
     ///
     /// # Errors
     /// `Corrupt` if the block is shorter or the data that separates its pieces is damaged, `Limit`
@@ -144,7 +143,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the stored bytes, if finding their number takes no search.
+    /// Returns the stored bytes, if their number is known without a search.
     pub(super) fn stored_bytes(&self) -> Option<u64> {
         match &self.origin {
             Origin::Grid(_) => None,

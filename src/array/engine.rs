@@ -102,7 +102,7 @@ pub(crate) struct Statistics {
 
 impl Engine {
     /// Creates an engine with a cache of this size and `threads` threads (at least one) that decode
-    /// ahead. The running decodes take no more memory than `threads` of the largest chunks.
+    /// ahead. The running decodes take at most the memory of `threads` of the largest chunks.
     pub(crate) fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let decoder = Arc::new(Decoder {
@@ -159,7 +159,7 @@ impl Engine {
         numbers.number(array)
     }
 
-    /// Returns the turns in which the pieces of the block with this number are decoded.
+    /// Returns the turns for decoding the pieces of the block with this number.
     pub(super) fn turns(&self, number: u64) -> Arc<Turns> {
         let mut all = lock(&self.turns);
         if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {

@@ -161,7 +161,7 @@ impl Reader {
     /// grid. An edge chunk is read as a whole, including elements outside the array.
     ///
     /// # Errors
-    /// `NotFound` if the array has no such chunk. Otherwise fails as `read_in` does.
+    /// `NotFound` if the chunk does not exist. Otherwise fails as `read_in` does.
     pub(crate) fn read_chunk(
         &self,
         place: &[u64],

@@ -27,7 +27,7 @@ pub(in crate::array) struct Flight<T> {
 
 /// The task of a reader that enters a flight.
 pub(in crate::array) enum Entry<'a, T: Clone> {
-    /// There is no work: another reader has just finished.
+    /// The work is done, because another reader has just finished.
     Ready(T),
     /// Wait for the reader that came first.
     Wait(Arc<Flight<T>>),

@@ -35,7 +35,7 @@ pub(in crate::array) struct Job {
 /// The next work of a thread.
 pub(in crate::array) enum Next {
     Job(Job),
-    /// There is no work at present.
+    /// The queue is empty at present.
     Nothing,
     /// The queue is closed.
     End,
@@ -81,8 +81,8 @@ impl Queue {
         self.ready.notify_all();
     }
 
-    /// Queues chunks that later reads will need, as many as there is room for. Returns how many
-    /// were queued.
+    /// Queues chunks that later reads will need, until the queue is full. Returns how many were
+    /// queued.
     pub(in crate::array) fn push_expected(
         &self,
         chunks: &Arc<Chunks>,
@@ -111,7 +111,7 @@ impl Queue {
         lock(&self.state).jobs.retain(|job| job.key() != key);
     }
 
-    /// Ends the threads as soon as they have finished their current work.
+    /// Ends the threads once they have finished their current work.
     pub(in crate::array) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;

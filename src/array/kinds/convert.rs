@@ -1,11 +1,11 @@
 //! Conversion of numbers from one stored type to another. A virtual dataset may have another type
 //! than its sources.
 //!
-//! The rules are those of the HDF5 library. Integers are clamped to the range of the new type,
-//! fractions are truncated, and floating-point numbers are rounded to the nearest. Integers of
-//! equal size and opposite byte order are only byte-swapped, whatever their signs and precisions.
-//! Floating-point numbers that differ only in byte order are also only byte-swapped, so that no bit
-//! of a NaN is lost.
+//! The rules follow the HDF5 library. Integers are clamped to the range of the new type, fractions
+//! are truncated, and floating-point numbers are rounded to the nearest. Integers of equal size and
+//! opposite byte order are only byte-swapped, whatever their signs and precisions. Floating-point
+//! numbers that differ only in byte order are also only byte-swapped, so that no bit of a NaN is
+//! lost.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::model::number::{Integer, ieee_bytes, integer, real};
 /// Bytes of the longest numbers that are byte-swapped.
 const LONGEST_NUMBER: u32 = 1 << 10;
 
-/// The way in which elements of one type become elements of another.
+/// The conversion of elements of one type to elements of another.
 #[derive(Debug)]
 pub(in crate::array) enum Conversion {
     /// The types are equal.
@@ -118,7 +118,7 @@ pub(crate) fn convert(from: &Datatype, to: &Datatype, stored: &[u8], out: &mut [
     Conversion::new(from, to)?.apply(stored, out)
 }
 
-/// Returns whether two types of numbers differ only in byte order. Integers must have no padding
+/// Returns whether two types of numbers differ only in byte order. Integers must not have padding
 /// bits below the value, and floating-point numbers must have the same format.
 fn differ_in_order(from: &Datatype, to: &Datatype) -> bool {
     let (from_order, to_order) = match (&from.class, &to.class) {

@@ -46,8 +46,7 @@ enum Location {
 }
 
 impl Stored {
-    /// Returns the bytes of `array`. The array must not be strided or virtual, unless it has no
-    /// elements.
+    /// Returns the bytes of `array`. The array must not be strided or virtual, unless it is empty.
     ///
     /// # Errors
     /// Fails with the reason why the storage is not readable. Otherwise fails as
@@ -182,15 +181,15 @@ impl Stored {
         Ok(())
     }
 
-    /// Requests all chunks as soon as readers have touched enough of them.
+    /// Requests all chunks once readers have touched enough of them.
     fn touch(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
         if self.touched.are_enough(numbers, chunks.grid.chunks()) {
             chunks.expect_all();
         }
     }
 
-    /// Requests the bytes that a read of extents waits for. Requests all bytes as soon as readers
-    /// have touched enough of them.
+    /// Requests the bytes that a read of extents waits for. Requests all bytes once readers have
+    /// touched enough of them.
     fn ask_extents(&self, extents: &Extents, offset: u64, end: u64) {
         extents.ask(once(offset..end), Urgency::Needed);
         let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
@@ -232,7 +231,7 @@ impl Stored {
     /// An edge chunk is read as a whole, including elements outside the array.
     ///
     /// # Errors
-    /// `NotFound` if there is no such chunk. Fails if the chunk cannot be decoded.
+    /// `NotFound` if the chunk does not exist. Fails if the chunk cannot be decoded.
     pub(in crate::array) fn read_chunk(
         &self,
         place: &[u64],

@@ -203,8 +203,8 @@ impl VirtualArray {
         cancel.go_on()
     }
 
-    /// Copies a part into `reply`, as far as the part lies in it. Fails if the part has more
-    /// elements than are `left`.
+    /// Copies the overlap of a part and `reply` into `reply`. Fails if the part has more elements
+    /// than are `left`.
     fn read_part(
         &self,
         part: &Part,
@@ -325,7 +325,7 @@ fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>
 }
 
 impl Part {
-    /// Returns the part of a mapping, or `None` if the mapping has no elements.
+    /// Returns the part of a mapping, or `None` if the mapping is empty.
     fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
         let runs = Runs::new(&mapping.region, dims)?;
         let elements = runs.elements();

@@ -71,7 +71,7 @@ enum Content {
     Sequences { base_size: u64 },
 }
 
-/// The position at which a read ended, from which the next read can continue without a search.
+/// The position at which a read ended. The next read can continue there without a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ElementStart {
     element: u64,

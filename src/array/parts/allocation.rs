@@ -12,8 +12,8 @@ use crate::wire::{Count, Extent};
 
 /// The number of stored bytes of an array, and the ranges that hold data.
 ///
-/// A hole is a range in which every byte is known to be zero: nothing is stored there and the fill
-/// value is zero.
+/// A hole is a range whose bytes are all known to be zero, because no element is stored there and
+/// the fill value is zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Allocation {
     /// Bytes in the file, after all filters. The number is extrapolated if the array has more
@@ -35,7 +35,7 @@ impl Allocation {
         }
     }
 
-    /// Returns the allocation of an array of `length` bytes of which none is stored.
+    /// Returns the allocation of an array of `length` bytes without stored bytes.
     pub(in crate::array) fn nothing(zero_fill: bool, length: u64) -> Self {
         Allocation {
             stored_bytes: 0,
@@ -145,8 +145,8 @@ impl Walked {
     }
 }
 
-/// Rows of chunks along the slowest dimension that has more than one element. Each row is
-/// contiguous in the array.
+/// Rows of chunks in the slowest dimension that has more than one element. Each row is contiguous
+/// in the array.
 struct Bands {
     axis: usize,
     /// Bytes of a band. The array's last band may be shorter.

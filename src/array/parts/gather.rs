@@ -9,8 +9,8 @@ use crate::memory::cancel::IsWanted;
 use crate::source::Source;
 use crate::wire::Count;
 
-/// Largest gap, in bytes, that is read with the runs around it. Reading such a gap costs about as
-/// much as one more system call.
+/// Largest gap, in bytes, that is read with the runs around it. Reading such a gap costs about the
+/// same as one more system call.
 const GAP: u64 = 16 << 10;
 
 /// The most bytes and runs that one read from an unfiltered chunk covers.

@@ -13,11 +13,11 @@ use crate::wire::Count;
 /// The division of an array into chunks.
 #[derive(Debug)]
 pub(in crate::array) struct Grid {
-    /// Elements of the array along each dimension, none zero.
+    /// Elements of the array in each dimension, none zero.
     dims: Vec<u64>,
-    /// Elements of a chunk along each dimension, none zero.
+    /// Elements of a chunk in each dimension, none zero.
     chunk: Vec<u64>,
-    /// Merged dimensions, in bytes along the fastest.
+    /// Merged dimensions, in bytes in the fastest dimension.
     axes: Vec<Axis>,
     element: u64,
     chunk_bytes: u64,
@@ -26,9 +26,9 @@ pub(in crate::array) struct Grid {
 /// One merged dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::array) struct Axis {
-    /// Steps along the array.
+    /// Number of steps in the array.
     pub(in crate::array) length: u64,
-    /// Steps along a chunk.
+    /// Number of steps in a chunk.
     pub(in crate::array) chunk: u64,
     /// Bytes of the array from one step to the next.
     pub(in crate::array) stride: u64,
@@ -37,7 +37,7 @@ pub(in crate::array) struct Axis {
 }
 
 impl Axis {
-    /// Returns the number of chunks along the array.
+    /// Returns the number of chunks in this dimension of the array.
     fn chunks(self) -> u64 {
         self.length.div_ceil(self.chunk)
     }
@@ -46,9 +46,9 @@ impl Axis {
 /// A box of the array, in merged dimensions, whose bytes are contiguous in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::array) struct Slab {
-    /// First step along each axis.
+    /// First step in each axis.
     pub(in crate::array) start: Vec<u64>,
-    /// Steps along each axis, none zero.
+    /// Number of steps in each axis, none zero.
     pub(in crate::array) count: Vec<u64>,
     /// Bytes of the requested range before this box.
     pub(in crate::array) at: u64,
@@ -88,8 +88,8 @@ impl Grid {
         })
     }
 
-    /// Returns the grid of an array that is one "chunk" whose elements are `strides` bytes apart
-    /// along each dimension. The caller has checked the array's size as for `new`.
+    /// Returns the grid of an array that is one "chunk" whose elements are `strides` bytes apart in
+    /// each dimension. The caller has checked the array's size as for `new`.
     ///
     /// # Errors
     /// `Corrupt` if the number of strides differs from the number of dimensions.
@@ -121,12 +121,12 @@ impl Grid {
         &self.axes
     }
 
-    /// Returns the elements of the array along each dimension.
+    /// Returns the number of elements of the array in each dimension.
     pub(in crate::array) fn dims(&self) -> &[u64] {
         &self.dims
     }
 
-    /// Returns the elements of a chunk along each dimension.
+    /// Returns the number of elements of a chunk in each dimension.
     pub(in crate::array) fn chunk_shape(&self) -> &[u64] {
         &self.chunk
     }
@@ -256,7 +256,7 @@ impl Grid {
     }
 }
 
-/// Returns the bytes from one element to the next along each dimension of a chunk without gaps.
+/// Returns the bytes from one element to the next in each dimension of a chunk without gaps.
 fn packed(chunk: &[u64], element: u64) -> Vec<i64> {
     let mut stride = element;
     let mut strides = vec![0; chunk.len()];
