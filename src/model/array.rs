@@ -1,8 +1,8 @@
 //! The description of an array: its type, its shape and the location of its bytes, but not the
 //! bytes.
 //!
-//! Storage is in the same file because an array may consist of a
-//! block, or of parts of other arrays.
+//! Storage is described here too, because an array may consist of a block, or of parts of other
+//! arrays.
 
 use std::any::Any;
 use std::fmt;
@@ -135,7 +135,7 @@ pub enum Layout {
 /// The location of an array's bytes, in C order of its elements.
 #[derive(Debug)]
 pub enum Storage {
-    /// The array has no elements, so nothing is stored.
+    /// The array is empty, so that it does not have stored elements.
     Empty,
     /// No space was allocated: every element has the fill value.
     Fill,
@@ -175,8 +175,8 @@ pub struct Strided {
     pub base: Arc<Array>,
     /// The offset of the first element from the base's start, in bytes.
     pub offset: u64,
-    /// Bytes from one element to the next along each dimension, slowest first. Strides may be zero
-    /// or negative. The rank is that of the array, and every element lies within the base.
+    /// Bytes from one element to the next in each dimension, slowest first. Strides may be zero or
+    /// negative. The rank equals the array's rank, and every element lies within the base.
     pub strides: Vec<i64>,
 }
 
@@ -193,7 +193,7 @@ pub struct OpenSource {
     pub recode: Option<Arc<dyn Recode>>,
 }
 
-/// A recoding of the elements of one array into those of another.
+/// A recoding of the elements of one array into the elements of another.
 pub trait Recode: Send + Sync + fmt::Debug {
     /// Writes the recoded form of the element `stored` to `element`.
     ///
@@ -202,7 +202,7 @@ pub trait Recode: Send + Sync + fmt::Debug {
     fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()>;
 }
 
-/// A source from which another array takes elements.
+/// A source of another array's elements.
 pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// Opens the array. Returns `None` if the file or its array does not exist, which is not an
     /// error.

@@ -13,7 +13,7 @@ pub struct Attribute {
     /// The name's bytes as in the file. They may be any bytes, empty, contain `/`, and have any
     /// length.
     pub name: Vec<u8>,
-    /// The type, extent and elements, or the error with which they cannot be read.
+    /// The type, extent and elements, or the error of reading them.
     pub content: Result<AttributeContent>,
 }
 

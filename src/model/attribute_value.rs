@@ -1,8 +1,8 @@
-//! The values of attributes with which conventions mark objects: texts, numbers, references.
+//! The values of attributes that mark objects for conventions: texts, numbers, references.
 //!
-//! A missing attribute, or one of another class, has no such value. An attribute that exists but
-//! cannot be read is an error that names it, because the result without it may be wrong. An
-//! attribute list that cannot be read to its end is also an error, because the list may have
+//! A missing attribute, or one of another class, does not have such a value. An attribute that
+//! exists but cannot be read is an error that names it, because the result without it may be wrong.
+//! An attribute list that cannot be read to its end is also an error, because the list may have
 //! contained the attribute.
 
 use crate::error::{Error, Result, quoted};
@@ -14,8 +14,8 @@ use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId, Reference};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Returns the type, extent and elements of the attribute called `name`. Returns `None` if there is
-/// no such attribute.
+/// Returns the type, extent and elements of the attribute called `name`. Returns `None` if the
+/// attribute does not exist.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read, as do all functions below.
@@ -110,7 +110,7 @@ pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
     Ok(numbers(&content.datatype, &content.elements))
 }
 
-/// Checks that an attribute has no more values than a convention's attribute may have.
+/// Checks that an attribute does not have more values than a convention's attribute may have.
 ///
 /// # Errors
 /// `Limit` for more than [`limits::MARKS`] values.
@@ -166,8 +166,8 @@ pub fn targets(
     targets.map_err(|error| of_attribute(error, name))
 }
 
-/// Returns the target node of element `number` of such an attribute, or `None` if the reference has
-/// no valid target. Reads no other element.
+/// Returns the target node of element `number` of such an attribute, or `None` if the reference
+/// lacks a valid target. Reads no other element.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -217,7 +217,7 @@ fn first_reference(
         Class::VariableLength(base) if matches!(base.class, Class::Reference(_)) => {
             let size = u64::from(base.size);
             match container.variable_length(element, size, 0..size)? {
-                // The sequence may be empty, because a dimension may have no scale.
+                // The sequence may be empty, because a dimension may be without a scale.
                 Some(first) if !first.is_empty() => first_reference(container, base, &first),
                 _ => Ok(None),
             }

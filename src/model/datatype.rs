@@ -1,7 +1,7 @@
 //! The type of one stored element: class, size and bit layout.
 //!
-//! The classes are those of the HDF5 specification (3.0, IV.A.2.d). ASDF's datatypes are a subset,
-//! plus two more classes (`Ucs4`, `Bool`).
+//! The classes follow the HDF5 specification (3.0, IV.A.2.d). ASDF's datatypes are a subset, plus
+//! two more classes (`Ucs4`, `Bool`).
 
 use serde::{Deserialize, Serialize};
 

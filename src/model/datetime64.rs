@@ -93,7 +93,7 @@ impl Datetime64 {
         (count != i64::MIN).then_some(count)
     }
 
-    /// Returns the integer type in which the elements are stored.
+    /// Returns the integer type of the stored elements.
     pub fn integers(&self) -> Datatype {
         Datatype::integer(8, true, self.order)
     }

@@ -18,7 +18,7 @@ pub trait Extras: Send + Sync {
     /// Returns the number of blocks.
     fn block_count(&self) -> usize;
 
-    /// Returns the error because of which there may be more blocks than were found.
+    /// Returns the error that may have prevented finding further blocks.
     fn blocks_error(&self) -> Option<&Error>;
 
     /// Returns the block's header.
@@ -43,7 +43,7 @@ pub trait Extras: Send + Sync {
     fn compression_of(&self, id: NodeId) -> Result<Option<String>>;
 
     /// Verifies the block with the ndarray's elements like [`verify_block`](Self::verify_block), in
-    /// this file or another. Does nothing if no block contains the elements.
+    /// this file or another. Returns at once if no block contains the elements.
     ///
     /// # Errors
     /// Fails as `verify_block` does.
@@ -86,7 +86,7 @@ pub struct BlockFacts {
 pub enum Mask {
     /// Elements equal to the number with this text, or NaNs.
     Number(Vec<u8>),
-    /// Elements for which this ndarray is not zero. The node may have no name in the tree.
+    /// Elements for which this ndarray is not zero. The node may be unnamed in the tree.
     Node(NodeId),
     /// Elements for which this array of bytes, which has the ndarray's shape, is not zero.
     Array(Arc<Array>),

@@ -128,14 +128,14 @@ pub struct LinksInMemory {
     /// Bytes of the links, which are freed with this value if it is the last owner.
     weight: u64,
     position: u64,
-    /// The error because of which some links are missing.
+    /// The error that explains why some links are missing.
     failure: Option<Error>,
     is_in_order: bool,
 }
 
 impl LinksInMemory {
-    /// Creates a stream of links in index order. `failure` is the error because of which some links
-    /// are missing.
+    /// Creates a stream of links in index order. `failure` is the error that explains why some
+    /// links are missing.
     pub fn new(links: Arc<Vec<Link>>, failure: Option<Error>) -> Self {
         LinksInMemory {
             weight: links.iter().map(Link::weight).sum(),

@@ -2,7 +2,7 @@
 //!
 //! HDF5: creation order if the group tracks it, as in netCDF-4, otherwise by name. h5py lists links
 //! in the same way. ASDF: the order in the text. The index of a group with many links is sorted by
-//! hashes of the names, and this order has no meaning to users.
+//! hashes of the names, and this order is meaningless to users.
 
 use crate::error::Result;
 use crate::limits;

@@ -108,7 +108,7 @@ fn integer_name(signed: bool, bits: Bits) -> String {
     format!("{prefix}int{}", bits.precision)
 }
 
-/// Returns a name for a floating-point format that has no keyword in the language.
+/// Returns a name for a floating-point format without a keyword in the language.
 fn float_name(size: u32, format: &Float) -> String {
     let precision = format.bits.precision;
     let fields = (format.exponent_bits, format.mantissa_bits);

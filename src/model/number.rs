@@ -4,10 +4,10 @@
 //! has a sign, an exponent and a mantissa at any positions (class 1). ASDF's numbers are the plain
 //! cases.
 //!
-//! The text is that of Python and NumPy (2.4): the fewest digits that parse back to the stored
-//! number in its own format. Examples are `1.0`, `1e+300`, `nan` and `-inf`. Exponents are used
-//! below 1e-4 and from 1e16 (64 bits), 1e6 (32 bits) or 1e3 (16 bits). If two such texts are
-//! equally near, the last digit may differ from NumPy's.
+//! The text follows Python and NumPy (2.4): the fewest digits that parse back to the stored number
+//! in its own format. Examples are `1.0`, `1e+300`, `nan` and `-inf`. Exponents are used below 1e-4
+//! and from 1e16 (64 bits), 1e6 (32 bits) or 1e3 (16 bits). If two such texts are equally near, the
+//! last digit may differ from NumPy's.
 //!
 //! A number with more than 53 significant bits, or in an element of more than 8 bytes, has the
 //! digits of NumPy's `longdouble`. A number outside the range of 64-bit floats is written in C's
@@ -76,7 +76,7 @@ impl Integer {
 }
 
 /// A floating-point number with the information that is needed for its shortest text. The format of
-/// that text is the format in which readers hold the number in memory.
+/// that text is the readers' in-memory format of the number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Real {
     /// IEEE 754, 32 bits.
@@ -216,7 +216,7 @@ fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
         return Some(Real::Double(number));
     }
     if exponent == 0 && vax {
-        // VAX has no subnormal numbers. With the sign set, a zero exponent is a reserved operand,
+        // VAX lacks subnormal numbers. With the sign set, a zero exponent is a reserved operand,
         // which is shown as NaN.
         return Some(Real::Double(if negative { f64::NAN } else { 0.0 }));
     }
@@ -256,13 +256,13 @@ fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
     ))
 }
 
-/// Significant bits of the extended format in which readers hold numbers from elements of more than
-/// 8 bytes.
+/// Significant bits of the extended format that readers use in memory for numbers from elements of
+/// more than 8 bytes.
 const EXTENDED_BITS: u32 = 64;
 
-/// Returns the bytes of the IEEE 754 format in which readers such as h5py hold numbers of this
-/// format in memory. That format is the smallest one that represents all numbers and is at least
-/// `size` bytes long. Returns `None` if there is none, and for VAX.
+/// Returns the bytes of the IEEE 754 format that readers such as h5py use in memory for numbers of
+/// this format. That format is the smallest one that represents all numbers and is at least `size`
+/// bytes long. Returns `None` if there is none, and for VAX.
 fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
     let fits = |&(bytes, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
         let bias = i64::from(format.bias);
@@ -309,7 +309,7 @@ fn single(value: f64) -> f32 {
 
 /// Returns the value of an exponent of all ones: infinity or NaN.
 fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
-    // A stored leading one has no meaning here.
+    // A stored leading one is meaningless here.
     let fraction_bits = mantissa_bits.left_after(u32::from(!implied));
     match slice(mantissa, 0, fraction_bits) {
         0 if negative => f64::NEG_INFINITY,

@@ -35,7 +35,8 @@ pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
     })
 }
 
-/// Returns an array's element type and all its dimensions, because NumPy has no arrays of arrays.
+/// Returns an array's element type and all its dimensions, because NumPy does not support arrays of
+/// arrays.
 fn without_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
     let mut all = Vec::new();
     while let Class::Array { base, dims } = &datatype.class {
@@ -117,8 +118,8 @@ fn quoted(sign: char, kind: char, size: u32) -> Option<String> {
     Some(format!("'{sign}{kind}{size}'"))
 }
 
-/// Returns the list of fields in the order of their offsets, because the literal has no other
-/// order.
+/// Returns the list of fields in the order of their offsets, because the literal cannot state
+/// another order.
 fn compound(size: u32, members: &[Member]) -> Option<String> {
     let mut sorted: Vec<&Member> = members.iter().collect();
     sorted.sort_by_key(|member| member.offset);

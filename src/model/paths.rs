@@ -16,8 +16,8 @@ use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
 /// Returns the object at `path` from the group `from`, or from the root if the path begins with
-/// `/`. Follows links of every kind. Returns `None` if there is no such object. `..` is an ordinary
-/// name.
+/// `/`. Follows links of every kind. Returns `None` if the object does not exist. `..` is an
+/// ordinary name.
 ///
 /// # Errors
 /// `Unsupported` if the path leads into another file, `Limit` for cyclic or too many links.
@@ -104,7 +104,7 @@ pub fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
 #[derive(Debug, Default)]
 pub struct PathIndex {
     root: Option<NodeId>,
-    /// The places in the order in which the walk found them.
+    /// The places in the order of the walk.
     places: Vec<PathEntry>,
     positions: Positions,
     names: NameArena,
@@ -128,7 +128,7 @@ struct PathEntry {
 /// Bytes of a place, and of its position in a table that has just doubled its size.
 const PLACE_BYTES: usize = size_of::<PathEntry>() + 10;
 
-/// The position that stands for the root group.
+/// The position that means the root group.
 const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
@@ -169,8 +169,8 @@ impl PathIndex {
         index
     }
 
-    /// Adds the objects that `group` links to and that have no place yet. Adds none of them and
-    /// returns false if the budget ends before the last link.
+    /// Adds the objects that `group` links to and that do not have a place yet. Adds none of them
+    /// and returns false if the budget ends before the last link.
     fn add(
         &mut self,
         container: &dyn Container,

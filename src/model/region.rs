@@ -232,7 +232,7 @@ impl Run {
 }
 
 /// Returns the axes with the number of elements per step. A completely selected dimension is merged
-/// with the next slower one, so that runs are as long as possible.
+/// with the next slower one, to make runs longer.
 fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
     let mut merged: Vec<(Axis, u64)> = Vec::new();
     let mut stride = 1_u64;

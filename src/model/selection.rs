@@ -34,7 +34,7 @@ pub struct Axis {
     pub places: Places,
 }
 
-/// The places of the elements along a dimension.
+/// The places of the elements in a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Places {
     /// A constant distance between elements, in bytes of the array. Meaningless for a single
@@ -48,7 +48,7 @@ impl Selector {
     /// Returns the part of an array of `datatype` and `shape` that the selector picks.
     ///
     /// # Errors
-    /// `NotFound` if there is no such part, `Limit` for an array larger than any file.
+    /// `NotFound` if the part does not exist, `Limit` for an array larger than any file.
     pub fn select(&self, datatype: &Datatype, shape: &Shape) -> Result<Selection> {
         if *shape == Shape::Null {
             return Err(Error::NotFound);
@@ -146,7 +146,7 @@ impl Selection {
     /// Applies the indices of one pair of brackets.
     ///
     /// # Errors
-    /// `NotFound` if there is no such part. The selection must not be used afterwards.
+    /// `NotFound` if the part does not exist. The selection must not be used afterwards.
     pub(in crate::model) fn take(&mut self, indices: &[Index]) -> Result<()> {
         let axes = std::mem::take(&mut self.axes);
         self.axes = arranged(axes, indices, |axis, index| {

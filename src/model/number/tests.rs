@@ -157,7 +157,7 @@ fn other_formats_by_their_fields() {
         text(&[0x10, 0x40, 0, 0, 0, 0, 0, 0], &format(Vax, 11, 52, 1025)),
         "1.0"
     );
-    // VAX has no infinity: the highest exponent is an ordinary number, 2^126 here.
+    // VAX lacks infinities: the highest exponent is an ordinary number, 2^126 here.
     assert_eq!(
         text(&[0x80, 0x7F, 0, 0], &format(Vax, 8, 23, 129)),
         "8.507059e+37"
