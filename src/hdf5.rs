@@ -460,7 +460,7 @@ fn cut_off(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
 }
 
 /// Returns the file family whose first member is a file that is shorter than its superblock claims.
-/// If there is no such family, the file is truncated.
+/// If no such family exists, the file is truncated.
 fn unmarked(
     first: SharedSource,
     superblock: &Superblock,

@@ -577,7 +577,7 @@ mod tests {
     }
 
     /// Checks that a name has one leaf. A key is the greatest name on its left. In this test, a
-    /// name's offset in the heap stands for the name.
+    /// name's offset in the heap is used as the name.
     #[test]
     fn a_name_has_one_leaf() {
         let find = |name: u64| {

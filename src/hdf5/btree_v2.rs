@@ -32,7 +32,7 @@ pub(crate) struct BtreeV2 {
     order: Option<Order>,
 }
 
-/// The key by which the records of a tree are ordered.
+/// The sort key of the records of a tree.
 #[derive(Debug, Clone, Copy)]
 enum Order {
     /// All eight-byte words from this byte of a record on. No two records have the same words.
@@ -43,7 +43,7 @@ enum Order {
 }
 
 impl Order {
-    /// Returns the numbers by which a record is ordered.
+    /// Returns the numbers of a record's sort key.
     fn key(self, record: &[u8]) -> impl Iterator<Item = u64> {
         let (words, hash) = match self {
             Order::Words(at) => (record.get(at..).unwrap_or_default(), None),
@@ -247,8 +247,8 @@ impl BtreeV2 {
         }
     }
 
-    /// Returns a cursor over the records from `position` on, in the tree's order. Reads nothing
-    /// yet.
+    /// Returns a cursor over the records from `position` on, in the tree's order. Does not read
+    /// records yet.
     pub(crate) fn cursor(&self, position: u64) -> RecordCursor {
         RecordCursor {
             tree: self.clone(),
@@ -433,7 +433,7 @@ impl RecordCursor {
         Count::together(nodes)
     }
 
-    /// Makes the record at `position` the next one. Reads nothing yet.
+    /// Makes the record at `position` the next one. Does not read it yet.
     pub(crate) fn seek(&mut self, position: u64) {
         self.position = position;
         self.path.clear();

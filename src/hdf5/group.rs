@@ -38,7 +38,7 @@ const CREATION_ORDER: usize = 8;
 pub(crate) enum Group {
     /// An old-style group.
     SymbolTable(SymbolTable),
-    /// A new-style group with few links, which are in the header. The error is that of the first
+    /// A new-style group with few links, which are in the header. The error belongs to the first
     /// link that cannot be read.
     Compact(Arc<Vec<Link>>, Option<Error>),
     /// A new-style group with many links.

@@ -310,8 +310,8 @@ impl Prefix2 {
     }
 }
 
-/// Returns the kinds of the messages at the beginning of a damaged or truncated header, as far as
-/// they can be parsed. Does not verify checksums.
+/// Returns the kinds of the messages at the beginning of a damaged or truncated header, up to the
+/// first message that cannot be parsed. Does not verify checksums.
 pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     let first = metadata.peek(at, FIRST_LOOK).unwrap_or_default();
     let mut cursor = Cursor::new(&first, at, "object header");

@@ -40,7 +40,7 @@ impl Body<'_> {
 }
 
 impl SharedMessages {
-    /// Creates the resolver for a file without a shared message table, in which only committed
+    /// Creates the resolver for a file without a shared message table, where only committed
     /// datatypes can be shared.
     pub(crate) fn without_table(metadata: Arc<Metadata>) -> Self {
         SharedMessages {

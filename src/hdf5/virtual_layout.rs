@@ -305,8 +305,8 @@ impl Layout<'_> {
         self.push_new(source, &source_region, &target)
     }
 
-    /// Adds the parts of missing sources, as far as the extent from other sources covers them.
-    /// Their elements exist but have no data.
+    /// Adds the parts of missing sources within the extent that other sources determine. Their
+    /// elements exist but lack data.
     fn add_missing(&mut self) -> Result<()> {
         for part in std::mem::take(&mut self.missing) {
             let regions = self.mappings.regions();
@@ -391,7 +391,7 @@ impl Layout<'_> {
     }
 
     /// Replaces `%b` in a name by `block`, and `%%` by `%`. Returns the name itself if it contains
-    /// nothing to replace.
+    /// neither.
     fn formatted(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
         if name.contains(&b'%') {
             kept_name(&format_name(name, block), None, &mut self.opening)
@@ -439,7 +439,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Adds a part whose regions differ from those of the entry.
+    /// Adds a part whose regions differ from the regions of the entry.
     fn push_new(
         &mut self,
         source: Arc<SourceDataset>,

@@ -1,6 +1,6 @@
 //! The metadata cache image: metadata structures that a writer left in one block instead of writing
 //! each of them to its address. The image exists since HDF5 1.10. The specification does not
-//! describe it, so the layout is that of the HDF5 library.
+//! describe it, so the layout follows the HDF5 library.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ const WHAT: &str = "metadata cache image";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Structures(Arc<AtomicUsize>);
 
-/// A file whose image counts as long as the file is open.
+/// A file whose image counts until the file is closed.
 #[derive(Debug)]
 struct Counted {
     overlay: Overlay,

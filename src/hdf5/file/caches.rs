@@ -27,9 +27,9 @@ pub(crate) struct Caches {
     objects: Arc<SharedLru<NodeId, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<Directory>>>,
     other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
-    /// The counter of structures in cache images, which count as long as their files are open.
+    /// The counter of structures in cache images, which count until their files are closed.
     pub(crate) image_structures: Structures,
-    /// The turns in which threads describe objects that take much memory, one thread at a time.
+    /// The turns of threads that describe objects that take much memory, one thread at a time.
     pub(crate) turns: Arc<Turns>,
 }
 

@@ -10,7 +10,7 @@ use crate::hdf5::reference::Pointers;
 use crate::hdf5::shared::SharedMessages;
 use crate::memory::effort::Effort;
 
-/// The context in which the objects of one file are read.
+/// The context for reading the objects of one file.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) metadata: Arc<Metadata>,

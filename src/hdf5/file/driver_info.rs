@@ -100,7 +100,7 @@ fn open_family(
 /// A part of the address space: its start, and its file.
 type Member = (u64, SharedSource);
 
-/// Opens the family whose first member has no driver information, because old libraries did not
+/// Opens the family whose first member lacks driver information, because old libraries did not
 /// write it. Returns `None` if the files with such names do not form a file that ends at
 /// `end_of_file`. This check is needed because unrelated files are often numbered from 0, and one
 /// of them may be truncated.

@@ -25,7 +25,7 @@ enum Use {
 }
 
 impl Use {
-    /// Parses the library's words. Any other word has no effect.
+    /// Parses the library's words. Any other word is ignored.
     fn of(value: Option<&OsStr>) -> Self {
         match value.and_then(OsStr::to_str) {
             Some("FALSE" | "0") => Use::Never,
@@ -53,7 +53,8 @@ impl Use {
 /// Refuses a file that another program has locked for writing.
 ///
 /// # Errors
-/// `Usage` if the file is locked. `Io` if the file system has no locks although they are required.
+/// `Usage` if the file is locked. `Io` if the file system does not support locks although they are
+/// required.
 pub(crate) fn check(file: &dyn OpenSource) -> Result<()> {
     match Use::of(std::env::var_os(VARIABLE).as_deref()) {
         Use::Never => Ok(()),

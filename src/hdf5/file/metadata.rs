@@ -36,7 +36,7 @@ pub(crate) struct Metadata {
     cache: Arc<BlockCache>,
     /// Cached blocks that were read before this time are not used.
     since: Option<Instant>,
-    /// The effort to which reads are charged.
+    /// The effort that reads are charged to.
     effort: Effort,
 }
 
@@ -81,7 +81,7 @@ impl Metadata {
         })
     }
 
-    /// Returns the effort to which reads are charged.
+    /// Returns the effort that reads are charged to.
     pub(crate) fn effort(&self) -> &Effort {
         &self.effort
     }
@@ -97,7 +97,7 @@ impl Metadata {
     }
 
     /// Returns the absolute offset of the first byte that can belong to an element. The shortest
-    /// superblock is that of version 2, with 16 bytes and four addresses (HDF5 3.0, II.A).
+    /// superblock has version 2, with 16 bytes and four addresses (HDF5 3.0, II.A).
     pub(crate) fn begin_of_data(&self) -> u64 {
         let superblock = to_u64(self.structure_size(4, 0, 16));
         Extent::cut(self.base(), superblock).end()

@@ -67,7 +67,7 @@ impl From<Address> for Option<u64> {
     }
 }
 
-/// The form in which a file stores its addresses and lengths.
+/// The stored form of a file's addresses and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NumberForm {
     /// The absolute offset of address 0, which is the length of the user block.
@@ -81,7 +81,7 @@ pub(crate) struct NumberForm {
     pub(crate) far_headers: Option<u64>,
 }
 
-/// The range to which object headers with excessive addresses are moved. The trees of all views can
+/// The range that object headers with excessive addresses are moved to. The trees of all views can
 /// number nodes below 2^45.
 pub(crate) const HEADERS: Range<u64> = 1 << 44..1 << 45;
 
@@ -117,7 +117,7 @@ impl NumberForm {
             .ok_or_else(|| cursor.corrupt("an address is past all files"))
     }
 
-    /// Returns the address to which the structure at `address` was moved.
+    /// Returns the new address of the structure that was moved from `address`.
     pub(crate) fn placed(&self, address: Address) -> Address {
         let first = self.far_headers;
         let within = first.and_then(|first| address.0.checked_sub(first));

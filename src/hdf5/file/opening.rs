@@ -17,7 +17,7 @@ use crate::wire::{Count, to_u64};
 pub(crate) struct Opening {
     levels: usize,
     bytes: u64,
-    /// The turns in which threads of a mount may take much memory, one at a time. The thread that
+    /// The turns of threads of a mount that may take much memory, one at a time. The thread that
     /// has the turn never waits for resources of threads that wait for the turn.
     turns: Arc<Turns>,
     under_way: Option<Arc<UnderWay>>,
@@ -101,8 +101,8 @@ impl Opening {
         }
     }
 
-    /// Charges the work of parsing an object of `bytes` bytes. Small objects are free, because
-    /// there may be as many as there are sources.
+    /// Charges the work of parsing an object of `bytes` bytes. Small objects are free, because each
+    /// source may have one.
     ///
     /// # Errors
     /// `Limit` if too much was parsed for one virtual dataset. The object that was parsed last may

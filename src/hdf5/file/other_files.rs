@@ -75,8 +75,8 @@ impl OtherFiles {
         &self.neighbours
     }
 
-    /// Returns the file called `name`, where `.` is the referencing file. Returns `None` if there
-    /// is no such file.
+    /// Returns the file called `name`, where `.` is the referencing file. Returns `None` if the
+    /// file does not exist.
     fn file(
         &self,
         name: &[u8],

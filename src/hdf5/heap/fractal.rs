@@ -38,7 +38,7 @@ pub(crate) struct FractalHeap {
     is_wanted_whole: bool,
 }
 
-/// The block from which all managed objects are reached.
+/// The block that leads to all managed objects.
 #[derive(Debug)]
 struct Root {
     address: Option<Address>,
@@ -73,8 +73,8 @@ impl Allowance {
     }
 }
 
-/// The division of the heap's address space into rows of blocks. The blocks of each row are twice
-/// as large as those of the previous row, except that the first two rows have equal blocks.
+/// The division of the heap's address space into rows of blocks. The size of the blocks doubles
+/// with each row, except that the first two rows have equal blocks.
 #[derive(Debug)]
 struct DoublingTable {
     width: u64,
@@ -554,7 +554,7 @@ impl DoublingTable {
         let column = entry.checked_rem(self.width)?;
         let doublings = u32::try_from(row.left_after(1)).ok()?;
         let size = self.starting_block_size.checked_shl(doublings)?;
-        // All previous rows together are as large as this row, except for the first two rows.
+        // All previous rows together have the size of this row, except for the first two rows.
         let before = match row {
             0 => 0,
             _ => self.width.checked_mul(size)?,

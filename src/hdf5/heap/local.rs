@@ -74,7 +74,7 @@ impl LocalHeap {
         }
     }
 
-    /// Returns whether `wanted` is the text at `offset`. Reads only as much as the comparison
+    /// Returns whether `wanted` is the text at `offset`. Reads only the bytes that the comparison
     /// needs.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::wire::{Count, Extent, to_u64};
 
-/// The length from which on strings are remembered, and the length of the first read.
+/// Minimum length of a string that is remembered, and the length of the first read.
 const LONG: u64 = 1024;
 
 /// Bytes of each further read.

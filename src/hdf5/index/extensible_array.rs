@@ -37,7 +37,7 @@ pub(crate) struct ExtensibleArray {
     sizes: Sizes,
 }
 
-/// The header's numbers, from which all sizes are computed.
+/// The header's numbers. All sizes are computed from them.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     max_bits: u8,
@@ -145,7 +145,7 @@ struct Addresses {
     block: Block,
     /// Bytes from the start of the block's content to the address of the first data block.
     before: u64,
-    /// Number of data blocks whose addresses precede those of this super block.
+    /// Number of data blocks whose addresses precede the addresses in this super block.
     first_block: u64,
     /// Whether the content begins with the bitmap of its pages.
     bitmap: bool,

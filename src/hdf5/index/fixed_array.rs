@@ -127,8 +127,8 @@ mod tests {
 
     const UNDEFINED: u64 = u64::MAX;
 
-    /// Returns a file with five chunks of eight bytes in pages of two entries, of which only the
-    /// second page was written.
+    /// Returns a file with five chunks of eight bytes in pages of two entries. Only the second page
+    /// was written.
     fn blocks() -> [(usize, Vec<u8>); 3] {
         let header = [b"FAHD\0\0\x08\x01", &words(&[5, 100])[..]].concat();
         let data_block = [b"FADB\0\0", &words(&[0])[..], &[0b0100_0000]].concat();

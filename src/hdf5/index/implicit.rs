@@ -103,7 +103,7 @@ mod tests {
         Implicit::new(meta, at(100), geometry).unwrap()
     }
 
-    /// Checks rows of five chunks, of which two are in the extent.
+    /// Checks rows of five chunks, two of them in the extent.
     #[test]
     fn chunks_of_the_extent_are_met() {
         let mut met = Vec::new();

@@ -88,7 +88,8 @@ impl Numbering {
     pub(super) fn place(&self, number: u64, place: &mut [u64]) {
         let mut rest = number;
         for &(dimension, stride) in &self.strides {
-            // A stride of zero occurs in a slower dimension of an empty grid, which has no chunks.
+            // A stride of zero occurs in a slower dimension of an empty grid, which does not
+            // contain chunks.
             let along = rest.checked_div(stride).unwrap_or(0);
             rest = rest.checked_rem(stride).unwrap_or(0);
             if let Some(place) = place.get_mut(dimension) {
@@ -106,7 +107,7 @@ mod tests {
         Geometry::new(dims.to_vec(), max.to_vec(), chunk_shape.to_vec(), 8, 0).unwrap()
     }
 
-    /// Checks two rows of five chunks each, of which two are in the current extent.
+    /// Checks two rows of five chunks each, two of them in the current extent.
     #[test]
     fn maximum_dimensions_count() {
         let geometry = geometry(&[4, 4], &[Some(4), Some(10)], &[2, 2]);

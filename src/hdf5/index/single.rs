@@ -1,6 +1,6 @@
 //! The single chunk index: the layout message itself contains the location of the only chunk.
 //!
-//! HDF5 3.0, VII.A. The chunk is as large as the dataset's maximum.
+//! HDF5 3.0, VII.A. The chunk has the dataset's maximum size.
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Address;

@@ -23,7 +23,7 @@ pub(crate) enum DataLayout {
     Chunked(Chunks),
     /// Parts of other datasets, listed in an object on the global heap.
     Virtual {
-        /// The heap collection, `None` if there are no mappings.
+        /// The heap collection, or `None` without mappings.
         collection: Option<Address>,
         /// The object's index in the collection.
         index: u32,

@@ -399,8 +399,8 @@ fn charset(number: u32, cursor: &Cursor<'_>) -> Result<Charset> {
     }
 }
 
-/// Reads an opaque type. The tag's stored length is a multiple of 8. A tag of that full length has
-/// no NUL.
+/// Reads an opaque type. The tag's stored length is a multiple of 8. A tag of that full length is
+/// stored without a NUL.
 fn opaque(bits: ClassBits, cursor: &mut Cursor<'_>) -> Result<Class> {
     let length = usize::try_from(bits.field(0, 8)).unwrap_or(usize::MAX);
     let tag = cursor.take(length)?.split(|&byte| byte == 0).next();

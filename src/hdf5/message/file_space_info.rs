@@ -7,8 +7,8 @@ use crate::wire::Cursor;
 /// The strategy that reserves whole pages for metadata.
 const PAGE: u8 = 1;
 
-/// Reads the length of the pages in which the file's space is allocated, in bytes. Returns `None`
-/// if the space is not allocated in pages.
+/// Reads the length of the file-space pages, in bytes. Returns `None` if the space is not allocated
+/// in pages.
 ///
 /// # Errors
 /// Fails if the message is truncated or has version 0, which did not have pages.

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::wire::Cursor;
 
-/// Reads the message's body: text up to its NUL, or all of it if there is no NUL.
+/// Reads the message's body: text up to its NUL, or all of it if it does not contain a NUL.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let text = cursor.take(cursor.remaining())?;
     Ok(text
