@@ -2,7 +2,8 @@
 //! name.
 //!
 //! Section names refer to the ASDF Standard, "Low-level file layout" and "The tree in-depth". Files
-//! are read with the tolerance of the reference library. Damaged files are read as far as possible.
+//! are read with the tolerance of the reference library. The undamaged parts of damaged files are
+//! read.
 //!
 //! Extents in the file are truncated at the end of the source, or are an error. Costs that are
 //! charged to a budget saturate, because no budget is that large. Sizes and numbers of elements are

@@ -9,8 +9,9 @@ use crate::wire::{Count, Extent, to_u64};
 /// The line before the index, without its line break.
 pub(crate) const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
 
-/// Returns the offsets in the last block index of the file. Returns `None` if there is no index, if
-/// it is not a list of increasing integers, or if it exceeds the limit for blocks.
+/// Returns the offsets in the last block index of the file. Returns `None` if the file lacks an
+/// index, or if the index is not a list of increasing integers. Also returns `None` if the index
+/// exceeds the limit for blocks.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.

@@ -20,7 +20,7 @@ pub(crate) struct Blocks {
     /// The offsets of the blocks, in file order. A block with a damaged header does not hide the
     /// following blocks.
     pub(crate) list: Vec<u64>,
-    /// The error because of which the list may be incomplete.
+    /// The error that may have made the list incomplete.
     pub(crate) broken: Option<Error>,
 }
 
@@ -119,7 +119,7 @@ fn expect_headers(source: &dyn Source) {
     }
 }
 
-/// Returns the blocks of the block index, for a chain in which a disk error hides the header of the
+/// Returns the blocks of the block index, for a chain where a disk error hides the header of the
 /// last known block. Returns `None` if the index disagrees with the known blocks or lists no later
 /// block.
 fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
@@ -137,7 +137,7 @@ enum Next {
     Block(u64),
     None,
     /// No block was found, but more blocks may follow for this reason. If the block index ends here
-    /// too, there are no more.
+    /// too, the list is complete.
     Doubt(Error),
 }
 

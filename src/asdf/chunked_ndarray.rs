@@ -37,7 +37,7 @@ pub(crate) struct Context {
     pub(crate) externals: Arc<Externals>,
 }
 
-/// Returns whether a resolved tag is that of a chunked ndarray, with any version or without one.
+/// Returns whether a resolved tag denotes a chunked ndarray, with any version or without one.
 pub(crate) fn is_tag(tag: &str) -> bool {
     ndarray::is_tag_of("core/chunked-ndarray", tag)
 }
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
     }
 
     fn count(&mut self, dims: &[u64]) -> Result<()> {
-        // Empty lists cost as much as full ones.
+        // Empty lists cost the same as full ones.
         let steps = dims.iter().map(|&dim| dim.max(1));
         let elements = steps.fold(1, Count::times);
         let most = limits::CHUNK_ELEMENTS;
@@ -280,7 +280,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the datatype. If it has no byte order of its own, that of the first chunk is used.
+    /// Returns the datatype. If the datatype does not state a byte order, the byte order of the
+    /// first chunk is used.
     fn datatype(&mut self, fields: &Fields<'_>, first: Option<&Chunk>) -> Result<Datatype> {
         let of_first = match first {
             Some(chunk) => self.value(chunk.ndarray, "byteorder")?,

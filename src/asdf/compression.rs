@@ -18,13 +18,14 @@
 //!
 //! Every block provides its pieces through [`Pieces::decode`]. The array engine caches pieces,
 //! waits for them, and lets one thread at a time decode a sequential block. [`Resumes`] keeps the
-//! state from which the decoding of such a block can continue.
+//! state for continuing the decoding of such a block.
 //!
 //! A read decodes more than its pieces:
 //!
 //! - `zlib`: the bytes from the last checkpoint before the read, unless the read continues from the
 //!   beginning.
-//! - `bzp2`: nothing, once the earlier bzip2 blocks were decoded to determine their lengths.
+//! - `bzp2`: no further bytes, once the earlier bzip2 blocks were decoded to determine their
+//!   lengths.
 //! - The others: the bytes from the beginning of the read's [part](stream::parts).
 //!
 //! If a stream is one part, a read that goes backwards decodes it from its beginning. The pieces

@@ -37,13 +37,13 @@ const BLOCK_WEIGHT: u64 = 160;
 pub struct File {
     source: SharedSource,
     header: Arc<Header>,
-    /// The error because of which the root shows no tree or only a part of it.
+    /// The error that explains why the root shows no tree or only a part of it.
     error: Option<Error>,
     tree: Arc<Tree>,
     contents: Arc<Contents>,
     externals: Arc<Externals>,
     nodes: Arc<Nodes>,
-    /// The effort to which descriptions of nodes are charged.
+    /// The effort that descriptions of nodes are charged to.
     effort: Effort,
 }
 
@@ -55,8 +55,8 @@ impl File {
     /// If the tree cannot be read, the file has an empty root with the error, and its blocks.
     ///
     /// # Errors
-    /// `Corrupt` or `Unsupported` if the header line is not that of an ASDF file of version 0 or 1.
-    /// `Io` if the source cannot be read.
+    /// `Corrupt` or `Unsupported` if the file does not start with the header line of ASDF version 0
+    /// or 1. `Io` if the source cannot be read.
     pub fn open(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -230,7 +230,7 @@ fn scalar(document: &Document, index: Index) -> Scalar {
     }
 }
 
-/// Returns the error of an alias to a node that has no path.
+/// Returns the error of an alias to a node without a path.
 fn no_path(tree: &Tree, node: Index) -> Error {
     let what = "alias: its node has no place, or is too deep under long names";
     Error::corrupt(what, tree.document().file_offset(node))
@@ -347,7 +347,7 @@ impl Container for File {
     }
 }
 
-/// A stream of the entries of one group. The tree is in memory, so finding entries costs nothing.
+/// A stream of the entries of one group. The tree is in memory, so finding entries is free.
 struct Links {
     tree: Arc<Tree>,
     group: Index,

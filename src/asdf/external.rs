@@ -18,8 +18,8 @@ use crate::source::local::descriptors::share_of;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::neighbour::Neighbour;
 
-/// A file with its first block, or the error with which that block cannot be read. A damaged file
-/// also stays open, so that a change of the file is detected.
+/// A file with its first block, or the error of reading that block. A damaged file also stays open,
+/// so that a change of the file is detected.
 type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 
 /// The other files, opened when they are needed. The neighbours decide which files may be opened.

@@ -16,7 +16,7 @@ const NODE: u64 = 16;
 /// The cost in bytes of an entry of a mapping, in addition to its key.
 const ENTRY: u64 = 256;
 
-/// A tree's document, and the effort to which reads of its nodes are charged.
+/// A tree's document, and the effort that reads of its nodes are charged to.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     document: &'a Document,
@@ -33,7 +33,7 @@ impl<'a> Reading<'a> {
         self.document
     }
 
-    /// Returns the effort to which reads are charged.
+    /// Returns the effort that reads are charged to.
     pub(crate) fn effort(&self) -> &'a Effort {
         self.effort
     }

@@ -26,13 +26,13 @@ pub(crate) struct Header {
     /// The range of the tree's text, up to the end of its end marker's line. `None` in a file
     /// without a tree.
     pub(crate) tree: Option<Range<u64>>,
-    /// The error because of which the tree's text is incomplete.
+    /// The error that explains why the tree's text is incomplete.
     pub(crate) error: Option<Error>,
     /// The offset at which the search for the first block begins.
     pub(crate) end: u64,
 }
 
-/// Returns whether a file's first bytes are those of an ASDF file.
+/// Returns whether a file starts with the first bytes of an ASDF file.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.

@@ -119,7 +119,7 @@ pub(crate) fn extent(
             None => break,
         }
     }
-    // Repeated by aliases, empty lists cost as much as elements.
+    // Repeated by aliases, empty lists cost the same as elements.
     let most = to_u64(limits::TREE_NODES);
     let lists: Vec<u64> = dims.iter().map(|&dim| dim.max(1)).collect();
     if shape::product(&lists)? > most {

@@ -43,7 +43,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
     is_tag_of("core/ndarray", tag)
 }
 
-/// Returns whether a resolved tag is that of the schema `name`, with any version or without one.
+/// Returns whether a resolved tag denotes the schema `name`, with any version or without one.
 pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
     let Some((before, version)) = tag.rsplit_once(name) else {
         return false;
@@ -190,7 +190,7 @@ struct Parser<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Fixed(u64),
-    /// `*`: as long as the block allows.
+    /// `*`: the length follows from the block.
     Open,
 }
 
@@ -486,7 +486,7 @@ impl BlockView {
         }
     }
 
-    /// Returns the given strides, or those of contiguous elements in C order.
+    /// Returns the given strides, or the strides of contiguous elements in C order.
     fn strides_for(&self, dims: &[u64]) -> Result<Vec<i64>> {
         match &self.strides {
             Some(strides) => Ok(strides.clone()),
@@ -526,7 +526,7 @@ impl BlockView {
         }
     }
 
-    /// Returns the array as far as it is known without its block.
+    /// Returns the properties of the array that are known without its block.
     fn unreadable(&self, layout: Layout, error: Error) -> Array {
         let dims = self.lengths.iter().map(|length| match length {
             Length::Fixed(length) => *length,

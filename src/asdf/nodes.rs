@@ -16,7 +16,7 @@ const NODE_CACHE: u64 = 4 << 20;
 /// together.
 const INLINE_KEPT: u64 = 32 << 20;
 
-/// Bytes up to which a described node is cached with the small ones.
+/// Maximum bytes of a described node that is cached with the small ones.
 const SMALL: u64 = 64 << 10;
 
 /// The weight of a node that keeps another file open, so that few of them are cached.
@@ -53,7 +53,7 @@ pub struct Caches {
     large: Arc<SharedLru<NodeId, DescribedNode>>,
     /// The positions of the chunks of compressed blocks.
     pub(super) tables: SharedTables,
-    /// The turns in which threads compose large trees, one at a time.
+    /// The turns of threads that compose large trees, one at a time.
     pub(super) turns: Arc<Turns>,
 }
 

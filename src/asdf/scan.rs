@@ -1,5 +1,5 @@
-//! Searches of a source for a byte string, piece by piece, so that long sources take no additional
-//! memory.
+//! Searches of a source for a byte string, piece by piece, so that long sources do not take
+//! additional memory.
 
 use std::ops::Range;
 

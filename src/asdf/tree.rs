@@ -2,7 +2,7 @@
 //!
 //! A document is a graph, so the same node may be reachable by several paths. Its place is the
 //! first one that a walk in the order of the text reaches. Every other occurrence is a link to that
-//! place. Nodes within an ndarray or a `$ref` have no place.
+//! place. Nodes within an ndarray or a `$ref` do not have a place.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -188,7 +188,7 @@ impl Tree {
         self.entries.get(mapping.range()).unwrap_or_default()
     }
 
-    /// Returns the error because of which a group is shown only in part.
+    /// Returns the error that explains why a group is shown only in part.
     pub(crate) fn error(&self, group: Index) -> Option<&Error> {
         self.details.get(&group)?.error.as_ref()
     }
@@ -260,8 +260,8 @@ impl Tree {
         self.places.get(number).copied().flatten()
     }
 
-    /// Returns the names from the root to the node's place. Returns `None` if the node has no
-    /// place, or if the names are too long.
+    /// Returns the names from the root to the node's place. Returns `None` if the node does not
+    /// have a place, or if the names are too long.
     pub(crate) fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         if !self.has_path(node) {
             return None;
@@ -284,8 +284,8 @@ impl Tree {
     }
 
     /// Returns the names in the path of the `$ref` at `node`. Within this file, these are the names
-    /// as shown, as far as the tree contains them. For another file, they are the names in the
-    /// reference.
+    /// as shown, up to the last one that the tree contains. For another file, they are the names in
+    /// the reference.
     pub(crate) fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         let uri = self.uri(node)?;
         if uri.len() > limits::TREE_PATH {

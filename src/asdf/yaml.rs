@@ -1,8 +1,7 @@
 //! YAML 1.1 as used in ASDF trees: a document composed into an arena of nodes.
 //!
-//! An alias refers to the same node and never copies it, so the size of the arena is bounded by the
-//! text, whatever the aliases are. A walk over the nodes must therefore keep a set of visited
-//! nodes.
+//! An alias refers to the same node and never copies it. The size of the arena is therefore bounded
+//! by the text, whatever the aliases are. A walk over the nodes must keep a set of visited nodes.
 
 mod anchors;
 pub(crate) mod compose;
@@ -22,7 +21,7 @@ use crate::error::Error;
 use crate::wire::{Extent, to_u64, to_usize};
 use resolve::CoreTag;
 
-/// A node's number in its document, in the order in which nodes begin in the text.
+/// A node's number in its document, in the order of the nodes' starts in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Index(u32);
 
@@ -56,12 +55,12 @@ pub(crate) struct Document {
     /// The pairs of all mappings.
     pairs: Vec<(Index, Index)>,
     tags: Vec<Arc<str>>,
-    /// Keys that are not scalars, in order, with the spans of their texts. The text is that of the
-    /// first use, which may be an alias.
+    /// Keys that are not scalars, in order, with the spans of their texts. The text is taken from
+    /// the first use, which may be an alias.
     collection_keys: Vec<(Index, Span)>,
     /// The offset of the text in the file.
     start: u64,
-    /// The error because of which the document ends before the text.
+    /// The error that explains why the document ends before the text.
     rest: Option<Error>,
 }
 
@@ -142,7 +141,7 @@ impl Document {
         document
     }
 
-    /// Returns the error because of which the following text is not part of the document.
+    /// Returns the error that explains why the following text is not part of the document.
     pub(crate) fn rest(&self) -> Option<&Error> {
         self.rest.as_ref()
     }
@@ -177,8 +176,8 @@ impl Document {
         Extent::cut(self.start, at).end()
     }
 
-    /// Returns the node's explicit tag with its handle resolved. Returns `None` if there is no tag,
-    /// or only `!`.
+    /// Returns the node's explicit tag with its handle resolved. Returns `None` if the tag is
+    /// absent or only `!`.
     pub(crate) fn tag(&self, node: Index) -> Option<&Arc<str>> {
         let number = self.nodes.get(node.slot())?.tag?;
         self.tags.get(usize::from(number.get()).checked_sub(1)?)

@@ -2,8 +2,8 @@
 //! runs are expanded. Each begins with a mark at any bit position. The bzip2 blocks are
 //! independent, so several are decoded at the same time, each as a stream of one block.
 //!
-//! A bzip2 block with few symbols may decode to 45 MB, but the kept content takes no more bytes
-//! than the symbols (`content`).
+//! A bzip2 block with few symbols may decode to 45 MB, but the kept content takes at most the bytes
+//! of the symbols (`content`).
 //!
 //! A bzip2 block's decoded length is known only after decoding. The first reader of a distant place
 //! therefore decodes all earlier bzip2 blocks once. Any place is then found without another decode.

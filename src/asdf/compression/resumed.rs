@@ -14,7 +14,7 @@ use crate::model::storage::{Help, Pieces, StoredExtent};
 
 /// The decoder of a block's stream.
 pub trait Codec: Sized {
-    /// The state from which decoding continues.
+    /// The state for continuing the decoding.
     type State: Any + Send + Default;
 
     /// Decodes one of the block's pieces.

@@ -33,7 +33,7 @@ use crate::wire::{Count, to_u64, to_usize};
 /// Pieces that are kept, so that readers that overtake each other do not restart the stream.
 const KEPT: usize = 4;
 
-/// Pieces by which the requests of one sequential reader may be ahead of each other.
+/// Maximum distance, in pieces, between the concurrent requests of one sequential reader.
 const NEAR: u64 = 8;
 
 /// Maximum pieces of a part that are decoded at once when a read begins there a second time.
@@ -42,7 +42,7 @@ const AT_ONCE: u64 = 32;
 /// A block that is one stream.
 pub type StreamBlock = Resumed<StreamCodec>;
 
-/// The decoded position in the stream, and other positions from which decoding can start.
+/// The decoded position in the stream, and other possible start positions of decoding.
 #[derive(Default)]
 pub struct State {
     run: Run,

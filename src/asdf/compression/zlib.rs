@@ -39,7 +39,7 @@ const EXPANSION: u64 = 1032;
 /// Minimum number of pieces between two checkpoints.
 const LEAST_DISTANCE: u64 = 4;
 
-/// Pieces by which the requests of one sequential reader may be ahead of each other.
+/// Maximum distance, in pieces, between the concurrent requests of one sequential reader.
 const NEAR: u64 = 8;
 
 /// Number of preceding bytes that the next byte may refer to (RFC 1951, 2).
@@ -60,7 +60,7 @@ pub struct Zlib {
     distance: u64,
 }
 
-/// The decoded position in the stream, and the positions from which decoding can continue.
+/// The decoded position in the stream, and the positions where decoding can continue.
 #[derive(Default)]
 pub struct Progress {
     in_order: Option<InOrder>,
@@ -72,7 +72,7 @@ pub struct Progress {
     last: Option<Position>,
 }
 
-/// A position in the stream from which decoding can continue.
+/// A position in the stream where decoding can continue.
 #[derive(Clone)]
 struct Position {
     decoder: Box<DecompressorOxide>,

@@ -25,7 +25,7 @@ use crate::wire::{Count, Extent, to_u64};
 /// or has too many nodes.
 pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
-    // YAML 1.1 has this additional line break. The parser knows only those of YAML 1.2.
+    // YAML 1.1 has this additional line break. The parser knows only the line breaks of YAML 1.2.
     let mut text = if text.contains(NEXT_LINE) {
         Cow::Owned(text.replace(NEXT_LINE, "\n"))
     } else {
@@ -59,7 +59,7 @@ fn without_separators(text: &str, start: u64) -> Result<String> {
     Ok(all.escaped(&scalars))
 }
 
-/// Finds the scalars in which separators were replaced. Returns whether all other separators are
+/// Finds the scalars whose separators were replaced. Returns whether all other separators are
 /// within quotes.
 fn scalars(replaced: &Replaced, start: u64) -> Result<(Vec<Scalar>, bool)> {
     let composer = Composer::new(&replaced.text, start);
@@ -144,7 +144,7 @@ fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<u
 
 const NEXT_LINE: char = '\u{85}';
 
-/// Returns the text as characters, all of which YAML 1.1 must allow.
+/// Returns the text as characters. YAML 1.1 must allow all of them.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let at = Extent::cut(start, to_u64(error.valid_up_to())).end();
@@ -183,7 +183,7 @@ struct OpenCollection {
     /// Whether the collection is in brackets.
     is_flow: bool,
     start: usize,
-    /// The start of the collection's children among those of all open collections.
+    /// The start of the collection's children in the list of the children of all open collections.
     children: usize,
 }
 

@@ -30,7 +30,7 @@ impl Default for Budget {
 pub(crate) struct Entries {
     /// Keys with their values, in the order of the keys in the text, including merged ones.
     pub(crate) pairs: Vec<(Index, Index)>,
-    /// The error because of which merged entries are missing.
+    /// The error that explains why merged entries are missing.
     pub(crate) error: Option<Error>,
 }
 

@@ -242,7 +242,7 @@ fn is_float(text: &str) -> bool {
     number && exponent
 }
 
-/// Returns the text after `least` to `most` digits, as many as there are.
+/// Returns the text after the leading digits, at least `least` and at most `most` of them.
 fn digits(text: &str, least: usize, most: usize) -> Option<&str> {
     let count = text
         .bytes()

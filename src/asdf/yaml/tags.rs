@@ -31,7 +31,7 @@ impl Tags {
         }
     }
 
-    /// Returns the number of a tag. Returns `None` for `!`, which means that there is no tag.
+    /// Returns the number of a tag. Returns `None` for `!`, which means the absence of a tag.
     ///
     /// # Errors
     /// `Limit` for too many tags, or too much text in them.

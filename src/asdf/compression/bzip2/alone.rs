@@ -9,7 +9,7 @@ use crate::wire::{Count, to_usize};
 /// A stream of one block.
 pub(super) struct Alone {
     pub(super) stream: Vec<u8>,
-    /// The checksum of the block, which is also that of the stream.
+    /// The checksum of the block, which is also the checksum of the stream.
     pub(super) sum: u32,
 }
 

@@ -24,11 +24,11 @@ const PIECE: u64 = 256 << 10;
 pub(super) struct Mark {
     /// The position in bits from the start of the stream.
     pub(super) bit: u64,
-    /// Whether the mark is that of the stream's end.
+    /// Whether the mark is the end mark of the stream.
     pub(super) is_end: bool,
 }
 
-/// The marks of one stream, found as far as they were needed.
+/// The marks of one stream, found up to the last one that was needed.
 #[derive(Debug)]
 pub(super) struct BitMarks {
     marks: Vec<Mark>,
@@ -61,7 +61,7 @@ impl Default for BitMarks {
 }
 
 impl BitMarks {
-    /// Returns the mark with this number, or `None` if there is no such mark before `until` stored
+    /// Returns the mark with this number, or `None` if it does not occur before `until` stored
     /// bytes.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes up to which content is kept uncompressed.
+/// Maximum bytes of content that is kept uncompressed.
 const FLAT: usize = 2 << 20;
 
 /// Equal bytes that are followed by a count.
@@ -87,7 +87,7 @@ impl Content {
         to_u64(self.bytes.capacity())
     }
 
-    /// Appends the bytes of a range to `to`, as far as the content extends.
+    /// Appends the bytes of a range to `to`, up to the end of the content.
     ///
     /// # Errors
     /// `Limit` for offsets that exceed the address space.

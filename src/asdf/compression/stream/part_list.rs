@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Decoded bytes up to which neighbouring parts are merged.
+/// Maximum decoded bytes of neighbouring parts that are merged.
 const MERGED: u64 = 64 << 10;
 
 /// Maximum number of parts of equal length.
@@ -26,7 +26,7 @@ pub struct Part {
 #[derive(Debug)]
 pub struct PartList {
     list: Vec<Part>,
-    /// Bytes up to which neighbouring parts are merged.
+    /// Maximum bytes of neighbouring parts that are merged.
     merged: u64,
     decoded: u64,
 }

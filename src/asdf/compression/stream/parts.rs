@@ -10,7 +10,8 @@ use crate::asdf::compression::stream::{lz4_frames, xz_streams, zstd_frames};
 use crate::error::{Error, Result};
 use crate::wire::{Count, to_u64};
 
-/// Returns the consecutive parts of a stream, or an empty list if the stream has no reliable index.
+/// Returns the consecutive parts of a stream, or an empty list if the stream lacks a reliable
+/// index.
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.

@@ -51,7 +51,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
             return Ok(None);
         };
         rest = Extent::between(rest.start(), stream.stored.start());
-        // A stream may have no blocks.
+        // A stream may be without blocks.
         blocks = blocks.with_more(stream.records.len().max(1));
         if blocks > limits::STREAM_PARTS {
             return Ok(None);

@@ -40,7 +40,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
         let Some(header) = Header::read(&first) else {
             return Ok(None);
         };
-        // A stream of one frame has no useful parts, so its blocks are not walked.
+        // Parts are not useful in a stream of one frame, so its blocks are not walked.
         if header.content >= encoded.decoded || walk.frame(&header)?.is_none() {
             return Ok(None);
         }

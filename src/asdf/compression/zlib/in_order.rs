@@ -24,7 +24,7 @@ pub struct InOrder {
     at: u64,
     /// The next piece.
     pub piece: u64,
-    /// The next piece, as far as it was decoded for a reader that then gave up.
+    /// The decoded part of the next piece, if a reader was cancelled while it was decoded.
     begun: Option<(Buffer, usize)>,
 }
 
