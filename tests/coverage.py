@@ -1,5 +1,5 @@
-"""coverage.py SRC MISSED: reads an lcov report of SRC and prints the share of lines reached, floor
-by floor, and the files below nine tenths. Into MISSED go the lines that are not reached."""
+"""coverage.py SRC MISSED: reads an lcov report of SRC. Prints the share of covered lines for each
+floor, and the files with less than 90 %. Writes the lines that are not covered to MISSED."""
 
 import os
 import re
@@ -15,7 +15,7 @@ FLOORS = {
 
 
 def end_of_code(path):
-    """The number of the line at which the tests of a file begin."""
+    """Returns the number of the line where the tests of a file begin."""
     with open(path) as f:
         text = f.read()
     found = re.search(r"^#\[cfg\(test\)\]\nmod \w+ \{", text, re.M)
@@ -23,7 +23,7 @@ def end_of_code(path):
 
 
 def reached(report, src):
-    """File under `src` -> line -> times."""
+    """Returns a mapping from files under `src` to lines, and from lines to execution counts."""
     files, lines = {}, None
     for record in report:
         kind, _, rest = record.strip().partition(":")
