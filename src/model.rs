@@ -214,7 +214,7 @@ pub trait Container: Send + Sync {
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
 
     /// Returns the elements that a stored region reference selects, whatever their number of runs.
-    /// Returns `None` if the selection cannot be read. ASDF has no region references.
+    /// Returns `None` if the selection cannot be read. ASDF does not define region references.
     fn region(&self, _element: &[u8]) -> Result<Option<region::Region>> {
         Ok(None)
     }

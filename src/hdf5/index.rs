@@ -133,7 +133,7 @@ fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
 /// Returns the number of chunks of `chunk` elements that cover `dim` elements.
 fn chunks_along(dim: u64, chunk: u64) -> u64 {
     match chunk {
-        0 => 0, // never: a geometry has no empty chunks
+        0 => 0, // never: a geometry does not have empty chunks
         _ => dim.div_ceil(chunk),
     }
 }

@@ -66,10 +66,10 @@ impl Selector {
 
 impl Selector {
     /// Returns the dimensions of the array that a selection keeps, counted from 0, in the
-    /// selection's order. The array has `rank` dimensions, and its elements have no fields.
+    /// selection's order. The array has `rank` dimensions, and its elements are not compound.
     ///
     /// # Errors
-    /// `NotFound` if the array has no such part.
+    /// `NotFound` if the array does not contain that part.
     pub fn dimensions(&self, rank: usize) -> Result<Vec<usize>> {
         let mut dimensions = (0..rank).collect();
         for step in &self.0 {
@@ -131,7 +131,7 @@ impl Selection {
     /// Selects the field `name` of each element.
     ///
     /// # Errors
-    /// `NotFound` if there is no such field.
+    /// `NotFound` if the field does not exist.
     pub(in crate::model) fn take_field(&mut self, name: &[u8]) -> Result<()> {
         let Class::Compound(members) = &self.datatype.class else {
             return Err(Error::NotFound);
@@ -225,7 +225,7 @@ impl Axis {
         Axis { count, places }
     }
 
-    /// Returns the bytes from the first element along the dimension to the element at `place`.
+    /// Returns the bytes from the dimension's first element to the element at `place`.
     pub fn distance(&self, place: u64) -> i64 {
         match &self.places {
             Places::Every(stride) => {

@@ -9,11 +9,11 @@ use crate::wire::to_u64;
 /// The extent of an array. HDF5: dataspace. ASDF: `shape`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Shape {
-    /// HDF5: a null dataspace, which has no elements.
+    /// HDF5: a null dataspace, which is without elements.
     Null,
     /// A scalar (rank 0, one element) or an array in C order.
     Simple {
-        /// Elements along each dimension, slowest first.
+        /// Elements in each dimension, slowest first.
         dims: Vec<u64>,
         /// The maximum of each dimension, `None` if unlimited. The rank is the same.
         max: Vec<Option<u64>>,

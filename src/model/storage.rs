@@ -34,14 +34,14 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// Returns the stored bytes of the whole block.
     fn stored_bytes(&self) -> u64;
 
-    /// Returns the stored extents of these pieces, as far as they are known before decoding. For
-    /// all pieces, returns the extents of the whole block.
+    /// Returns the stored extents of these pieces. Omits extents that are known only after
+    /// decoding. For all pieces, returns the extents of the whole block.
     fn place(&self, _pieces: Range<u64>) -> Vec<StoredExtent> {
         Vec::new()
     }
 
     /// Returns whether a piece is best decoded after the previous one. Decoding ahead of a reader
-    /// in several threads then gains nothing.
+    /// in several threads is then useless.
     fn is_sequential(&self) -> bool {
         false
     }
@@ -92,15 +92,15 @@ pub struct StoredExtent {
     pub extent: Extent,
 }
 
-/// A regular grid of separately stored chunks. The last chunks along a dimension may extend beyond
-/// the array.
+/// A regular grid of separately stored chunks. The last chunks in a dimension may extend beyond the
+/// array.
 #[derive(Debug, Clone)]
 pub struct Chunked {
     /// The source of the chunks.
     pub source: SharedSource,
     /// The lowest absolute offset that a chunk may have. The bytes before belong to the superblock.
     pub begin: u64,
-    /// Elements of a chunk along each dimension, none zero. The rank is that of the array.
+    /// Elements of a chunk in each dimension, none zero. The rank equals the array's rank.
     pub chunk_shape: Vec<u64>,
     /// The index that finds a chunk by its place in the grid.
     pub index: Arc<dyn ChunkIndex>,

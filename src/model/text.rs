@@ -118,7 +118,7 @@ impl Object {
         }
     }
 
-    /// Appends a key. Returns the output, to which the caller must append the value as JSON.
+    /// Appends a key. Returns the output, and the caller must append the value as JSON.
     pub fn key(&mut self, name: impl AsRef<[u8]>) -> &mut Vec<u8> {
         let out = &mut self.members;
         if !out.is_empty() {

@@ -1,7 +1,7 @@
 //! The text of one stored element.
 //!
 //! A [`ValueWriter`] is created once for a datatype and appends the text of any number of elements.
-//! Writing an element allocates nothing, except for pointers to other bytes and for UCS-4. There
+//! Writing an element does not allocate, except for pointers to other bytes and for UCS-4. There
 //! are two forms of text:
 //!
 //! | class | text | JSON |
@@ -13,7 +13,7 @@
 //! | enumeration of FALSE and TRUE | the name | `true`, `false` |
 //! | complex | `1+2j` | `{"r": 1.0, "i": 2.0}` |
 //! | bit field, time | `0x` and the number in hexadecimal | quoted |
-//! | opaque with a tag of NumPy's `datetime64` | as ISO 8601; nothing for `NaT` | quoted, `null` |
+//! | opaque with a tag of NumPy's `datetime64` | as ISO 8601; empty for `NaT` | quoted, `null` |
 //! | other opaque, numbers over 128 bits | `0x` and the bytes in hexadecimal, in stored order | quoted |
 //! | reference to an object with a path | the path; `null` for none | quoted, `null` |
 //! | reference to an object without a path | `@0xADDR`; `FILE:@0xADDR` in another file | quoted |
@@ -134,7 +134,7 @@ impl ValueWriter {
     }
 }
 
-/// Returns the text of a value that has no separate parts.
+/// Returns the text of a value without separate parts.
 ///
 /// # Errors
 /// Fails as [`ValueWriter::text`] does.

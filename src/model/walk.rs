@@ -17,13 +17,13 @@ use crate::model::text::without_padding;
 use crate::model::{Container, Datatype, NodeId, Reference};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// A function that returns a node's path in the bytes of the file, or `None` if the node has no
-/// path. Fails if the path cannot be determined now.
+/// A function that returns a node's path in the bytes of the file, or `None` if the node does not
+/// have a path. Fails if the path cannot be determined now.
 pub type Paths<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
 
 /// The environment of an element's text: pointers, paths and the maximum length.
 pub struct Context<'a> {
-    /// The container in which pointers are followed. Without a container, every pointer reads as
+    /// The container that pointers are followed in. Without a container, every pointer reads as
     /// null, like the pointers of a zero fill value.
     pub container: Option<&'a dyn Container>,
     /// Returns the path of a reference's target.
@@ -48,7 +48,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Creates a context for text of at most `limit` bytes in which all pointers are null.
+    /// Creates a context for text of at most `limit` bytes whose pointers are all null.
     pub fn without_pointers(limit: usize) -> Self {
         Context {
             container: None,
@@ -95,7 +95,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the path of a node, or its address if the node has no path.
+    /// Returns the path of a node, or its address if the node does not have a path.
     ///
     /// # Errors
     /// Fails if the path cannot be determined now.
@@ -172,7 +172,7 @@ pub trait Sink {
     /// parts instead.
     ///
     /// # Errors
-    /// Fails if the value has no text, or if its text is too long.
+    /// Fails if the value cannot be written as text, or if its text is too long.
     fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool>;
 
     /// Checks that the text is not too long with `more` bytes.
@@ -417,7 +417,7 @@ fn map(fields: &[Field], is_complex: bool, stored: &[u8], sink: &mut impl Sink) 
 }
 
 /// Returns the dimensions of the lists in an element. Returns a single empty dimension if the
-/// element has no elements.
+/// element is empty.
 fn dims_of(dims: &[u32]) -> Vec<u64> {
     if dims.contains(&0) {
         vec![0]

@@ -60,7 +60,7 @@ impl ChunkIndex for Single {
             return Ok(());
         }
         if let Some(chunk) = self.find(&first)? {
-            let _ = visit(&first, chunk); // the only chunk, so a break changes nothing
+            let _ = visit(&first, chunk); // the only chunk, so a break has the same effect
         }
         place.0 = vec![BEHIND];
         Ok(())

@@ -1,4 +1,4 @@
-//! Explanations of why a selector picks nothing, for the users who wrote it.
+//! Explanations of why a selector does not match, for the users who wrote it.
 
 use crate::limits;
 use crate::model::selection::Selection;
@@ -6,8 +6,8 @@ use crate::model::selector::{Index, Step, closing_bracket, parse_index, parse_st
 use crate::model::{Datatype, Shape, datatype::Class};
 use crate::wire::Count;
 
-/// Explains what is wrong with `text`, a selector for an array of `datatype` and `shape`. Returns
-/// `None` if nothing is wrong.
+/// Explains the fault in `text`, a selector for an array of `datatype` and `shape`. Returns `None`
+/// if the selector is valid.
 pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
     if *shape == Shape::Null {
         return Some("the dataspace is null: there are no elements to pick".to_owned());
@@ -30,7 +30,7 @@ pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
     None
 }
 
-/// Explains what is wrong with the text after an opening bracket that is not a step of a selector.
+/// Explains the fault in the text after an opening bracket that is not a step of a selector.
 fn of_bracket(inner: &[u8]) -> &'static str {
     match inner.trim_ascii() {
         [b'\'' | b'"', ..] => "no quotation mark and bracket end the name of the field",
@@ -39,7 +39,7 @@ fn of_bracket(inner: &[u8]) -> &'static str {
     }
 }
 
-/// Applies one more step, whose text is `inner`. Returns an explanation if the step picks nothing.
+/// Applies one more step, whose text is `inner`. Returns an explanation if the step does not match.
 fn of_step(picked: &mut Selection, step: &Step, inner: &[u8]) -> Option<String> {
     match step {
         Step::Field(name) => {
@@ -56,7 +56,7 @@ fn of_step(picked: &mut Selection, step: &Step, inner: &[u8]) -> Option<String> 
     }
 }
 
-/// Explains why there is no field `name`. The name may have been meant as indices.
+/// Explains why the field `name` does not exist. The name may have been meant as indices.
 fn of_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     let is_quoted = matches!(inner.trim_ascii_start(), [b'\'' | b'"', ..]);
     let shown = String::from_utf8_lossy(name);
@@ -75,7 +75,7 @@ fn of_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     }
 }
 
-/// Returns names separated by commas, as many as fit in a message.
+/// Returns names separated by commas. The list ends when the message is full.
 fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
     let mut text = String::new();
     for name in names {
@@ -117,7 +117,7 @@ fn has_step_of_zero(index: &str) -> bool {
     step.is_some_and(|step| step.parse() == Ok(0))
 }
 
-/// Explains why indices pick nothing of these dimensions.
+/// Explains why indices do not match these dimensions.
 fn of_indices(indices: &[Index], dims: &[u64]) -> String {
     let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
     let named = named.count();
