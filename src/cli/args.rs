@@ -533,6 +533,9 @@ fn location() -> impl TypedValueParser<Value = Location> {
 }
 
 /// Parses the command line. `arguments` excludes the program's own name.
+///
+/// # Errors
+/// `Usage` with one line of text.
 pub(crate) fn parse(program: Program, arguments: &[OsString]) -> Result<Task> {
     let line = |name: &str, arguments: Vec<OsString>| {
         let name = std::iter::once(name.into());

@@ -62,6 +62,9 @@ pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Resu
 
 /// Gives up every right that serving these sources to the `clients` of a listening socket does not
 /// need. All sources must have the same reader.
+///
+/// # Errors
+/// Fails as [`enter`] does.
 pub(super) fn enter_to_serve(
     sources: &[Shown<'_>],
     options: &Options,
@@ -110,6 +113,9 @@ fn refuse_unreadable(path: &Path) -> Result<()> {
 }
 
 /// Gives up every right that opening `path` repeatedly, as the user `reader`, does not need.
+///
+/// # Errors
+/// `Io` if root cannot become that user.
 pub(super) fn enter_to_open(path: &Path, reader: u32) -> Result<()> {
     user::become_reader(Reader::Owner(reader))?;
     // The requesting process has the same gaps in its sandbox, and already reports them.

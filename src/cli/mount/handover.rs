@@ -60,6 +60,9 @@ fn own_path(file: &OwnedFd) -> String {
 /// Creates a supervision socket and sends the connection to the fetcher over it, if there is one.
 /// Returns the end that the starting process keeps, and the standard input of the supervised
 /// process.
+///
+/// # Errors
+/// Fails with the system's error.
 pub(in crate::cli) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdio)> {
     let (held, worn) = UnixStream::pair()?;
     if let Some(ends) = ends {
