@@ -1,10 +1,10 @@
-"""Headless Chromium, steered through the pipe of its DevTools protocol by Python's standard library.
+"""Controls headless Chromium through the pipe of its DevTools protocol, with only Python's
+standard library.
 
-    with Browser() as browser:
-        page = browser.open("file:///…", width=400, dark=True)
-        page.evaluate("document.title"), page.requests, page.complaints
-        page.screenshot("page.png")
-"""
+     with Browser() as browser:
+         page = browser.open("file:///…", width=400, dark=True)
+         page.evaluate("document.title"), page.requests, page.complaints
+         page.screenshot("page.png")"""
 
 import base64
 import json
@@ -15,13 +15,13 @@ import subprocess
 import tempfile
 import time
 
-LIMIT = 300  # seconds that one answer may take
+LIMIT = 300  # maximum seconds for one response
 MARGIN = 8  # pixels around a part of a page
 BOX = ("x", "y", "width", "height")
 
 
 def program():
-    """The browser, or None where there is none."""
+    """Returns the path of the browser, or None if there is none."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return next(filter(None, map(shutil.which, names)), None)
 
@@ -40,7 +40,7 @@ class Browser:
             command.append("--no-sandbox")
 
         def place_pipes():
-            # Chromium reads from 3 and writes to 4.
+            # Chromium reads from descriptor 3 and writes to descriptor 4.
             read, write = os.dup(command_end), os.dup(answer_end)
             os.dup2(read, 3)
             os.dup2(write, 4)
@@ -66,7 +66,7 @@ class Browser:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        # Its children may still write while they end.
+        # Its child processes may still write while they exit.
         shutil.rmtree(self.profile.name, ignore_errors=True)
         self.profile._finalizer.detach()
 
@@ -84,7 +84,7 @@ class Browser:
                 return answer["result"]
 
     def message(self):
-        """The next message; events are handed to their page."""
+        """Returns the next message. Passes events to their page."""
         end = time.monotonic() + LIMIT
         while b"\0" not in self.buffer:
             left = end - time.monotonic()
@@ -163,7 +163,7 @@ class Page:
         return answer["result"].get("value")
 
     def screenshot(self, path, whole=False, part=None):
-        """The window, the whole page, or a part of it by a CSS selector, as a PNG file."""
+        """Saves the window, the whole page, or the element with a CSS selector, as a PNG file."""
         options = {"captureBeyondViewport": whole or bool(part)}
         if whole or part:
             box = f"document.querySelector({part or 'html'!r}).getBoundingClientRect()"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""gallery.py MOUNT DIRECTORY H5FS FILE: the pictures in README.md and docs, of the example as it is
-mounted, and as h5fs serves it."""
+"""gallery.py MOUNT DIRECTORY H5FS FILE: makes the pictures of README.md and docs from the example
+file, as mounted and as served by h5fs."""
 
 import os
 import signal
@@ -11,14 +11,14 @@ import urllib.parse
 
 import chromium
 
-# The file, the page, the width of the window, the part of the page (a CSS selector).
+# Name of the picture, page, width of the window, and part of the page (a CSS selector).
 PICTURES = (
     ("page.png", "html/index.html", 720, "body"),
     ("plot.png", "html/surface/north.html", 560, "figure"),
     ("stack.png", "html/surface/temperature.html", 760, ".picture"),
 )
 WORKED = ("worked.png", "html/surface/temperature.html", 760, ".picture")
-# To July, closer, and to a place.
+# Select July, zoom in, and hover over a position.
 STEPS = (
     "(s => { s.value = 196; s.dispatchEvent(new Event('input')); })(document.querySelector('.frame'))",
     "document.querySelector('[aria-label=\"zoom in\"]').click()",

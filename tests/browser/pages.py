@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Pages as a browser shows them: headless Chromium opens them from the mount, and from a server.
+"""Opens pages in headless Chromium, from the mount and from an HTTP server.
 
-pages.py fixture MOUNT      the pages of tests/fixtures/pages.py's file
-pages.py example MOUNT      those of scripts/example.py's
-pages.py any MOUNT…         the first page of any file, and some of the others
-pages.py shots OUT MOUNT    pictures of some pages, to be looked at"""
+     pages.py fixture MOUNT      checks the pages of the file of tests/fixtures/pages.py
+     pages.py example MOUNT      checks the pages of the file of scripts/example.py
+     pages.py any MOUNT…         checks the first page of any file, and some other pages
+     pages.py shots OUT MOUNT    saves pictures of some pages for a person to look at"""
 
 import functools
 import http.server
@@ -17,7 +17,7 @@ import chromium
 
 WIDTHS = (400, 800, 1600)
 NARROW = WIDTHS[0]
-# How far parts of a page moved once they were shown.
+# The layout shift of a page after its first display.
 SHIFTS = """new Promise(tell => {
   let sum = 0;
   const add = list => list.getEntries().forEach(entry => { sum += entry.value; });
@@ -38,7 +38,7 @@ LAYOUTS = (
 
 
 def pages(mount, most=None):
-    """The paths of pages, the first one at the front."""
+    """Returns the paths of pages, the first page first."""
     top = os.path.join(mount, ".h5fs/html")
     found = [os.path.join(top, "index.html")]
     for directory, directories, files in os.walk(top):
@@ -51,7 +51,7 @@ def pages(mount, most=None):
 
 
 class Server:
-    """`python3 -m http.server` in the mount's root, as long as it is needed."""
+    """Context manager that runs `python3 -m http.server` in the root of the mount."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -76,7 +76,8 @@ def url_of(base, mount, path):
 
 
 def quiet(page, base):
-    """The page asked for nothing outside of the mount, ran no script and complained of nothing."""
+    """Checks that the page requested nothing outside the mount, ran no script and logged no
+    error."""
     assert not page.complaints and not page.failures, (page.complaints, page.failures)
     strangers = [u for u in page.requests if not u.startswith((base, "data:"))]
     assert not strangers, strangers
@@ -86,23 +87,24 @@ def quiet(page, base):
 
 
 def fits(page, width):
-    """Nothing sticks out of the window; what is wider is in a box that scrolls."""
+    """Checks that no element extends beyond the window. Wider elements must be in a box that
+    scrolls."""
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= width, (page.evaluate("location.href"), wide)
 
 
 def stays(page):
-    """Nothing has moved once it was there; the sizes of pictures are known beforehand."""
+    """Checks that no element moves after its display, and that pictures declare their sizes."""
     page.evaluate("Promise.all([...document.images].map(i => i.decode()))")
     sizes = "[...document.images].every(i => i.getAttribute('width') > 0 && i.getAttribute('height') > 0)"
     assert page.evaluate(sizes), page.evaluate("location.href")
     shifts = page.evaluate(SHIFTS)
-    # Less is what a fraction of a pixel makes.
+    # A smaller shift comes from fractions of a pixel.
     assert shifts < 0.005, (page.evaluate("location.href"), shifts)
 
 
 def layout(browser, url, base):
-    """A page holds together at each width, in both schemes."""
+    """Checks the layout of a page at each width, in the light and the dark scheme."""
     for width in WIDTHS:
         for dark in (False, True):
             page = browser.open(url, width, 900, dark)
@@ -113,7 +115,7 @@ def layout(browser, url, base):
 
 
 def images(page):
-    """The pictures: their files and natural sizes."""
+    """Returns the files and natural sizes of the pictures."""
     page.evaluate("Promise.all([...document.images].map(i => i.decode()))")
     script = """[...document.images].map(i => [decodeURI(i.getAttribute('src')).split('/').pop(),
                 i.naturalWidth, i.naturalHeight])"""
@@ -127,7 +129,8 @@ def colours(page):
 
 
 def is_unknown(base, url):
-    """Whether the server does not find it: Python's takes names for UTF-8."""
+    """Returns whether the server cannot find the URL, because Python's server decodes names as
+    UTF-8."""
     return base.startswith("http") and "\ufffd" in urllib.parse.unquote(url)
 
 
@@ -146,7 +149,7 @@ def visit(browser, mount, base, most=None):
 
 
 def both(mount):
-    """The addresses of the mount: on disk, and at a server."""
+    """Yields the base URLs of the mount: on disk, and on a server."""
     yield "file://" + urllib.parse.quote(mount) + "/"
     with Server(mount) as base:
         yield base
@@ -158,14 +161,15 @@ def fixture(browser, mount):
 
     for base in both(mount):
         html = base + ".h5fs/html/"
-        # The pages are the same; some tell whether the server finds what they lead to.
+        # The pages are equal in both cases. A few show whether the server finds the targets of
+        # links.
         visit(browser, mount, base, most=20 if base.startswith("http") else None)
         hostile = browser.open(html + "hostile.html")
         quiet(hostile, base)
         text = hostile.evaluate("document.body.innerText")
         links = "[...document.querySelectorAll('.name a')].map(a => a.href)"
         for name in HOSTILE:
-            # A browser shows white space of any kind as one blank.
+            # A browser shows any sequence of white space as one blank.
             assert " ".join(shown(name).split()) in " ".join(text.split()), (name, text)
         for url in hostile.evaluate(links):
             assert url.startswith(html), url
@@ -177,7 +181,7 @@ def fixture(browser, mount):
         for name in LAYOUTS:
             layout(browser, html + name + ".html", base)
         line = browser.open(html + "signal/line.html")
-        # A bin stands in the middle of its numbers.
+        # A bin is drawn in the middle of its numbers.
         assert 638 < line.evaluate("document.querySelector('.line').getBBox().width") <= 640
         assert line.evaluate("document.querySelector('table').rows.length") == 21
         pictures = browser.open(html + "pictures/grey.html")

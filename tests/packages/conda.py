@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""conda.py RECIPE: whether rattler-build makes a package's plan of the recipe, once its blanks are
-filled in. Needs py-rattler-build."""
+"""conda.py RECIPE: fills in the placeholders of the recipe, and checks that rattler-build can plan
+its package. Needs py-rattler-build."""
 
 import sys
 
@@ -10,7 +10,7 @@ BLANKS = {
     "URL-OF-THE-RELEASE": "https://localhost/h5fs.tar.gz",
     "SHA256-OF-THE-RELEASE": "0" * 64,
 }
-# As conda-forge has it.
+# The values of conda-forge.
 STANDARD_LIBRARY = {"c_stdlib": ["sysroot"], "c_stdlib_version": ["2.17"]}
 
 with open(sys.argv[1]) as file:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""same.py NATIVE DIRECTORY PROGRAM ...: compares what h5fs for another machine says of each file of a
-directory with what NATIVE, the program for this one, says: `ls`, `ndl`, `cat` of every file, and
-`check`. PROGRAM may be a command with arguments, such as an emulator."""
+"""same.py NATIVE DIRECTORY PROGRAM ...: compares h5fs for another machine with NATIVE, the program
+for this machine. Compares the output of `ls`, `ndl`, `cat` of every file, and `check`, for each
+file of a directory. PROGRAM may be a command with arguments, such as an emulator."""
 
 import os
 import subprocess
@@ -9,17 +9,18 @@ import sys
 
 
 def said(program, *arguments):
-    """The exit status, and what was written."""
+    """Returns the exit status and the output."""
     done = subprocess.run([*program, *arguments], capture_output=True, timeout=600)
     written = done.stdout
     if arguments[0] == "check":
-        # Its threads find what is wrong in any order.
+        # Its threads report errors in any order.
         written = b"".join(sorted(written.splitlines(keepends=True)))
     return done.returncode, written, done.stderr
 
 
 def paths(listing):
-    """The files of `ls -R`: names in a group's list that no list of their own follows."""
+    """Returns the files in the output of `ls -R`: names in the list of a group that have no list
+    themselves."""
     names, groups, group = [], set(), ""
     for line in listing.decode(errors="surrogateescape").splitlines():
         if line.startswith("/") and line.endswith(":"):
@@ -39,7 +40,7 @@ def main(native, directory, *program):
             continue
         files = paths(said(native, "ls", "-R", file)[1])
         commands = [["ls", "-lR", file], ["ndl", file], ["check", "--data", file]]
-        # As many as a command line holds.
+        # Not more than fit on a command line.
         for first in range(0, len(files), 500):
             commands.append(["cat", "--one", file, *files[first : first + 500]])
         for command in commands:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""wheel.py WHEEL ARCH: whether pip takes the wheel on the systems that it is for, and what is in it;
-if it is for this processor, installs it in an environment that has nothing else, and reads a file of
-h5py's by `h5fs ls`, by `h5fs cat`, by `python -m h5fs` and by a mount."""
+"""wheel.py WHEEL ARCH: checks that pip accepts the wheel on its target systems, and checks the
+content of the wheel.
+
+If the wheel is for this processor, installs it in an empty environment. Then reads an h5py file
+with `h5fs ls`, `h5fs cat`, `python -m h5fs` and a mount."""
 
 import os
 import platform
@@ -26,7 +28,7 @@ def pip(*arguments):
 
 
 def look_inside(wheel):
-    """The files that have to be there, and no path of the machine that built it."""
+    """Checks that the required files exist, and that no path of the build machine occurs."""
     with zipfile.ZipFile(wheel) as archive:
         files = {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
     for name in ["licenses/LICENSE", "licenses/THIRD-PARTY.txt", "sboms/h5fs.cdx.json"]:
@@ -41,7 +43,7 @@ def look_inside(wheel):
 
 def use(wheel, directory):
     venv.create(f"{directory}/venv", with_pip=False)
-    # As `pip install` in the environment, which would take a pip of its own.
+    # Equals `pip install` in the environment, but needs no pip there.
     pip("--python", f"{directory}/venv/bin/python", "install", "--quiet", "--no-index", wheel)
     h5fs = f"{directory}/venv/bin/h5fs"
     module = [f"{directory}/venv/bin/python", "-m", "h5fs"]

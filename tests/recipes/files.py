@@ -1,5 +1,5 @@
 """files.py DIRECTORY: writes the files of docs/recipes.md with the libraries that define their
-formats. All numbers are simple, so that the document can be checked by hand."""
+formats. The numbers are simple, so that a reader can check the document without tools."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from pynwb import NWBHDF5IO, NWBFile
 
 
 def netcdf(path):
-    """On day d, everywhere: 270 + d."""
+    """Writes a temperature of 270 + d at every point on day d."""
     with netCDF4.Dataset(path, "w") as f:
         for name, length in (("time", 10), ("lat", 3), ("lon", 4)):
             f.createDimension(name, length)
@@ -28,7 +28,8 @@ def netcdf(path):
 
 
 def cells(path):
-    """Cell i of batch a or b has i, i + 1 and i + 2 of three genes."""
+    """Writes cells of the batches a and b. Cell i has the counts i, i + 1 and i + 2 of three
+    genes."""
     obs = pd.DataFrame(
         {"batch": pd.Categorical(["a", "b", "a", "b"]), "n_counts": [3, 6, 9, 12]},
         index=[f"cell{i}" for i in range(4)],
@@ -39,7 +40,7 @@ def cells(path):
 
 
 def session(path):
-    """Trial i lasts from 10 i to 10 i + 4 seconds."""
+    """Writes trials. Trial i lasts from 10 i to 10 i + 4 seconds."""
     import datetime
 
     start = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -52,14 +53,14 @@ def session(path):
 
 
 def weights(path, bias):
-    """As Keras 3 writes `model.weights.h5`."""
+    """Writes a `model.weights.h5` in the layout of Keras 3."""
     with h5py.File(path, "w") as f:
         f["layers/dense/vars/0"] = np.eye(3, 2, dtype="f4")
         f["layers/dense/vars/1"] = np.array(bias, "f4")
 
 
 def matlab(path):
-    """As MATLAB's `save -v7.3` writes A = [1 2 3; 4 5 6] and name = 'Kiruna'."""
+    """Writes A = [1 2 3; 4 5 6] and name = 'Kiruna' in the layout of MATLAB's `save -v7.3`."""
     with h5py.File(path, "w", userblock_size=512) as f:
         f["A"] = np.array([[1, 2, 3], [4, 5, 6]], "f8").T
         f["A"].attrs["MATLAB_class"] = np.bytes_("double")
@@ -72,7 +73,7 @@ def matlab(path):
 
 
 def run(path, energies):
-    """Event i has an energy and the channel i % 2."""
+    """Writes events. Event i has an energy and the channel i % 2."""
     events = np.zeros(len(energies), [("energy", "f8"), ("channel", "u1")])
     events["energy"] = energies
     events["channel"] = np.arange(len(energies)) % 2
@@ -81,7 +82,7 @@ def run(path, energies):
 
 
 def catalogue(path):
-    """Star i has magnitude 10 + i / 2."""
+    """Writes stars. Star i has the magnitude 10 + i / 2."""
     table = Table({"id": np.arange(4), "mag": 10 + np.arange(4) / 2})
     asdf.AsdfFile({"catalogue": table}).write_to(path)
 

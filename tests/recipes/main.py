@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""main.py H5FS: runs the recipes of docs/recipes.md as they stand, with the program H5FS, on the files
-of files.py, and compares what they print with what the document says. A recipe whose tools are not
-there is skipped; its commands are read by bash all the same. Ends with 0 only if all agree."""
+"""main.py H5FS: runs the recipes of docs/recipes.md unchanged, with the program H5FS, on the files
+of files.py. Compares their output with the document.
+
+A recipe is skipped if one of its tools is missing, but bash still checks the syntax of its
+commands. Exit status 0 means that all recipes agree."""
 
 import os
 import re
@@ -18,7 +20,8 @@ LIMIT = 300  # seconds for a command
 
 
 class Recipe:
-    """A section: programs that it holds, tools that it needs, commands with what they print."""
+    """A section: the programs in its text, the tools that it needs, and its commands with their
+    output."""
 
     def __init__(self, title, text):
         self.title = title
@@ -33,17 +36,17 @@ class Recipe:
                 self.commands[-1][1].append(line)
 
     def lacks(self):
-        """The first tool that is not there, or does not work."""
+        """Returns the first tool that is missing or does not work."""
         for tool in self.needs:
             if not shutil.which(tool):
                 return tool
-            # its client alone is of no use
+            # the client alone is useless
             if tool == "docker" and subprocess.run([tool, "info"], capture_output=True).returncode:
                 return "the engine of docker"
         return None
 
     def run(self, directory):
-        """What differs from the document."""
+        """Returns the differences from the document."""
         for name, program in self.programs.items():
             (directory / name).write_text(program)
         try:
@@ -56,17 +59,18 @@ class Recipe:
         return None
 
     def faults(self):
-        """What bash says of the commands without running them."""
+        """Returns the syntax errors that bash finds in the commands."""
         commands = "\n".join(command for command, _ in self.commands)
         return subprocess.run(["bash", "-n"], input=commands, text=True, capture_output=True).stderr
 
 
 def output(command, directory):
-    """The lines that it prints. They go to a file: a mount that is left must not be waited for."""
+    """Returns the lines of output. The output goes to a file, so that the test does not wait for a
+    mount that keeps a pipe open."""
     with tempfile.TemporaryFile("w+") as lines:
         subprocess.run(command, cwd=directory, stdout=lines, stderr=lines, timeout=LIMIT)
         lines.seek(0)
-        # gnuplot frames its plots with blanks.
+        # gnuplot pads its plots with blanks.
         return "\n".join(line.rstrip() for line in lines).strip("\n").splitlines()
 
 
