@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh [PREFIX]: copies the program, its pages and completions beneath PREFIX, which is /usr/local
-# for root and ~/.local for others, and prints what it has installed.
+# install.sh [PREFIX]: copies the program, its manual pages and completions to PREFIX, and prints
+# the installed files. The default PREFIX is /usr/local for root, and ~/.local for other users.
 set -eu
 cd "$(dirname "$0")"
 if [ "$(id -u)" = 0 ]; then own=/usr/local; else own=$HOME/.local; fi
@@ -8,5 +8,5 @@ prefix=${1:-$own}
 mkdir -p "$prefix"
 cp -R bin sbin share "$prefix"
 find bin sbin share ! -type d | sed "s|^|$prefix/|"
-# mount(8) looks nowhere else.
+# mount(8) searches only this directory.
 if [ "$prefix" = /usr/local ]; then ln -sfn "$prefix/bin/h5fs" /usr/sbin/mount.h5fs; fi

@@ -17,7 +17,7 @@ rustPlatform.buildRustPackage rec {
 
   cargoHash = "SHA256-OF-THE-CRATES";
 
-  # The tests mount, and compare with h5py.
+  # The tests need mounts and h5py.
   doCheck = false;
 
   postInstall = ''

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""notices.py TRIPLE DIRECTORY: writes into the directory what goes with a program for that target:
-THIRD-PARTY.txt, the licences of all that is linked into it, and h5fs.cdx.json, its bill of materials
-in CycloneDX. Both are the same wherever they are made."""
+"""notices.py TRIPLE DIRECTORY: writes the legal files for a program for that target into the
+directory: THIRD-PARTY.txt, the licences of all linked code, and h5fs.cdx.json, the bill of
+materials in CycloneDX. Both are the same on every machine."""
 
 import html
 import json
@@ -12,10 +12,11 @@ import sys
 import tomllib
 from pathlib import Path
 
-# Texts that no crate brings stand beside this file: the first line is what they are for.
+# Licence texts that no crate contains are files next to this script. Their first line names the
+# component.
 HERE = Path(__file__).resolve().parent
 NAMES = re.compile(r"(LICEN[SC]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)", re.IGNORECASE)
-# What crates carry along and do not build.
+# Directories in crates that are not built.
 UNUSED = {"tests", "programs", "examples", "contrib"}
 # The crates of Rust's standard library on Linux.
 STANDARD = {"cfg-if", "foldhash", "gimli", "hashbrown", "libc", "rustc-demangle"}
@@ -26,8 +27,9 @@ def output(*command):
 
 
 def linked(triple):
-    """The packages that are linked into the program, and what each of them depends on."""
-    # Its features are those of the build; `cargo metadata` adds what tests and build scripts ask for.
+    """Returns the packages that are linked into the program, and the dependencies of each."""
+    # `cargo tree` uses the features of the build. `cargo metadata` would add those of tests and
+    # build scripts.
     tree = output(
         *"cargo tree --locked --edges normal,no-proc-macro --prefix none --format {p}".split(),
         f"--target={triple}",
@@ -57,24 +59,24 @@ def purl(package):
 
 
 def licence(package):
-    # The slash is the form that crates used before SPDX.
+    # Older crates use a slash, as was usual before SPDX.
     return package["license"].replace("/", " OR ")
 
 
 def texts(package):
-    """The texts of a crate, also of the C library within it."""
+    """Yields the licence texts of a crate, including those of a bundled C library."""
     top = Path(package["manifest_path"]).parent
     for folder, folders, files in os.walk(top):
         folders[:] = sorted(set(folders) - UNUSED)
         for name in sorted(files):
             text = Path(folder, name).read_text() if NAMES.match(name) else ""
-            # Of the two licences of zstd, the program takes the other.
+            # zstd has two licences, and the program uses the other one.
             if text and "GNU GENERAL PUBLIC LICENSE" not in text[:200]:
                 yield text
 
 
 def standard_texts():
-    """The texts of the standard library and its crates, which come with Rust."""
+    """Yields the licence texts of the standard library and its crates, which Rust includes."""
     sysroot = Path(output("rustc", "--print", "sysroot").strip())
     page = sysroot / "share/doc/rust/COPYRIGHT-library.html"
     if not page.exists():
@@ -89,11 +91,11 @@ def standard_texts():
 
 
 def third_party(packages):
-    """One text, and before it what it is for, in the order of names."""
+    """Returns each text once, after the names of the components that use it, sorted by name."""
     users = {}
     found = [(f"{p['name']} {p['version']} ({licence(p)})", text) for p in packages for text in texts(p)]
     for user, text in [*found, *standard_texts()]:
-        # Copies of a licence differ in how they break its lines.
+        # Copies of a licence differ in their line breaks.
         known = users.setdefault(" ".join(text.split()).casefold(), (text, []))[1]
         if user not in known:
             known.append(user)

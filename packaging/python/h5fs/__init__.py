@@ -1,1 +1,1 @@
-"""The program h5fs, which pip installs beside the other programs of the environment."""
+"""The program h5fs, which pip installs next to the other programs of the environment."""

@@ -1,4 +1,4 @@
-"""`python -m h5fs` is the program h5fs that was installed with this package."""
+"""Runs the program h5fs that was installed with this package, for `python -m h5fs`."""
 
 import os
 import sys
@@ -6,7 +6,8 @@ import sysconfig
 
 
 def program():
-    """Where pip has put the program: in the environment, for the user, or with `--target`."""
+    """Returns the path where pip installed the program: in the environment, for the user, or with
+    `--target`."""
     places = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     packages = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     places.append(os.path.join(packages, "bin"))
