@@ -1,4 +1,4 @@
-//! Along which dimensions the members of a kind are joined, and where each lies.
+//! Chooses the dimensions along which the members of a kind are joined, and places each member.
 
 pub(super) mod coordinate;
 pub(super) mod extra;
@@ -28,25 +28,25 @@ pub(super) struct Facts {
     key: Path,
     has_name: bool,
     is_unlimited: bool,
-    /// What a convention says of it.
+    /// The meaning of the dimension in a convention.
     rows: Rows,
-    /// Of each member of the kind, its number in the member's skeleton.
+    /// For each member of the kind, the dimension's index in the member's skeleton.
     numbers: Vec<Option<usize>>,
 }
 
-/// What a dimension is in the joined file.
+/// The role of a dimension in the joined file.
 enum Way {
     Shared,
-    /// Each member has values of its own, those that have the dimension.
+    /// Each member that has the dimension has different values.
     Coordinates(Vec<Option<Lie>>),
-    /// It has no values, and members have more of it one behind another.
+    /// The dimension has no values, and the members continue it.
     Bare,
 }
 
 /// Places the members of a kind.
 ///
 /// # Errors
-/// Fails with the reason why no place is certain.
+/// Fails with the reason if the placement is uncertain.
 pub(super) fn place(
     members: &Members,
     kind: &Kind,
@@ -81,13 +81,13 @@ pub(super) fn place(
             continue;
         }
         let key = Path::clone(&facts.key);
-        // Two lengths of one name are no dimension of one file.
+        // A named dimension of one file cannot have two lengths.
         let is_one = !facts.has_name || !facts.differs(members, kind);
         match facts.way(members, kind) {
             _ if !is_one => _ = placement.apart.insert(key),
             Ok(Way::Shared) => _ = placement.shared.insert(key),
             Ok(Way::Bare) => {}
-            // Where files are stacked, it is one of what differs.
+            // If files are stacked, the values of this dimension may differ too.
             Ok(Way::Coordinates(_)) | Err(_) if *join == Join::File => {}
             Ok(Way::Coordinates(_)) | Err(_) => _ = placement.apart.insert(key),
         }
@@ -96,7 +96,7 @@ pub(super) fn place(
     Ok(placement)
 }
 
-/// All dimensions of the members, in the order of their groups.
+/// Returns all dimensions of the members, ordered by the depth of their groups.
 fn facts(members: &Members, kind: &Kind) -> Sure<Vec<Facts>> {
     let mut all: BTreeMap<(usize, Path), Facts> = BTreeMap::new();
     for (place, &member) in kind.members.iter().enumerate() {
@@ -126,12 +126,13 @@ fn facts(members: &Members, kind: &Kind) -> Sure<Vec<Facts>> {
 }
 
 impl Facts {
-    /// Whether it is the rows of a table, or what belongs to these.
+    /// Returns whether this is a dimension of rows of a table, or depends on such rows.
     fn follows(&self) -> bool {
         matches!(self.rows, Rows::Following | Rows::FollowingButFirst)
     }
 
-    /// The length of the dimension in each member that has it.
+    /// Iterates over the length of the dimension in each member, or `None` for a member without the
+    /// dimension.
     fn lengths<'a>(
         &'a self,
         members: &'a Members,
@@ -147,7 +148,7 @@ impl Facts {
         lengths.any(|length| Some(length) != first)
     }
 
-    /// What the dimension is in the joined file.
+    /// Returns the role of the dimension in the joined file.
     fn way(&self, members: &Members, kind: &Kind) -> Sure<Way> {
         let mut elements: Vec<Option<&Arc<[u8]>>> = Vec::new();
         let mut have = 0_usize;
@@ -175,7 +176,7 @@ impl Facts {
                 all.push(None);
                 continue;
             };
-            // Files of one grid have one copy of it.
+            // Files of one grid share one copy of its values.
             if let Some((of, _)) = &first
                 && is_copy(members, kind, (*of, place), &elements, number)
             {
@@ -197,7 +198,8 @@ impl Facts {
     }
 }
 
-/// Whether a member has the very elements, of the same meaning, that another one has.
+/// Returns whether a member has the same copy of elements, with the same meaning, as another
+/// member.
 fn is_copy(
     members: &Members,
     kind: &Kind,
@@ -213,7 +215,7 @@ fn is_copy(
     is_alike && Arc::ptr_eq(first, elements)
 }
 
-/// The variable with the values of a dimension of a member, and what is known of them.
+/// Returns the variable with the values of a member's dimension, and the known values.
 fn values_of<'m>(
     members: &'m Members,
     member: &'m Member,
@@ -226,7 +228,7 @@ fn values_of<'m>(
 }
 
 impl Facts {
-    /// The values of the dimension of a member, by its place in the kind.
+    /// Returns the values of the dimension for the member at `place` in the kind.
     fn coordinate(&self, members: &Members, kind: &Kind, place: usize) -> Sure<Coordinate> {
         let member = &members.list[kind.members[place]];
         let refused = |why: &dyn std::fmt::Display| {
@@ -246,7 +248,7 @@ impl Facts {
         own.map_err(|error| refused(&error))
     }
 
-    /// The blocks along the dimension.
+    /// Returns the blocks along the dimension.
     fn blocks(&self, members: &Members, kind: &Kind, lies: &[Option<Lie>]) -> Sure<Blocks> {
         let has_nan = |lie: &Option<Lie>| lie.as_ref().is_some_and(|lie| lie.has_nan);
         if let Some(place) = lies.iter().position(has_nan) {
@@ -264,14 +266,14 @@ impl Facts {
     }
 }
 
-/// Whether two coordinates may be the same but for how they were rounded.
+/// Returns whether two coordinates may be equal except for rounding.
 fn may_be_near(a: &Option<Lie>, b: &Option<Lie>) -> bool {
     let length = |lie: &Option<Lie>| lie.as_ref().map(|lie| lie.length);
     length(a) == length(b)
 }
 
-/// Joins along what the coordinates tell: of the first group that has a dimension to be joined; the
-/// dimensions of other groups go the same way.
+/// Joins members along the dimensions whose coordinates differ, in the first group with such a
+/// dimension. Dimensions of other groups are joined along the same axis.
 fn found(
     members: &Members,
     kind: &Kind,
@@ -337,8 +339,8 @@ impl Placement {
 }
 
 impl Axis {
-    /// Has more dimensions go this way, where `blocks` are those of the members, each alone in its
-    /// own.
+    /// Adds dimensions to the axis. `blocks` contains the block of each member, and each member has
+    /// its own block.
     fn follow<'f>(
         &mut self,
         members: &Members,
@@ -362,7 +364,7 @@ impl Axis {
     }
 }
 
-/// Joins along these dimensions, one member behind the other in the order of their names.
+/// Joins members along the given dimensions, in the order of their names.
 fn in_order(
     members: &Members,
     kind: &Kind,
@@ -388,7 +390,7 @@ fn in_order(
     placement
 }
 
-/// Whether a dimension is the first one of a data variable.
+/// Returns whether a dimension is the first dimension of a data variable.
 fn is_first(members: &Members, kind: &Kind, facts: &Facts) -> bool {
     kind.members
         .iter()
@@ -403,8 +405,9 @@ fn is_first(members: &Members, kind: &Kind, facts: &Facts) -> bool {
         })
 }
 
-/// The first dimensions that members have rows of, where no dimension has a name: of arrays that can
-/// grow or have different lengths, of tables, and of all that have as many rows as one of these.
+/// Returns the dimensions of rows for members without dimension names. These are the first
+/// dimensions of arrays that can grow or differ in length, of tables, and of arrays with the same
+/// number of rows.
 fn rows(members: &Members, kind: &Kind, all: &[Facts]) -> Vec<Path> {
     let first: Vec<&Facts> = all
         .iter()
@@ -425,7 +428,7 @@ fn rows(members: &Members, kind: &Kind, all: &[Facts]) -> Vec<Path> {
     as_many.map(|facts| Path::clone(&facts.key)).collect()
 }
 
-/// Whether a dimension is that of the rows of a table.
+/// Returns whether a dimension is the row dimension of a table.
 fn is_of_table(members: &Members, kind: &Kind, facts: &Facts) -> bool {
     kind.members
         .iter()
@@ -443,7 +446,7 @@ fn is_of_table(members: &Members, kind: &Kind, facts: &Facts) -> bool {
 mod tests {
     use crate::joined::testing::{File, Shown, f64s, i32s, joined, joined_by, text};
 
-    /// Files with these values of `x`, and a number for each.
+    /// Joins files with these values of `x` and a number for each value.
     fn along(values: &[&[f64]]) -> Shown {
         let files = values.iter().enumerate().map(|(n, values)| {
             let length = values.len() as u64;
@@ -565,7 +568,7 @@ mod tests {
         let shown = joined(files.collect());
         assert_eq!(shown.dims("v"), [2, 2]);
         assert_eq!(shown.dims("member"), [2]);
-        // Nothing tells these apart: both are all that there is of the second block.
+        // No property distinguishes these files: the directory, time and block are equal.
         let other = File::new()
             .with("x", &[("x", 2)], f64s(&[5.0, 6.0]), &[])
             .with("v", &[("x", 2)], f64s(&[0.0, 0.0]), &[]);

@@ -1,4 +1,4 @@
-//! The values of a dimension, as far as they say where a member lies.
+//! The values of a dimension, which determine the place of a member.
 
 use std::cmp::Ordering;
 
@@ -13,25 +13,25 @@ use crate::wire::to_usize;
 /// The values of a dimension.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::joined) struct Coordinate {
-    /// How many there are.
+    /// Number of values.
     length: u64,
-    /// All of them; of many, the first and the last.
+    /// All values, or only the first and the last if there are many.
     values: Values,
-    /// Hashes of all, where these are many.
+    /// Hashes of all values, if there are many.
     hash: Option<[u64; 2]>,
 }
 
 /// Values of a dimension.
 #[derive(Debug, Clone, PartialEq)]
 enum Values {
-    /// Whole numbers, and times in nanoseconds.
+    /// Integers, and times in nanoseconds.
     Integers(Vec<i128>),
     Reals(Vec<f64>),
-    /// Texts, and all else that has but bytes.
+    /// Texts, and opaque elements.
     Texts(Vec<Box<[u8]>>),
 }
 
-/// A value that others stand before or behind.
+/// A single value, which can be compared with others.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::joined) enum Step {
     Integer(i128),
@@ -59,17 +59,17 @@ impl Step {
     }
 }
 
-/// Bytes of a text by which it is ordered.
+/// Number of leading bytes of a text that determine its order.
 const ORDERED: usize = 256;
 
-/// The part of the smallest step by which two values of one place may be apart.
+/// Two values are equal if they differ by less than the smallest step divided by this number.
 const TOLERANCE: f64 = 1000.0;
 
 impl Coordinate {
-    /// The `length` values of a variable, as far as they are known.
+    /// Converts the known elements of a variable with `length` values.
     ///
     /// # Errors
-    /// `Unsupported` if one of them is missing or no number.
+    /// `Unsupported` if a value is missing, or the elements are not known.
     pub(in crate::joined) fn of(variable: &Variable, known: &Known, length: u64) -> Result<Self> {
         let (elements, hash) = match known {
             Known::Elements(elements) => (elements, None),
@@ -89,8 +89,8 @@ impl Coordinate {
         })
     }
 
-    /// Whether both are the same values: equal, or nowhere apart by more than a thousandth of the
-    /// smallest step. Files of one grid may differ in how it was rounded.
+    /// Returns whether both have the same values. They may differ by at most a thousandth of the
+    /// smallest step, because files of one grid may round it differently.
     pub(in crate::joined) fn is_same(&self, other: &Self) -> bool {
         let are_same = match (self.hash, other.hash) {
             (None, None) => self.values.is_same(&other.values),
@@ -99,7 +99,7 @@ impl Coordinate {
         self.length == other.length && are_same
     }
 
-    /// Whether both stand for the same numbers, times or texts, whatever their types.
+    /// Returns whether both represent equal numbers, times or texts, even if their types differ.
     pub(in crate::joined) fn is_equal(&self, other: &Self) -> bool {
         let are_equal = match (&self.values, &other.values) {
             (Values::Integers(_), Values::Reals(_)) | (Values::Reals(_), Values::Integers(_)) => {
@@ -110,8 +110,8 @@ impl Coordinate {
         self.length == other.length && self.hash == other.hash && are_equal
     }
 
-    /// Whether both are the same bounds of cells that have so many each: their first ones are, and
-    /// so on, as values of a dimension are.
+    /// Returns whether both are the same cell bounds, with `each` bounds per cell. Compares the
+    /// first bounds of all cells as coordinate values, then the second bounds, and so on.
     pub(in crate::joined) fn are_same_bounds(&self, other: &Self, each: usize) -> bool {
         let of = |own: &Self, number| {
             let reals = own.values.reals().into_iter().skip(number);
@@ -128,13 +128,13 @@ impl Coordinate {
     }
 }
 
-/// Where the values of a member lie, without all of them.
+/// A summary of the values of a member.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::joined) struct Lie {
     pub(in crate::joined) length: u64,
-    /// The first and the last value, if there is one.
+    /// The first and the last value. `None` if there are no values.
     pub(in crate::joined) ends: Option<(Step, Step)>,
-    /// The lowest and the highest.
+    /// The minimum and the maximum.
     pub(in crate::joined) range: Option<(Step, Step)>,
     pub(in crate::joined) is_text: bool,
     pub(in crate::joined) has_nan: bool,
@@ -215,12 +215,12 @@ impl Values {
         (0..self.len()).filter_map(|number| self.step(number))
     }
 
-    /// The first and the last value.
+    /// Returns the first and the last value.
     fn ends(&self) -> Option<(Step, Step)> {
         self.step(0).zip(self.step(self.len().checked_sub(1)?))
     }
 
-    /// The lowest and the highest value.
+    /// Returns the minimum and the maximum.
     fn range(&self) -> Option<(Step, Step)> {
         let lowest = self.steps().min_by(Step::compare);
         lowest.zip(self.steps().max_by(Step::compare))
@@ -282,7 +282,7 @@ mod tests {
         assert!(cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0005, 2.0, 2.0, 3.0]), 2));
         assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.1, 2.0, 2.0, 3.0]), 2));
         assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0, 2.0]), 2));
-        // Of one cell no step is known.
+        // A single cell has no step.
         assert!(!bounds(&[0.0, 1.0]).are_same_bounds(&bounds(&[0.0, 1.000_001]), 2));
     }
 

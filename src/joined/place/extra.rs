@@ -1,4 +1,4 @@
-//! A dimension that no member has: several members lie at one place, and something tells them apart.
+//! Adds a dimension that no member has, if several members have the same place.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,17 +12,16 @@ use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Place
 use crate::view::cf::time::TimeUnits;
 use crate::wire::{Count, to_u64};
 
-/// The members of a kind that are in a directory of their own, or have a time of their own, by what
-/// tells them apart, and of each member which one it is.
+/// A new dimension, and the index of each member along it.
 struct Apart {
     new: NewDimension,
     of: Vec<usize>,
 }
 
-/// Puts a new dimension before all others where several members lie at one place.
+/// Inserts a new dimension before all others if several members have the same place.
 ///
 /// # Errors
-/// Fails if nothing tells these members apart.
+/// Fails if no property distinguishes these members.
 pub(in crate::joined) fn separate(
     members: &Members,
     kind: &Kind,
@@ -31,7 +30,7 @@ pub(in crate::joined) fn separate(
 ) -> Sure<()> {
     let mut at: HashMap<&[usize], Vec<usize>> = HashMap::new();
     for (number, place) in placement.places.iter().enumerate() {
-        // One without values takes no place.
+        // A member without values occupies no place.
         if !placement.is_empty_at(place) {
             at.entry(place).or_default().push(number);
         }
@@ -97,7 +96,7 @@ pub(in crate::joined) fn separate(
     Ok(())
 }
 
-/// The name, with as many `_` behind it as no member has a dimension or an object of.
+/// Appends underscores to the name until no member has a dimension or an object with this name.
 fn free_name(members: &Members, kind: &Kind, name: &Path) -> Path {
     let mut taken: BTreeSet<&[u8]> = BTreeSet::new();
     let skeletons: BTreeSet<usize> = kind
@@ -118,8 +117,9 @@ fn free_name(members: &Members, kind: &Kind, name: &Path) -> Path {
     free.into()
 }
 
-/// The directories in which members are; `None` where they are in one. `member=r1` is value `r1` of
-/// the dimension `member`.
+/// Returns a dimension whose values are the directories of the members, or `None` if all members
+/// are in one directory. The directory `member=r1` becomes the value `r1` of the dimension
+/// `member`.
 fn directories(members: &Members, kind: &Kind) -> Option<Apart> {
     let directory = |&member: &usize| split(&members.list[member].name).0;
     let all: BTreeSet<&[u8]> = kind.members.iter().map(directory).collect();
@@ -154,7 +154,7 @@ fn directories(members: &Members, kind: &Kind) -> Option<Apart> {
     })
 }
 
-/// Whether a variable is the time of a whole file.
+/// Returns whether a variable is a scalar time, which applies to a whole file.
 fn is_time(variable: &Variable) -> bool {
     let name = split(&variable.path).1;
     let is_called =
@@ -162,11 +162,12 @@ fn is_time(variable: &Variable) -> bool {
     variable.dims.is_empty() && variable.meaning.time.is_some() && is_called
 }
 
-/// A scalar time that all members have, and no two the same.
+/// Returns a dimension with the values of a scalar time, if all members have such a time and all
+/// times are distinct.
 ///
 /// # Errors
-/// Fails if one of them is missing or out of range, or their calendars differ: another dimension in its
-/// place would hide that.
+/// Fails if a time is missing or out of range, or the calendars differ, because another dimension
+/// would hide this error.
 fn times(members: &Members, kind: &Kind) -> Sure<Option<Apart>> {
     let Some(&first) = kind.members.first() else {
         return Ok(None);
@@ -197,7 +198,7 @@ struct OwnTime<'m> {
 }
 
 impl<'m> OwnTime<'m> {
-    /// `None` where the member has no such time.
+    /// Returns the scalar time of a member, or `None` if there is none.
     fn of(members: &'m Members, member: &'m Member, path: &[u8]) -> Option<Self> {
         let mut variables = members.skeleton(member).variables.iter().enumerate();
         let (number, variable) = variables.find(|(_, variable)| &*variable.path == path)?;
@@ -218,7 +219,8 @@ impl<'m> OwnTime<'m> {
     }
 }
 
-/// Tells members apart by their times; `None` where two are the same, or none is known.
+/// Returns a dimension whose values are the times. Returns `None` if two times are equal or no time
+/// is known.
 fn by_times(path: &Path, all: &[OwnTime<'_>]) -> Sure<Option<Apart>> {
     let known = all.iter().filter_map(|own| own.time.as_ref().ok().copied());
     let sorted: BTreeSet<i128> = known.clone().collect();
@@ -253,7 +255,8 @@ fn by_times(path: &Path, all: &[OwnTime<'_>]) -> Sure<Option<Apart>> {
     }))
 }
 
-/// The dimension `file`: what the names of the members have between their common beginning and end.
+/// Returns the dimension `file`. Its values are the names of the members without their common
+/// prefix and suffix.
 fn names(members: &Members, kind: &Kind) -> Apart {
     let stems = kind
         .members
@@ -284,7 +287,7 @@ fn names(members: &Members, kind: &Kind) -> Apart {
             new: NewDimension { name, values },
         };
     };
-    // 10 comes behind 9, whatever the order of the names.
+    // Order by number, so that 10 comes after 9.
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     order.sort_by_key(|&member| numbers[member]);
     let mut of = vec![0; numbers.len()];
@@ -303,7 +306,8 @@ fn stem(name: &[u8]) -> &[u8] {
     &name[..dot.filter(|&dot| dot > 0).unwrap_or(name.len())]
 }
 
-/// Bytes of the beginning and of the end that all have; neither ends within digits.
+/// Returns the lengths of the common prefix and suffix of all stems. Neither splits a sequence of
+/// digits.
 fn common(stems: &[&[u8]]) -> (usize, usize) {
     let Some((first, others)) = stems.split_first() else {
         return (0, 0);
@@ -336,7 +340,7 @@ fn number(part: &[u8]) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Whether a variable is the time of a whole file that becomes the coordinate of a dimension.
+/// Returns whether a variable is the scalar time that becomes the coordinate of the new dimension.
 pub(in crate::joined) fn is_new_time(new: &NewDimension, variable: &Variable) -> bool {
     matches!(new.values, Values::Times(_)) && new.name == variable.path
 }
@@ -364,7 +368,7 @@ mod tests {
         File, Marks, Shown, days, f64s, i32s, joined, number as one, text,
     };
 
-    /// Images of one line, each at a time of its own.
+    /// Joins images of one line, each with its own time.
     fn images(times: &[i32], marks: &[Marks<'_>]) -> Shown {
         let files = times.iter().zip(marks).map(|(&time, marks)| {
             let file = File::new()
@@ -416,7 +420,7 @@ mod tests {
             "{:?}",
             shown.told()
         );
-        // From the reform on, these two are one.
+        // After the calendar reform, both calendars are equal.
         let shown = images(&[6, 7], &[&standard, &proleptic]);
         assert_eq!(shown.texts("time", "calendar").unwrap(), ["standard"]);
     }

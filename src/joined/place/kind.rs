@@ -1,5 +1,5 @@
-//! Which members are joined with which: those that have a data variable of one path over dimensions
-//! of the same names, and those that have one in common with any of these.
+//! Divides members into kinds. Two members have the same kind if both have a data variable with the
+//! same path and the same dimension names. A chain of such pairs also belongs to one kind.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,19 +7,20 @@ use crate::joined::members::Members;
 use crate::joined::members::skeleton::{Role, Skeleton};
 use crate::joined::paths::{Path, Told, split};
 
-/// Members of one kind, in the order of their names.
+/// Members of one kind, sorted by name.
 #[derive(Debug)]
 pub(in crate::joined) struct Kind {
-    /// Their places in the list of members.
+    /// Positions in the list of members.
     pub(in crate::joined) members: Vec<usize>,
     /// The paths of their data variables.
     pub(in crate::joined) data: BTreeSet<Path>,
 }
 
 impl Kind {
-    /// The name of the group that it is where it cannot be the root: its data variables.
+    /// Returns a name made of the data variables. It becomes the name of a group if the kind cannot
+    /// be the root.
     pub(in crate::joined) fn name(&self) -> Vec<u8> {
-        /// Bytes of a name beyond which it says enough.
+        /// Length in bytes from which on no more variables are added to a name.
         const ENOUGH: usize = 40;
         let mut name = Vec::new();
         for path in &self.data {
@@ -35,16 +36,17 @@ impl Kind {
     }
 }
 
-/// The paths of the data variables of a skeleton, with the names of their dimensions.
+/// Iterates over the data variables of a skeleton: path, and names of the dimensions.
 fn data(skeleton: &Skeleton) -> impl Iterator<Item = (Path, Vec<Option<Path>>)> + '_ {
     let data = skeleton.variables.iter();
     let data = data.filter(|variable| variable.role == Role::Data && !variable.dims.is_empty());
     data.map(|variable| (Path::clone(&variable.path), skeleton.names(variable)))
 }
 
-/// All kinds, that of the first member first.
+/// Returns all kinds. The kind of the first member comes first.
 pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Told>) -> Vec<Kind> {
-    // Of each skeleton another one of its kind, which has a lower number; itself for the first.
+    // For each skeleton, a skeleton of the same kind with a lower number. The first skeleton of a
+    // kind refers to itself.
     let mut others: Vec<usize> = (0..members.skeletons.len()).collect();
     let mut owners = HashMap::new();
     for (number, skeleton) in members.skeletons.iter().enumerate() {

@@ -1,63 +1,63 @@
-//! Where members lie: the dimensions that are joined, their blocks, and those that no member has.
+//! The placement of members: the joined dimensions with their blocks, and new dimensions.
 
 use std::collections::HashSet;
 
 use crate::joined::paths::Path;
 use crate::wire::{Count, to_u64};
 
-/// Where the members of a kind lie.
+/// The placement of the members of a kind.
 #[derive(Debug, Default)]
 pub(in crate::joined) struct Placement {
     pub(in crate::joined) axes: Vec<Axis>,
-    /// Of each member of the kind, its block along each axis.
+    /// For each member of the kind, its block along each axis.
     pub(in crate::joined) places: Vec<Vec<usize>>,
-    /// The dimensions whose coordinates are the same in all members.
+    /// Dimensions whose coordinates are equal in all members.
     pub(in crate::joined) shared: HashSet<Path>,
-    /// Those whose coordinates differ, and that are not joined.
+    /// Dimensions whose coordinates differ, but that are not joined.
     pub(in crate::joined) apart: HashSet<Path>,
 }
 
-/// A way along which blocks follow each other.
+/// A direction in which the blocks of members follow each other.
 #[derive(Debug)]
 pub(in crate::joined) struct Axis {
-    /// The dimensions that go this way.
+    /// The dimensions that are joined in this direction.
     pub(in crate::joined) dims: Vec<JoinedDimension>,
     pub(in crate::joined) blocks: usize,
-    /// The dimension that no member has.
+    /// The dimension of this axis if no member has it.
     pub(in crate::joined) new: Option<NewDimension>,
     /// Whether blocks overlap.
     pub(in crate::joined) overlaps: bool,
-    /// Whether the rows of tables follow one another along it, each table's along its own dimension.
+    /// Whether tables are joined by rows along this axis, each along its own dimension.
     pub(in crate::joined) has_tables: bool,
 }
 
-/// A dimension that is joined.
+/// A joined dimension.
 #[derive(Debug)]
 pub(in crate::joined) struct JoinedDimension {
     pub(in crate::joined) key: Path,
-    /// Where each block begins, and where the last one ends.
+    /// The start of each block, and the end of the last block.
     pub(in crate::joined) starts: Vec<u64>,
-    /// Whether the first element of every block but the first one is left out.
+    /// Whether the first element is omitted in every block except the first.
     pub(in crate::joined) is_cut: bool,
 }
 
 impl JoinedDimension {
-    /// The length of the whole dimension.
+    /// Returns the length of the whole dimension.
     pub(in crate::joined) fn length(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// Where a block begins.
+    /// Returns the start of a block.
     pub(in crate::joined) fn start(&self, block: usize) -> u64 {
         self.starts.get(block).copied().unwrap_or(0)
     }
 
-    /// Elements that are left out at the beginning of a block.
+    /// Returns the number of omitted elements at the start of a block.
     pub(in crate::joined) fn cut(&self, block: usize) -> u64 {
         u64::from(self.is_cut && block > 0)
     }
 
-    /// The dimension of blocks that lack their first element, but for the first block.
+    /// Creates a dimension whose blocks, except the first, omit their first element.
     pub(in crate::joined) fn cut_of(key: &Path, lengths: &[u64]) -> Self {
         let numbered = lengths.iter().enumerate();
         let cut = numbered.map(|(block, length)| length.left_after(u64::from(block > 0)));
@@ -83,7 +83,7 @@ impl JoinedDimension {
 }
 
 impl Placement {
-    /// Whether a block at a place has nothing along one of the axes.
+    /// Returns whether the block at a place has length 0 along one of the axes.
     pub(in crate::joined) fn is_empty_at(&self, place: &[usize]) -> bool {
         self.axes.iter().zip(place).any(|(axis, &block)| {
             let length = |dim: &JoinedDimension| {
@@ -94,7 +94,7 @@ impl Placement {
         })
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory of the placement, in bytes.
     pub(in crate::joined) fn weight(&self) -> u64 {
         let places = self.places.iter().map(|place| size_of_val(&**place));
         let axes = self.axes.iter().flat_map(|axis| &axis.dims);
@@ -103,7 +103,7 @@ impl Placement {
         to_u64(places.map(|place| place.with_more(own)).chain(axes).sum())
     }
 
-    /// The axis and the place among its dimensions of the dimension of this key.
+    /// Finds the dimension with this key. Returns its axis, and its index in the axis.
     pub(in crate::joined) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
         let axes = self.axes.iter().enumerate();
         axes.filter_map(|(number, axis)| {
@@ -113,7 +113,7 @@ impl Placement {
         .next()
     }
 
-    /// The dimension at such a place.
+    /// Returns the dimension at the given axis and index.
     pub(in crate::joined) fn dim(&self, (axis, place): (usize, usize)) -> Option<&JoinedDimension> {
         self.axes.get(axis)?.dims.get(place)
     }
@@ -126,12 +126,12 @@ pub(in crate::joined) struct NewDimension {
     pub(in crate::joined) values: Values,
 }
 
-/// The values of such a dimension.
+/// The values of a new dimension.
 #[derive(Debug)]
 pub(in crate::joined) enum Values {
     Texts(Vec<Vec<u8>>),
     Integers(Vec<i64>),
-    /// Nanoseconds, of the variable with the dimension's path in each member.
+    /// Times in nanoseconds, from the variable at the dimension's path in each member.
     Times(Vec<i128>),
 }
 
@@ -146,7 +146,7 @@ impl Values {
 }
 
 impl Placement {
-    /// That of so many members along nothing.
+    /// Creates a placement of `members` members without axes.
     pub(in crate::joined) fn none(members: usize) -> Self {
         Placement {
             axes: Vec::new(),
@@ -160,7 +160,8 @@ impl Placement {
 mod tests {
     use super::*;
 
-    /// `indptr` of three matrices of 2, 0 and 3 rows: 3, 1 and 4 elements become 1 + 2 + 0 + 3.
+    /// The arrays `indptr` of three matrices with 2, 0 and 3 rows: 3, 1 and 4 elements become 1 + 2
+    /// + 0 + 3.
     #[test]
     fn later_blocks_of_a_cut_dimension_lack_their_first_element() {
         let dim = JoinedDimension::cut_of(&Path::from(&b"indptr"[..]), &[3, 1, 4]);

@@ -1,4 +1,4 @@
-//! Blocks of values, one behind the other.
+//! Orders blocks of coordinate values.
 
 use std::cmp::Ordering;
 
@@ -8,14 +8,14 @@ use crate::joined::place::coordinate::{Lie, Step};
 /// The blocks of values along a dimension.
 pub(in crate::joined) struct Blocks {
     pub(in crate::joined) lengths: Vec<u64>,
-    /// The block of each member of the kind that has the dimension.
+    /// The block of each member of the kind. `None` if the member lacks the dimension.
     pub(in crate::joined) of: Vec<Option<usize>>,
-    /// The first two members that overlap, by their places in the kind.
+    /// The first two members that overlap, by their positions in the kind.
     pub(in crate::joined) overlap: Option<(usize, usize)>,
 }
 
-/// Puts the values of all members one behind the other by their first, falling ones by falling
-/// values; those of the same values, as `are_same` says of two members, have one block.
+/// Orders the members by their first values, in descending order if all members descend. Members
+/// with the same values, as `are_same` decides, share one block.
 ///
 /// # Errors
 /// Fails as `are_same` does.
@@ -55,7 +55,8 @@ pub(in crate::joined) fn by_coordinate(
     Ok(blocks)
 }
 
-/// Whether all that have more than one value fall, and there are some.
+/// Returns whether all members with more than one value descend, and at least one such member
+/// exists.
 fn do_all_fall(order: &[(usize, &Lie)]) -> bool {
     let mut long = order.iter().filter(|(_, lie)| lie.length > 1).peekable();
     long.peek().is_some()
