@@ -1,4 +1,4 @@
-//! The joined file as others see it: a container like that of a file.
+//! The joined file as a `Container`.
 
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -20,17 +20,17 @@ use crate::model::{
 };
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Joined files of which arrays may be kept at a time.
+/// The cache of nodes has room for the arrays of a quarter of the limit.
 const OPEN: u64 = 4;
 
-/// A file, and a pointer as it is stored there.
+/// A file, and a pointer of this file as stored.
 type Pointed<'e> = (Arc<dyn Container>, &'e [u8]);
 
 /// Many files as one.
 pub(crate) struct Joined {
     members: Arc<Members>,
     tree: Arc<Tree>,
-    /// Arrays that were described last: each has as many parts as there are members.
+    /// Cache of recently described arrays. Each has as many mappings as there are members.
     nodes: Mutex<WeightedLru<NodeId, Arc<Node>>>,
 }
 
@@ -63,7 +63,7 @@ impl Joined {
         })
     }
 
-    /// The file that a stored pointer is of, and the pointer as it is there.
+    /// Returns the file of a stored pointer, and the pointer in the form of this file.
     fn pointed<'e>(&self, element: &'e [u8]) -> Result<Option<Pointed<'e>>> {
         match parted(element) {
             Some((file, own)) => {
@@ -181,7 +181,7 @@ impl Container for Joined {
         }
     }
 
-    /// Those of one file stand together.
+    /// Groups pointers of the same file.
     fn variable_length_place(&self, element: &[u8]) -> u64 {
         parted(element).map_or(0, |(file, _)| to_u64(file))
     }
@@ -223,12 +223,12 @@ fn link(name: &[u8], number: u32) -> Link {
     }
 }
 
-/// The links of a group, by their names.
+/// The links of a group, sorted by name.
 struct Links {
     tree: Arc<Tree>,
     group: NodeId,
     position: u64,
-    /// The name of the link before the next one, where that is known.
+    /// The name of the previous link, if known.
     last: Option<Box<[u8]>>,
 }
 

@@ -1,4 +1,4 @@
-//! The files that are joined: what is known of each, and those that are open.
+//! The members: a scan of each, and a cache of open ones.
 
 pub(super) mod content;
 pub(super) mod convention;
@@ -41,39 +41,39 @@ use crate::model::{Array, Container, NodeId, NodeKind};
 use crate::view::elements::padded::padded;
 use crate::wire::{Count, to_u64};
 
-/// How members are scanned.
+/// Options of a scan of members.
 pub(crate) struct Scanning<'a> {
-    /// Threads that scan members of this machine.
+    /// Number of threads for local members.
     pub(crate) threads: usize,
-    /// The file in which what is read of members is kept for the next time.
+    /// The file that stores scans for the next time.
     pub(crate) kept: Option<&'a File>,
-    /// Ends the scan where nobody waits for it any more.
+    /// Cancels the scan if no request waits for it.
     pub(crate) cancel: &'a CancelToken,
 }
 
 /// An array of a member that is open.
 pub(super) struct MemberVariable {
-    /// The member, or the file that a link of it leads into.
+    /// The member, or the target file of one of its links.
     pub(super) file: Arc<OpenFile>,
     pub(super) node: NodeId,
     pub(super) array: Arc<Array>,
 }
 
-/// A member that could be read.
+/// A member that was scanned successfully.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its number among all files of the directory.
+    /// Its index among all files of the directory.
     pub(super) number: usize,
     pub(super) name: Path,
-    /// The number of its skeleton.
+    /// The index of its skeleton.
     pub(super) skeleton: usize,
     /// The length of each dimension.
     pub(super) lengths: Box<[u64]>,
-    /// The dimensions of variables that are shorter than these.
+    /// Stored lengths of variables that are shorter than their dimensions.
     short: Vec<(usize, Box<[u64]>)>,
-    /// What is known of the elements of each variable.
+    /// The known elements of each variable.
     pub(super) values: Box<[Known]>,
-    /// Paths of what cannot be shown, and why.
+    /// Paths of objects that cannot be shown, with reasons.
     pub(super) refused: Vec<(Path, String)>,
 }
 
@@ -81,33 +81,33 @@ pub(super) struct Member {
 pub(super) struct Members {
     pub(super) list: Vec<Member>,
     pub(super) skeletons: Vec<Arc<Skeleton>>,
-    /// What the members of each skeleton have alike.
+    /// For each skeleton, the values that its members have in common.
     pub(super) common: Vec<Common>,
     opener: Box<dyn OpenMember>,
     engine: Arc<Engine>,
-    /// By the numbers of their files.
+    /// Open members by file number.
     open: Mutex<LruCache<usize, Arc<OpenFile>>>,
-    /// Far ones that are being opened.
+    /// Remote members that are being opened.
     openings: PendingMembers<Arc<OpenFile>>,
-    /// Bytes of arrays that may still stand in memory.
+    /// Remaining bytes for arrays in memory.
     inline: AtomicU64,
-    /// Bytes that may still be read to be compared.
+    /// Remaining bytes that may be read for comparisons.
     compared: AtomicU64,
-    /// Files that may still be opened once more for that.
+    /// Remaining number of files that may be opened again for comparisons.
     reopened: AtomicU64,
     weight: u64,
 }
 
-/// Members that are kept open.
+/// Limit of open members.
 pub(in crate::joined) const OPEN: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
-/// Threads that scan far members, most of whose time is waiting.
+/// Threads that scan remote members. They mostly wait.
 const FAR_THREADS: usize = 64;
 
-/// Those of a near directory at most.
+/// Limit of threads for a local directory.
 const NEAR_THREADS: usize = 16;
 
-/// What is gathered of members as they are scanned.
+/// The results of a scan in progress.
 #[derive(Default)]
 struct Gathered<'f> {
     kept: Option<Kept<'f>>,
@@ -121,10 +121,11 @@ struct Gathered<'f> {
 }
 
 impl Members {
-    /// Scans all members but those of which what was read is kept.
+    /// Scans all members, except those whose scans are stored.
     ///
     /// # Errors
-    /// Fails if what is known of them takes too much memory, or the work is to end.
+    /// Fails if the scans need too much memory, a member may be readable later, or the scan is
+    /// cancelled.
     pub(super) fn scan(
         engine: &Arc<Engine>,
         opener: Box<dyn OpenMember>,
@@ -167,22 +168,22 @@ impl Members {
         })
     }
 
-    /// Counts bytes of an array that stands in memory; whether there is room for them.
+    /// Reserves bytes for an array in memory. Returns whether the budget suffices.
     pub(super) fn take_inline(&self, bytes: u64) -> bool {
         take(&self.inline, bytes)
     }
 
-    /// The skeleton of a member.
+    /// Returns the skeleton of a member.
     pub(super) fn skeleton(&self, member: &Member) -> &Skeleton {
         &self.skeletons[member.skeleton]
     }
 
-    /// Opens the file of a member, by its number among all, for a request that may be cancelled. A
-    /// request that waits for a server counts as heavy.
+    /// Opens a member by its file number, for a request that may be cancelled. A request that waits
+    /// for a server counts as heavy.
     ///
     /// # Errors
-    /// Fails as [`OpenMember::open_again`] does; [`Error::unwanted`] once the request is cancelled, or is
-    /// put off.
+    /// Fails as [`OpenMember::open_again`] does. Returns [`Error::unwanted`] if the request is
+    /// cancelled or postponed.
     pub(super) fn open_for(
         self: &Arc<Self>,
         file: usize,
@@ -198,7 +199,7 @@ impl Members {
         PendingMembers::open(self, file, cancel, Members::open)
     }
 
-    /// Like [`open_for`](Self::open_for), for work that nothing cancels.
+    /// Opens a member like [`open_for`](Self::open_for), but cannot be cancelled.
     ///
     /// # Errors
     /// Fails as [`OpenMember::open_again`] does.
@@ -212,17 +213,19 @@ impl Members {
         Ok(opened)
     }
 
-    /// The file of a member that is open, unless a source of its virtual datasets has come or gone.
+    /// Returns an open member from the cache, unless a source of its virtual datasets has appeared
+    /// or disappeared.
     fn kept_open(&self, file: usize) -> Option<Arc<OpenFile>> {
         let mut open = lock(&self.open);
         let open = open.get(&file).filter(|open| !open.met_a_change());
         open.map(Arc::clone)
     }
 
-    /// The array of a member, which is open as `file`, as long as its dimensions.
+    /// Returns the array of a member, which is open as `file`, padded to the length of its
+    /// dimensions.
     ///
     /// # Errors
-    /// `Stale` if it is another one than when the member was scanned; fails if it cannot be read.
+    /// `Stale` if the array has changed since the scan. Fails if it cannot be read.
     pub(super) fn variable(
         &self,
         file: &Arc<OpenFile>,
@@ -255,16 +258,16 @@ impl Members {
         Ok(MemberVariable { file, node, array })
     }
 
-    /// Whether so many members may be opened once more to be compared.
+    /// Returns whether this number of members may be opened again for a comparison.
     pub(super) fn may_read_now(&self, files: usize) -> bool {
         files <= OPEN.get() || !self.is_far() && take(&self.reopened, to_u64(files))
     }
 
-    /// What tells the elements of an array of a file from others, if they are not too many with those
-    /// that were asked for before; `None` of those that are, or that lead elsewhere.
+    /// Returns hashes of the elements of an array. Returns `None` if the budget for comparisons
+    /// does not suffice, or the elements are in files that may not be shown.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the elements cannot be read.
     pub(super) fn hash_of(&self, member: &Member, variable: usize) -> Result<Option<[u64; 2]>> {
         let open = self.open(member.number)?;
         let MemberVariable { file, node, array } =
@@ -280,10 +283,10 @@ impl Members {
         Ok(elements.map(|elements| content::hashes(&elements)))
     }
 
-    /// Compares the block that the elements of an array are in with its checksum, if that is wanted.
+    /// Verifies the checksum of the block that contains an array, if verification is enabled.
     ///
     /// # Errors
-    /// `Corrupt` where it has another; fails if it cannot be read.
+    /// `Corrupt` if the checksum differs. Fails if the block cannot be read.
     pub(super) fn verify(&self, container: &dyn Container, array: NodeId) -> Result<()> {
         if self.opener.verifies() {
             content::verify(&self.engine, container, array)
@@ -292,12 +295,12 @@ impl Members {
         }
     }
 
-    /// Whether opening one takes requests to a server.
+    /// Returns whether opening a member needs requests to a server.
     pub(super) fn is_far(&self) -> bool {
         self.opener.is_far()
     }
 
-    /// Bytes of memory that is kept of them, about.
+    /// Returns the approximate memory of the members, in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
@@ -309,7 +312,7 @@ impl AsRef<PendingMembers<Arc<OpenFile>>> for Members {
     }
 }
 
-/// Takes bytes of those that are `left`; whether there are so many.
+/// Subtracts bytes from the budget `left`. Returns whether the budget suffices.
 fn take(left: &AtomicU64, bytes: u64) -> bool {
     let order = Ordering::Relaxed;
     let rest = |left: u64| left.checked_sub(bytes);
@@ -317,7 +320,7 @@ fn take(left: &AtomicU64, bytes: u64) -> bool {
 }
 
 impl Member {
-    /// The dimensions of a variable as they are stored, where these are not those of its dimensions.
+    /// Returns the stored lengths of a variable, if they differ from the lengths of its dimensions.
     pub(super) fn short(&self, variable: usize) -> Option<&[u64]> {
         let short = &self.short;
         let at = short.binary_search_by_key(&variable, |short| short.0);
@@ -347,15 +350,16 @@ fn gather<'f>(
             if known.contains(&number) {
                 continue;
             }
-            // The state before anything was read.
+            // The state of the file before any read.
             let mut key = kept.and_then(|_| opener.key(number));
             let scanned = opener.open(number).and_then(|opened| {
                 let member = OpenFile::new(opened);
                 let scanned = scan(engine, opener, &member);
-                // The key says nothing of other files, as raw files and sources of virtual datasets.
+                // The key does not depend on other files, such as raw files and sources of virtual
+                // datasets.
                 let is_whole = |scan: &Scan| scan.refused.is_empty() && member.stands_alone();
                 let is_whole = scanned.as_ref().is_ok_and(is_whole);
-                // A member of another state than listed has none.
+                // If the member has changed since it was listed, its scan is not stored.
                 key = key.filter(|key| is_whole && opener.key(number) == Some(*key));
                 scanned
             });
@@ -382,7 +386,7 @@ fn gather<'f>(
     thread::scope(|scope| {
         for _ in 0..others {
             let thread = thread::Builder::new().name("join".to_owned());
-            // Fewer threads take longer.
+            // If a thread cannot start, the other threads do its work.
             let _ = thread.spawn_scoped(scope, work);
         }
         work();
@@ -393,7 +397,7 @@ fn gather<'f>(
 }
 
 impl<'f> Gathered<'f> {
-    /// Takes what a file keeps of members, and returns the numbers of these.
+    /// Reads stored scans of members. Returns the numbers of these members.
     fn take_kept(&mut self, opener: &dyn OpenMember, file: &'f File) -> HashSet<usize> {
         let numbers = 0..opener.names().len();
         let keys = numbers.filter_map(|number| Some((opener.key(number)?, number)));
@@ -413,8 +417,8 @@ impl<'f> Gathered<'f> {
         known
     }
 
-    /// Takes what was read of a member, and keeps it by the `key`, if there is one, for the next time.
-    /// An error says first whether the member is left out for it.
+    /// Adds the scan of a member, and stores it under `key` if there is one. An error comes with a
+    /// flag: whether the member is omitted because of the error.
     fn take(
         &mut self,
         number: usize,
@@ -430,7 +434,7 @@ impl<'f> Gathered<'f> {
                 self.told.push((number, Told { what, reason }));
                 return;
             }
-            // It may be read the next time: to leave it out would show fill in its place.
+            // The member may be readable later. Omitting it would show fill values in its place.
             Err((false, error)) => {
                 self.failed = Some(error);
                 return;
@@ -462,7 +466,8 @@ impl<'f> Gathered<'f> {
         }
     }
 
-    /// The number of a skeleton, whose members have no more than this in common.
+    /// Returns the index of a skeleton. Reduces the common values of its members to those that
+    /// `common` also has.
     fn skeleton(&mut self, skeleton: Arc<Skeleton>, common: Common) -> usize {
         if let Some(&number) = self.skeletons.get(&skeleton) {
             self.common[number].keep(&common);
@@ -482,10 +487,11 @@ impl<'f> Gathered<'f> {
         number
     }
 
-    /// The same elements, in memory once for all members that have them.
+    /// Returns a shared copy of the elements, so that equal elements of all members are in memory
+    /// only once.
     fn shared(&mut self, known: Known) -> Known {
         let Known::Elements(elements) = known else {
-            // The ends of a long one are few bytes.
+            // The ends of a long coordinate have few bytes.
             return known;
         };
         if let Some(kept) = self.elements.get(&elements) {

@@ -1,4 +1,4 @@
-//! Files in memory, and what they are together, for tests of the rules.
+//! In-memory files, and their joined tree, for tests of the rules.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -80,7 +80,7 @@ pub(in crate::joined) fn number(elements: Elements) -> AttributeContent {
     }
 }
 
-/// `units` of days, and what is said besides.
+/// Returns the attribute `units` of days, and the given other attributes.
 pub(in crate::joined) fn days<'a>(
     others: &[(&'a str, AttributeContent)],
 ) -> Vec<(&'a str, AttributeContent)> {
@@ -94,7 +94,7 @@ enum Object {
     Array(Arc<Array>),
 }
 
-/// A file that is built by a test. The root is its first object.
+/// An in-memory file. Its first object is the root.
 #[derive(Clone)]
 pub(in crate::joined) struct File {
     objects: Vec<(Object, Vec<Attribute>)>,
@@ -109,7 +109,7 @@ impl File {
         }
     }
 
-    /// With a variable over the dimensions of these names.
+    /// Adds a variable with dimensions of these names.
     pub(in crate::joined) fn with(
         self,
         path: &str,
@@ -121,7 +121,7 @@ impl File {
         self.array(path, (dims, max), elements, marks)
     }
 
-    /// With one whose dimensions may grow.
+    /// Adds a variable whose dimensions may grow.
     pub(in crate::joined) fn growing(
         self,
         path: &str,
@@ -169,7 +169,7 @@ impl File {
         self.link(path, LinkTarget::Hard(NodeId::at(number)))
     }
 
-    /// With a link; groups on the way are made.
+    /// Adds a link, and the groups of its path.
     pub(in crate::joined) fn link(mut self, path: &str, target: LinkTarget) -> Self {
         let (group, name) = split(path.as_bytes());
         let group = self.group(group);
@@ -177,7 +177,7 @@ impl File {
         self
     }
 
-    /// The object at a path.
+    /// Returns the object at a path.
     pub(in crate::joined) fn node(&self, path: &str) -> NodeId {
         paths::resolve(self, self.root(), path.as_bytes())
             .unwrap()
@@ -353,24 +353,24 @@ fn opened(file: &File) -> Opened {
     }
 }
 
-/// Files as one.
+/// A joined file, with the report of omissions.
 pub(in crate::joined) struct Shown {
     joined: Arc<Joined>,
     engine: Arc<Engine>,
     told: Vec<Told>,
 }
 
-/// These files as one.
+/// Joins these files.
 pub(in crate::joined) fn joined(files: Vec<(&str, File)>) -> Shown {
     made(b"joined", files, Vec::new())
 }
 
-/// The same in a way of the user's choice, as `joined[*,join=file]`.
+/// Joins these files by a user's choice, such as `joined[*,join=file]`.
 pub(in crate::joined) fn joined_by(choice: &str, files: Vec<(&str, File)>) -> Shown {
     made(choice.as_bytes(), files, Vec::new())
 }
 
-/// The same, where links lead into `others`.
+/// Joins these files, whose links may lead to `others`.
 pub(in crate::joined) fn with_others(
     files: Vec<(&str, File)>,
     others: Vec<(&'static str, File)>,
@@ -416,7 +416,7 @@ impl Shown {
         Arc::clone(array.unwrap_or_else(|| panic!("no {path}: {:?}", self.told)))
     }
 
-    /// The names of what is in the root.
+    /// Returns the names in the root group.
     pub(in crate::joined) fn names(&self) -> Vec<String> {
         let mut links = self.joined.links(self.joined.root()).unwrap();
         let links = std::iter::from_fn(|| links.next().unwrap());
@@ -433,7 +433,7 @@ impl Shown {
         self.array(path).datatype.clone()
     }
 
-    /// All numbers of an array.
+    /// Returns all numbers of an array.
     pub(in crate::joined) fn numbers(&self, path: &str) -> Vec<f64> {
         let array = self.array(path);
         let (size, length) = (array.datatype.size as usize, array.bytes().unwrap());
@@ -446,7 +446,7 @@ impl Shown {
             .collect()
     }
 
-    /// The texts of an attribute.
+    /// Returns the texts of an attribute.
     pub(in crate::joined) fn texts(&self, path: &str, name: &str) -> Option<Vec<String>> {
         let id = self.node(path)?.id;
         let content = self
@@ -471,7 +471,8 @@ impl Shown {
             .is_some()
     }
 
-    /// The reason why something is not shown, which must be named as absent, too.
+    /// Returns the reason why an object is omitted. Checks that the group's attribute names it as
+    /// absent.
     pub(in crate::joined) fn reason(&self, path: &str) -> String {
         let (group, name) = split(path.as_bytes());
         let group = String::from_utf8(group.to_vec()).unwrap();
@@ -486,7 +487,7 @@ impl Shown {
         self.remark(path)
     }
 
-    /// What is reported of a path.
+    /// Returns the report for a path.
     pub(in crate::joined) fn remark(&self, path: &str) -> String {
         let what = format!("/{path}");
         let told = self.told.iter().find(|told| told.what == what);
@@ -495,7 +496,7 @@ impl Shown {
             .clone()
     }
 
-    /// What is reported at all.
+    /// Returns all reports.
     pub(in crate::joined) fn told(&self) -> Vec<String> {
         let lines = self.told.iter();
         lines
