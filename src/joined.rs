@@ -1,33 +1,33 @@
-//! Many files as one: the data files of a directory as if they were one file, a [`Container`] over
-//! containers.
+//! Many files as one: a [`Container`] that joins the data files of a directory. The files are its
+//! members.
 //!
 //! | file | content |
 //! |---|---|
-//! | `members` | all members, scanned by several threads; which of them are open |
-//! | `members/opener` | how members are opened |
-//! | `members/{walk, links}` | the objects of a member, and where its links lead |
-//! | `members/{scan, skeleton, content}` | what is read of a member: its dimensions, its small values |
-//! | `members/{convention, conventions}` | what conventions say of arrays: rows of tables, categories, references |
-//! | `members/kept` | the same, kept in a file for the next time |
-//! | `place` | along which dimensions the members of a kind are joined, and where each lies |
-//! | `place/{kind, coordinate, position, extra}` | which members are joined with which; the values of a dimension; blocks one behind the other; a dimension that no member has |
-//! | `variable` | what becomes of a variable of several members |
-//! | `variable/{compared, form, common_type, gathered}` | its members side by side; what its numbers are; the type that holds all; the elements of what stands in memory |
-//! | `variable/agreement` | whether members at one place have the same elements |
-//! | `variable/{family, relatives}` | times that are recoded together |
-//! | `variable/{related, names}` | elements that depend on other arrays; lists of names as one |
-//! | `files`, `tables` | the file of each row; columns of tables, and what is absent with others |
-//! | `paths` | paths of objects; what is certain, and what is told |
+//! | `members` | the members: scanned by several threads, and the cache of open ones |
+//! | `members/opener` | the trait that opens members |
+//! | `members/{walk, links}` | finds the objects of a member, and follows its links |
+//! | `members/{scan, skeleton, content}` | the data read from a member: its structure and its small values |
+//! | `members/{convention, conventions}` | what the conventions of AnnData, pandas and HDMF define for arrays: rows of tables, categories, references |
+//! | `members/kept` | stores scans in a file for the next time |
+//! | `place` | chooses the dimensions along which members are joined, and places each member along these |
+//! | `place/{kind, coordinate, position, extra}` | members that are joined together; values of a dimension; order of blocks; a new dimension |
+//! | `variable` | joins one variable of several members |
+//! | `variable/{compared, form, common_type, gathered}` | the variable in all members; its joined type; a common type; elements in memory |
+//! | `variable/agreement` | compares the elements of members at the same place |
+//! | `variable/{family, relatives}` | time variables that must have the same units |
+//! | `variable/{related, names}` | elements that depend on other arrays; merged lists of names |
+//! | `files`, `tables` | a column with the file of each row; columns of tables; arrays that are omitted because of others |
+//! | `paths` | paths of objects; results with a reason for an omission |
 //! | `instants` | times in one unit |
-//! | `made`, `mapped`, `recoding` | an array that is made of those of members |
+//! | `made`, `mapped`, `recoding` | an array of the joined file, made from the arrays of members |
 //! | `scales` | the attributes by which arrays name their dimensions |
-//! | `tree`, `container` | the groups and arrays of the joined file; how it answers |
-//! | `choice` | `joined[tas_*.nc,join=time]` |
+//! | `tree`, `container` | the groups and arrays of the joined file; its `Container` |
+//! | `choice` | parses names such as `joined[tas_*.nc,join=time]` |
 //!
-//! What is not certain is absent and told, never guessed: two members that say different things of a
-//! variable leave it out, and the attribute `_h5fs_absent` of its group names it. A member that
-//! cannot be read is left out and told. A place without a member is fill; what cannot be read of a
-//! member is an error.
+//! Joining never guesses. If two members contradict each other about a variable, the variable is
+//! omitted, the reason is reported, and the attribute `_h5fs_absent` of its group names the
+//! variable. A member that cannot be read is omitted and reported. If no member covers a place, the
+//! elements there are fill values. If a member cannot be read later, the read fails.
 //!
 //! [`Container`]: crate::model::Container
 
@@ -59,11 +59,12 @@ pub(crate) use crate::joined::members::kept::frames as kept;
 use crate::joined::members::{Members, OpenMember};
 pub(crate) use crate::joined::paths::Told;
 
-/// Joins the members that `open` opens, as `choice` says. Returns the joined file, and what is not in it.
+/// Joins the members that `open` opens, as `choice` selects. Returns the joined file, and a report
+/// of everything that is omitted.
 ///
 /// # Errors
-/// Fails if a member cannot be read now, what is kept of all takes too much memory, or the request is
-/// cancelled.
+/// Fails if a member cannot be read now, the scans of all members need too much memory, or the
+/// request is cancelled.
 pub(crate) fn join(
     engine: &Arc<Engine>,
     open: Box<dyn OpenMember>,

@@ -1,36 +1,36 @@
-//! What is joined, and how, as the name of the directory says: `joined[tas_*.nc]`,
+//! Parses the name of a joined directory, which selects files and a dimension: `joined[tas_*.nc]`,
 //! `joined[*,join=time]`, `joined[*,join=0]`, `joined[*,join=file]`.
 //!
-//! A pattern is of a file's name, or, with a slash in it, of its path: `*` stands for any characters
-//! but a slash, `?` for one of them. A slash is written as `%2F`, a percent sign as `%25`, as in all
-//! names of the mount.
+//! A pattern applies to the name of a file, or to its path if the pattern contains a slash. `*`
+//! matches any characters except a slash, and `?` matches one such character. A slash is written as
+//! `%2F` and a percent sign as `%25`, as in all names of the mount.
 
-/// What is joined, and how.
+/// The files to join, and the dimension along which they are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// Of the files; `None` for all.
+    /// A pattern that selects files. `None` selects all.
     pattern: Option<Vec<u8>>,
     pub(super) join: Join,
 }
 
-/// Along what files are joined.
+/// The dimension along which files are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Join {
-    /// What their coordinates tell.
+    /// The dimension along which the coordinates of the files differ.
     Found,
     /// The dimension of this name.
     Dimension(Vec<u8>),
     /// The first dimension of each array.
     First,
-    /// A dimension of the files.
+    /// A new dimension with one element for each file.
     File,
 }
 
-/// The name of the directory of all files as one.
+/// The name of the directory that joins all files.
 pub(crate) const NAME: &[u8] = b"joined";
 
 impl Choice {
-    /// All files, as their coordinates tell.
+    /// Returns the choice of all files, joined by their coordinates.
     pub(crate) fn all() -> Self {
         Choice {
             pattern: None,
@@ -38,7 +38,7 @@ impl Choice {
         }
     }
 
-    /// What the name of a directory says; `None` of a name that says nothing.
+    /// Parses the name of a directory. Returns `None` if the name is not a choice.
     pub(crate) fn named(name: &[u8]) -> Option<Self> {
         let rest = name.strip_prefix(NAME)?;
         if rest.is_empty() {
@@ -65,7 +65,7 @@ impl Choice {
         })
     }
 
-    /// Whether the file at `path` from the directory is one of them.
+    /// Returns whether the choice includes the file at `path`, relative to the directory.
     pub(crate) fn takes(&self, path: &[u8]) -> bool {
         let Some(pattern) = &self.pattern else {
             return true;
@@ -94,10 +94,10 @@ fn unescaped(pattern: &[u8]) -> Vec<u8> {
     own
 }
 
-/// Whether a pattern stands for a text. The cost is no more than the product of their lengths.
+/// Returns whether a pattern matches a text. The cost is at most the product of their lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Where the last star is, and up to where its characters reach.
+    // The position of the last star in the pattern, and the end of the text that it matches so far.
     let mut star: Option<(usize, usize)> = None;
     while from < text.len() {
         match pattern.get(at) {

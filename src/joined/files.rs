@@ -1,4 +1,4 @@
-//! The file that each row of a table is from, as an array of names. It has no elements of its own.
+//! A virtual array with the name of the file of each row of a table.
 
 use std::sync::Arc;
 
@@ -21,22 +21,22 @@ use crate::wire::{Count, to_u64, to_usize};
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) placed: Arc<Placed>,
-    /// The axis of the dimension, and its place there.
+    /// The axis of the dimension, and the dimension's index in the axis.
     pub(super) at: (usize, usize),
 }
 
 impl Files {
-    /// The type of names as long as the longest.
+    /// Returns a string type with the length of the longest name.
     pub(super) fn datatype(&self, members: &Members) -> Datatype {
         let lengths = self.placed.members.iter();
         let lengths = lengths.map(|&member| members.list[member].name.len());
         text_of(lengths.max().unwrap_or(0).max(1))
     }
 
-    /// A part of one name for each file that has rows.
+    /// Returns one mapping for each file that has rows.
     ///
     /// # Errors
-    /// `Limit` for too many files.
+    /// `Limit` if there are too many files.
     pub(super) fn mappings(&self, members: &Members, datatype: &Datatype) -> Result<Mappings> {
         let count = to_u64(self.placed.members.len());
         let each = to_u64(size_of::<FileName>() + size_of::<Axis>() + 100);
@@ -68,7 +68,7 @@ impl Files {
     }
 }
 
-/// The name of one file, as often as it has rows.
+/// A virtual source that repeats the name of one file for each of its rows.
 #[derive(Debug)]
 struct FileName {
     name: Path,

@@ -1,10 +1,10 @@
-//! Times of several members in one unit (CF 1.12, 4.4).
+//! Converts times of several members to one unit (CF 1.12, 4.4).
 
 use crate::error::{Error, Result};
 use crate::view::cf::stored::Number;
 use crate::view::cf::time::TimeUnits;
 
-/// Units, the coarsest first, with their nanoseconds.
+/// Units in descending order, with their nanoseconds.
 const UNITS: [(&str, i128); 7] = [
     ("days", 86_400_000_000_000),
     ("hours", 3_600_000_000_000),
@@ -15,19 +15,19 @@ const UNITS: [(&str, i128); 7] = [
     ("nanoseconds", 1),
 ];
 
-/// 1582-10-15: from then on, the standard calendar is the proleptic Gregorian one.
+/// 1582-10-15. From this date on, the standard calendar equals the proleptic Gregorian calendar.
 const REFORM: i128 = -141_427 * 86_400_000_000_000;
 
-/// Nanoseconds from 1970-01-01 of the calendar on; `None` for no time.
+/// Returns the nanoseconds since 1970-01-01 of the calendar, or `None` if the number is not a time.
 ///
 /// # Errors
-/// `Limit` for a time that is too far away.
+/// `Limit` if the time is out of range.
 pub(super) fn instant(units: &TimeUnits, number: Number) -> Result<Option<i128>> {
     let time = units.time(number)?;
     Ok(time.map(|time| units.nanoseconds(time)))
 }
 
-/// A unit in which times are whole numbers.
+/// A unit in which all times are integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit {
     name: &'static str,
@@ -35,24 +35,24 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The coarsest unit in which all times are whole.
+    /// Returns the coarsest unit in which all times are integers.
     pub(super) fn of(times: impl Iterator<Item = i128>) -> Self {
-        // What divides two numbers divides what divides both.
+        // A unit divides all times if and only if it divides their greatest common divisor.
         let common = times.fold(0, greatest_divisor);
         let whole = UNITS.iter().find(|(_, unit)| common % unit == 0);
         let &(name, nanoseconds) = whole.unwrap_or(&("nanoseconds", 1));
         Unit { name, nanoseconds }
     }
 
-    /// The attribute `units`.
+    /// Returns the value of the attribute `units`.
     pub(super) fn since(self) -> String {
         format!("{} since 1970-01-01", self.name)
     }
 
-    /// The number of a time, which is whole in this unit.
+    /// Converts a time to this unit. The result is an integer.
     ///
     /// # Errors
-    /// `Limit` where 64 bits do not hold it.
+    /// `Limit` if the result does not fit in 64 bits.
     pub(super) fn number(self, time: i128) -> Result<i64> {
         let number = i64::try_from(time / self.nanoseconds);
         let most = i64::MAX.unsigned_abs();
@@ -68,7 +68,8 @@ fn greatest_divisor(a: i128, b: i128) -> i128 {
     a
 }
 
-/// The one calendar that all of these have; `None` where they differ. `lowest` finds the first time.
+/// Returns the common calendar of all units, or `None` if they differ. `lowest` returns the first
+/// time.
 pub(super) fn calendar(
     units: &[TimeUnits],
     lowest: impl FnOnce() -> Option<i128>,
@@ -93,7 +94,7 @@ mod tests {
         TimeUnits::parse(units.as_bytes(), Some(calendar.as_bytes())).unwrap()
     }
 
-    /// Expected: by hand, 271 764 hours are 11 323.5 days.
+    /// Calculated by hand: 271 764 hours are 11 323.5 days.
     #[test]
     fn the_coarsest_unit_in_which_all_are_whole() {
         let days = units("days since 2001-01-01", "standard");

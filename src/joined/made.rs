@@ -20,9 +20,9 @@ pub(super) struct Made {
     pub(super) dims: Vec<MadeDimension>,
     pub(super) fill: Fill,
     pub(super) chunk_shape: Option<Vec<u64>>,
-    /// Whether it has the values of its dimension, or stands for one.
+    /// Whether the array is a dimension scale, with or without values.
     pub(super) is_scale: bool,
-    /// Whether it stands for a dimension and has no values.
+    /// Whether the array is a dimension scale without values.
     pub(super) is_dimension: bool,
     pub(super) attributes: Vec<Named>,
     /// Attributes that refer to other objects of the joined file, by path.
@@ -33,22 +33,22 @@ pub(super) struct Made {
 /// A dimension of such an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MadeDimension {
-    /// The path of its scale, if it has one; its label, if it has a name.
+    /// The path of the scale if the dimension has one, or else its label or a unique key.
     pub(super) key: Path,
     pub(super) has_name: bool,
     pub(super) length: u64,
 }
 
-/// Where the elements of such an array are.
+/// The location of the elements of a joined array.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// Here.
+    /// In memory.
     Elements(Arc<[u8]>),
-    /// Nowhere: there are none but fill values.
+    /// All elements are the fill value.
     Fill,
-    /// In members.
+    /// In the members.
     Mapped(Mapped),
-    /// The name of the file that each row is from.
+    /// Each element is the name of the file of its row.
     Files(Files),
 }
 
@@ -57,7 +57,7 @@ impl Made {
         self.dims.iter().map(|dim| dim.length).collect()
     }
 
-    /// The description of the array.
+    /// Returns the description of the array.
     pub(super) fn array(&self, members: &Arc<Members>) -> Array {
         let (storage, layout) = match &self.content {
             Content::Elements(elements) => {
@@ -88,7 +88,7 @@ impl Made {
         }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory of the array description, in bytes.
     pub(super) fn weight(&self) -> u64 {
         let attributes = self.attributes.iter();
         let attributes = attributes.map(|(name, value)| name.len() + value.elements.len() + 150);

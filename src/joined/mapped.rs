@@ -1,4 +1,4 @@
-//! The elements of members as those of one array.
+//! Maps the elements of members to the elements of one array.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,10 +17,10 @@ use crate::model::region::{Axis, Region};
 use crate::view::cf::packing::Packing;
 use crate::wire::{Count, to_u64};
 
-/// Members, and where they lie.
+/// Members and their placement.
 #[derive(Debug)]
 pub(super) struct Placed {
-    /// Their places in the list of members.
+    /// Positions in the list of members.
     pub(super) members: Vec<usize>,
     pub(super) placement: Placement,
 }
@@ -29,47 +29,48 @@ pub(super) struct Placed {
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) placed: Arc<Placed>,
-    /// The axis of each dimension, and its place there; `None` for one that is not joined.
+    /// For each dimension, the axis and the dimension's index in the axis. `None` if the dimension
+    /// is not joined.
     pub(super) axes: Vec<Option<(usize, usize)>>,
-    /// How many of the first dimensions no member has.
+    /// Number of leading dimensions that no member has.
     pub(super) added: usize,
-    /// By the numbers of the members' skeletons: the number of the variable there, and how its
-    /// elements become those of the array. A member with another one has no part in it.
+    /// Parts by the number of the member's skeleton. A member with another skeleton contributes
+    /// nothing to the array.
     pub(super) parts: HashMap<usize, Part>,
 }
 
-/// What the members of one skeleton are in an array.
+/// The contribution to an array of all members with the same skeleton.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) variable: usize,
     pub(super) recipe: Recipe,
 }
 
-/// How elements of a member become those of the array.
+/// A conversion from elements of a member to elements of the array.
 #[derive(Debug, Clone)]
 pub(super) enum Recipe {
-    /// They are the same, or numbers of another type.
+    /// The elements are equal, or numbers of another type.
     Plain,
-    /// They are unpacked into numbers of so many bytes.
+    /// Packed numbers become floats of this size in bytes.
     Unpacked(Arc<Packing>, usize),
-    /// They are texts of another length, filled up with this byte.
+    /// Texts are padded to a greater length with this byte.
     Padded(u8),
-    /// They have pointers.
+    /// The elements contain pointers, which receive a prefix.
     Pointers(Arc<[Span]>),
-    /// Their numbers, or those of their fields, become others; of each file in its own way.
+    /// The numbers in some fields are renumbered, differently for each file.
     Numbered(Arc<[Numbered]>),
 }
 
-/// How the numbers of a field become others.
+/// The renumbering of one field.
 #[derive(Debug)]
 pub(super) struct Numbered {
     pub(super) field: Field,
-    /// By the numbers of the files.
+    /// Renumberings by the number of the file.
     pub(super) files: HashMap<usize, Numbering>,
 }
 
 impl Recipe {
-    /// For the elements of a file.
+    /// Returns the conversion for the elements of one file, or `None` if they need none.
     pub(super) fn recoding(&self, file: usize) -> Option<Arc<dyn Recode>> {
         let recoding = match self {
             Recipe::Plain => return None,
@@ -92,8 +93,9 @@ impl Recipe {
 }
 
 impl Mapped {
-    /// The members that have a part in it, by their places in the list, with the place of each: of
-    /// several at one place along the array's axes the first, as all have the same elements there.
+    /// Iterates over the contributing members: position in the list, place, and part. If several
+    /// members have the same place along the array's axes, they have equal elements, so only the
+    /// first one is returned.
     pub(super) fn parts<'m>(
         &'m self,
         members: &'m Members,
@@ -112,14 +114,14 @@ impl Mapped {
         .filter(move |(_, place, _)| taken.insert(self.blocks(place)))
     }
 
-    /// The blocks of a place along the axes of the array.
+    /// Returns the blocks of a place along the axes of the array.
     pub(super) fn blocks(&self, place: &[usize]) -> Vec<usize> {
         let axes = self.axes.iter().flatten();
         axes.filter_map(|(axis, _)| place.get(*axis).copied())
             .collect()
     }
 
-    /// Where a member's elements begin along each dimension.
+    /// Returns the offset in the array of a member's first element, for each dimension.
     pub(super) fn start(&self, place: &[usize]) -> Vec<u64> {
         let axes = self.axes.iter().map(|axis| {
             let at = *axis;
@@ -130,7 +132,7 @@ impl Mapped {
         axes.collect()
     }
 
-    /// Elements of a member that are left out at the beginning of each dimension.
+    /// Returns the number of leading elements of a member that are omitted, for each dimension.
     fn cuts(&self, place: &[usize]) -> Vec<u64> {
         let axes = self.axes.iter().map(|axis| {
             let at = *axis;
@@ -141,12 +143,12 @@ impl Mapped {
         axes.collect()
     }
 
-    /// The parts of the array, in the order of the members.
+    /// Returns the mappings of the array, in the order of the members.
     ///
     /// # Errors
-    /// `Limit` for too many of them.
+    /// `Limit` if there are too many of them.
     pub(super) fn mappings(&self, members: &Arc<Members>) -> Result<Mappings> {
-        /// Bytes that a part takes beside its axes, about.
+        /// Approximate memory of a mapping without its axes, in bytes.
         const PART: usize = 200;
         let each = PART.with_more(self.axes.len().times(size_of::<Axis>()));
         let count = self.parts(members).count();
@@ -166,7 +168,7 @@ impl Mapped {
                 let lengths = std::iter::repeat_n(1, self.added).chain(stored.iter().copied());
                 let cuts = self.cuts(place);
                 let mut rest = stored.iter().zip(cuts.iter().skip(self.added));
-                // What is left out may be all that a member has.
+                // The omitted elements may be all elements of the member.
                 if rest.any(|(&length, &cut)| cut > 0 && length <= cut) {
                     return None;
                 }
@@ -190,7 +192,7 @@ impl Mapped {
     }
 }
 
-/// An array without so many elements at the beginning of each dimension.
+/// Returns the region of an array after the first `cuts` elements of each dimension.
 fn rest_of(lengths: &[u64], cuts: &[u64]) -> Region {
     if cuts.iter().all(|&cut| cut == 0) {
         return Region::All;
@@ -205,9 +207,9 @@ fn rest_of(lengths: &[u64], cuts: &[u64]) -> Region {
 /// An array of a member.
 struct MemberArray {
     members: Arc<Members>,
-    /// Its place in the list of members.
+    /// Its position in the list of members.
     member: usize,
-    /// The number of the variable in its skeleton.
+    /// The index of the variable in the member's skeleton.
     variable: usize,
     recipe: Recipe,
 }
@@ -223,7 +225,7 @@ impl MemberArray {
         &self.members.list[self.member]
     }
 
-    /// What it was when the member was scanned.
+    /// Returns the variable as it was when the member was scanned.
     fn scanned(&self) -> &Variable {
         &self.members.skeleton(self.member()).variables[self.variable]
     }
@@ -245,7 +247,8 @@ impl MemberArray {
 }
 
 impl VirtualSource for MemberArray {
-    /// There is always one: a member that has gone is an error, never fill.
+    /// Always returns an array or an error. If the member no longer exists, the read fails, so that
+    /// it cannot return fill values.
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>> {
         match self.find(cancel) {
             Ok(found) => Ok(Some(found)),
@@ -261,7 +264,7 @@ impl VirtualSource for MemberArray {
     }
 
     fn is_elsewhere(&self) -> bool {
-        // Pointers say which member they are of.
+        // Pointers contain the number of their member.
         false
     }
 

@@ -1,23 +1,23 @@
-//! Paths of objects; what is certain, and what is told.
+//! Paths of objects, and results that report omissions.
 
 use std::sync::Arc;
 
-/// The path of an object in a file: names with a slash between them, none before the first. That of
-/// the root is empty.
+/// The path of an object in a file: names separated by slashes, without a leading slash. The path
+/// of the root is empty.
 pub(in crate::joined) type Path = Arc<[u8]>;
 
-/// What is certain, or the reason why it is not.
+/// A value, or the reason why it is omitted.
 pub(in crate::joined) type Sure<T> = Result<T, String>;
 
-/// Something that is not joined, and why.
+/// A member or object that is omitted, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// The member or the object.
+    /// The name of the member, or the path of the object.
     pub(crate) what: String,
     pub(crate) reason: String,
 }
 
-/// The path of what is called `name` in the group at `group`.
+/// Returns the path of the object `name` in the group at `group`.
 pub(in crate::joined) fn beneath(group: &[u8], name: &[u8]) -> Path {
     if group.is_empty() {
         return name.into();
@@ -25,7 +25,7 @@ pub(in crate::joined) fn beneath(group: &[u8], name: &[u8]) -> Path {
     [group, b"/", name].concat().into()
 }
 
-/// The path of the group that holds what is at `path`, and its name there.
+/// Splits a path into the path of its group and the name in this group.
 pub(in crate::joined) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),

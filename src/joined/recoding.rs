@@ -1,4 +1,4 @@
-//! Elements of members as elements of the joined array.
+//! Converts elements of members to elements of the joined array.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,47 +12,47 @@ use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::Number;
 use crate::wire::to_usize;
 
-/// Bytes that stand before what a member has as a pointer: the number of its file and one more, or
-/// [`OWN`].
+/// Length of the prefix before a pointer of a member. The prefix is the number of the file plus
+/// one, or [`OWN`].
 pub(super) const PREFIX: usize = 8;
 
-/// What stands there before the number of a node of the joined file.
+/// The prefix before the number of a node of the joined file.
 pub(super) const OWN: [u8; PREFIX] = [0xFF; PREFIX];
 
-/// How elements of one member become those of the joined array.
+/// A conversion of the elements of one member to those of the joined array.
 #[derive(Debug)]
 pub(super) enum Recoding {
-    /// Numbers are unpacked, and become numbers of so many bytes.
+    /// Unpacks numbers to floats of this size in bytes.
     Unpacked(Arc<Packing>, usize),
-    /// Texts are filled up to the length of others, with this byte.
+    /// Pads texts to the common length with this byte.
     Padded(u8),
-    /// Pointers say which member they are of.
+    /// Writes a prefix before each pointer.
     Pointers {
         spans: Arc<[Span]>,
         prefix: [u8; PREFIX],
     },
-    /// Fields go over one by one.
+    /// Converts each field separately.
     Fields(Vec<(Field, Numbering)>),
 }
 
-/// A field of a stored element, or all of it, and the place where it goes.
+/// A field of a stored element, or the whole element, and its position in the joined element.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     pub(super) from: Range<usize>,
     pub(super) to: Range<usize>,
-    /// How many values it has: texts may be longer in the joined array.
+    /// Number of values in the field. Texts may be longer in the joined array.
     pub(super) values: usize,
-    /// The types of the numbers that it holds, where they become others.
+    /// The stored and the joined type of the field's numbers, if they are renumbered.
     pub(super) numbers: Option<(Datatype, Datatype)>,
 }
 
-/// How the numbers of one file become those of the joined array.
+/// The renumbering of one file.
 #[derive(Debug, Clone)]
 pub(super) enum Numbering {
     Same,
-    /// Those from 0 become what stands there; negative ones, which stand for nothing, stay.
+    /// Number i becomes element i of the list. Negative numbers, which mean missing, stay.
     Codes(Arc<[u64]>),
-    /// So many are added to numbers of no more than `most`.
+    /// Adds `by` to numbers. Each number must be at most `most`.
     Moved {
         by: u64,
         most: u64,
@@ -60,8 +60,10 @@ pub(super) enum Numbering {
 }
 
 impl Numbering {
+    /// Returns the new number.
+    ///
     /// # Errors
-    /// `Corrupt` for a number that leads nowhere.
+    /// `Corrupt` if the number has no target.
     fn number(&self, own: i128) -> Result<i128> {
         let nowhere = || Error::corrupt("joined: a number that leads nowhere", None);
         match self {
@@ -107,7 +109,7 @@ impl Field {
     }
 }
 
-/// Writes an integer, which the type has room for.
+/// Writes an integer that fits in the type.
 pub(super) fn write_integer(number: i128, datatype: &Datatype, element: &mut [u8]) {
     for (byte, own) in element.iter_mut().zip(number.to_le_bytes()) {
         *byte = own;
@@ -119,13 +121,13 @@ pub(super) fn write_integer(number: i128, datatype: &Datatype, element: &mut [u8
     }
 }
 
-/// Bytes that go over as they are.
+/// Bytes that are copied unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
     from: usize,
     to: usize,
     length: usize,
-    /// Whether they are a pointer, before which stands the number of its member.
+    /// Whether the bytes are a pointer, which receives the number of its member as a prefix.
     is_pointer: bool,
 }
 
@@ -173,7 +175,7 @@ fn put(element: &mut [u8], at: usize, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The number that a stored one stands for, NaN where it is missing.
+/// Unpacks a stored number. A missing value becomes NaN.
 fn unpack(packing: &Packing, stored: &[u8], size: usize, element: &mut [u8]) {
     let number = packing.number(stored);
     let number = number.map_or(f64::NAN, Number::as_f64);
@@ -184,7 +186,7 @@ fn unpack(packing: &Packing, stored: &[u8], size: usize, element: &mut [u8]) {
     }
 }
 
-/// Whether an element holds a reference: what that leads to is no part of the joined file.
+/// Returns whether an element contains a reference, whose target does not exist in the joined file.
 pub(super) fn has_references(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::Reference(_) => true,
@@ -196,15 +198,15 @@ pub(super) fn has_references(datatype: &Datatype) -> bool {
     }
 }
 
-/// The type of elements whose pointers say which member they are of, and how such an element is made;
-/// `None` where it is too long, or holds references, or sequences of what points elsewhere.
+/// Returns the element type with a prefix before each pointer, and the spans that convert an
+/// element. Returns `None` if the type is too long, or contains references or nested pointers.
 pub(super) fn with_members(datatype: &Datatype) -> Option<(Datatype, Vec<Span>)> {
     let mut spans = Vec::new();
     let own = widened(datatype, 0, 0, &mut spans)?;
     Some((own, spans))
 }
 
-/// Spans of one element at most: a compound may have thousands of fields.
+/// Limit of spans in one element, because a compound may have thousands of fields.
 const SPANS: usize = 4096;
 
 fn widened(datatype: &Datatype, from: usize, to: usize, spans: &mut Vec<Span>) -> Option<Datatype> {
@@ -278,13 +280,13 @@ fn compound(members: &[Member], from: usize, to: usize, spans: &mut Vec<Span>) -
     })
 }
 
-/// What stands before the pointers of a file.
+/// Returns the prefix for the pointers of a file.
 pub(super) fn prefix(file: usize) -> [u8; PREFIX] {
     (crate::wire::to_u64(file) + 1).to_le_bytes()
 }
 
-/// The number of the file that a pointer is of, and the pointer as it is there; `None` of one that is
-/// null, or one of the joined file itself.
+/// Returns the file number and the original pointer. Returns `None` if the pointer is null, or
+/// belongs to the joined file itself.
 pub(super) fn parted(element: &[u8]) -> Option<(usize, &[u8])> {
     let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
     if *prefix == OWN {
@@ -304,7 +306,7 @@ mod tests {
     fn pointers_say_which_file_they_are_of() {
         let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
         let text = type_of(16, Class::VariableString { padding, charset });
-        // Two bytes of nothing stand between the fields.
+        // Two bytes of padding separate the fields.
         let table = type_of(
             22,
             Class::Compound(vec![member("n", 0, int(4)), member("s", 6, text)]),
@@ -323,7 +325,8 @@ mod tests {
         assert_eq!(parted(&[0; 24]), None);
     }
 
-    /// The codes of `x z` in `a x y z` are 1 and 3; -1 stays missing. The second field goes along.
+    /// In the merged list `a x y z`, the names `x z` have the codes 1 and 3, and -1 stays missing.
+    /// The second field is copied.
     #[test]
     fn codes_become_those_of_the_merged_list() {
         let byte = Datatype::integer(1, true, ByteOrder::Little);

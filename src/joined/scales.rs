@@ -1,4 +1,5 @@
-//! Dimension scales of the joined file (H5DS): the attributes by which arrays name their dimensions.
+//! Dimension scales of the joined file (H5DS): the attributes by which arrays name their
+//! dimensions.
 
 use std::collections::HashMap;
 
@@ -12,8 +13,8 @@ use crate::model::datatype::{Class, ReferenceKind};
 use crate::model::{Datatype, NodeId, Shape};
 use crate::wire::to_u64;
 
-/// The attributes by which an array names its dimensions, or is one: those of HDF5's dimension scales
-/// (H5DS).
+/// Returns the attributes of HDF5's dimension scales (H5DS): those that mark an array as a scale,
+/// and those that name the dimensions of an array.
 pub(super) fn dimension_attributes(made: &Made, scales: &HashMap<Path, u32>) -> Vec<Named> {
     let mut own = Vec::new();
     if made.is_scale {
@@ -52,8 +53,8 @@ pub(super) fn dimension_attributes(made: &Made, scales: &HashMap<Path, u32>) -> 
     own
 }
 
-/// The attribute that leads from an array to the scales of its dimensions: for each a sequence of one
-/// reference, or of none.
+/// Returns the attribute `DIMENSION_LIST`, which refers to the scales of an array. It has a
+/// sequence for each dimension, with one reference or none.
 fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
     let element = |scale: &Option<u32>| match scale {
         Some(number) => {
@@ -76,7 +77,7 @@ fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
     }
 }
 
-/// The value of an attribute that refers to an object of the joined file.
+/// Returns the value of an attribute that refers to an object of the joined file.
 pub(super) fn reference(number: u32) -> AttributeContent {
     AttributeContent {
         datatype: Datatype {
@@ -88,7 +89,8 @@ pub(super) fn reference(number: u32) -> AttributeContent {
     }
 }
 
-/// The bytes that a sequence of the joined file itself holds: one reference.
+/// Returns the content of a sequence that the joined file itself contains, which is one reference.
+/// Returns `None` for the sequence of a member.
 pub(super) fn own_sequence(element: &[u8]) -> Option<&[u8]> {
     let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
     (*prefix == OWN).then_some(own)

@@ -1,5 +1,5 @@
-//! The tables of the joined file: their columns, the file of each row, and arrays that are absent with
-//! others.
+//! Tables of the joined file: their columns, the file of each row, and arrays that are omitted
+//! because others are.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::model::datatype::ByteOrder;
 use crate::model::{Datatype, Shape};
 use crate::wire::Count;
 
-/// The attributes of a group, by its path.
+/// The path of a group, and its attributes.
 pub(super) type GroupAttributes = (Path, Vec<Named>);
 
-/// Leaves out the arrays that mean nothing without one that is absent.
+/// Omits the arrays that are meaningless because another array is absent.
 pub(super) fn leave_out_dependents(
     compared: &Compared<'_>,
     arrays: &mut Vec<Made>,
@@ -57,7 +57,8 @@ pub(super) fn leave_out_dependents(
     }
 }
 
-/// The path by which an absent array is reported: that of the whole for what is of no use.
+/// Returns the path under which an absent array is reported. An array without use in other files is
+/// reported as its whole group.
 pub(super) fn reported(compared: &Compared<'_>, path: Path) -> Path {
     let alike = compared.alike(&path);
     let convention = alike.specimens.first().map(|own| &own.variable.convention);
@@ -69,12 +70,12 @@ pub(super) fn reported(compared: &Compared<'_>, path: Path) -> Path {
     }
 }
 
-/// The absent arrays that others depend on.
+/// The absent arrays on which other arrays depend.
 struct Reasons<'a> {
     absent: &'a HashSet<Path>,
-    /// By the whole that an absent array is a part of.
+    /// Absent arrays by the group to which they belong.
     wholes: HashMap<&'a Path, &'a Path>,
-    /// By the array whose elements the absent one has the numbers of.
+    /// Absent arrays by the array whose numbers they contain.
     named: HashMap<&'a Path, &'a Path>,
 }
 
@@ -98,7 +99,7 @@ impl<'a> Reasons<'a> {
         reasons
     }
 
-    /// The absent array that an array means nothing without.
+    /// Returns the absent array without which the array at `path` is meaningless.
     fn of(&self, path: &Path, own: &'a Convention) -> Option<&'a Path> {
         let of_whole = own.whole.as_ref().and_then(|whole| self.wholes.get(whole));
         let targets = own.relation.targets();
@@ -113,7 +114,8 @@ impl<'a> Reasons<'a> {
     }
 }
 
-/// The tables of all members; the columns are those of all, in the order in which they are met.
+/// Returns the tables of all members. A table has the columns of all members, in the order in which
+/// they first occur.
 fn tables(compared: &Compared<'_>) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     let mut known: HashMap<Path, usize> = HashMap::new();
@@ -134,8 +136,8 @@ fn tables(compared: &Compared<'_>) -> Vec<Table> {
     all
 }
 
-/// Adds to each table the column that says which file a row is from, and to groups what they say of
-/// their columns.
+/// Adds to each table a column with the file of each row, and updates the attributes of groups that
+/// list columns and shapes.
 pub(super) fn complete(
     compared: &Compared<'_>,
     arrays: &mut Vec<Made>,
@@ -156,7 +158,7 @@ pub(super) fn complete(
         };
         let shown = columns.iter().filter(|name| is_there(name)).cloned();
         let shown: Vec<_> = shown.chain(name).collect();
-        // A list that is the same in all files stays as it is stored.
+        // If the list is equal in all files, the stored attribute is kept.
         let is_listed = has(groups, &table.group, attribute) && shown == *columns;
         if is_listed {
             continue;
@@ -186,7 +188,7 @@ fn set(groups: &mut [GroupAttributes], path: &[u8], name: &[u8], value: Attribut
     }
 }
 
-/// The column of files of a table whose rows are joined.
+/// Returns the file column of a table whose rows are joined.
 fn files_of(compared: &Compared<'_>, table: &Table, arrays: &[Made]) -> Option<Made> {
     let rows = arrays.iter().find(|made| made.path == table.rows)?;
     let rows = rows.dims.first().filter(|_| table.has_files)?;
@@ -229,7 +231,8 @@ fn files_of(compared: &Compared<'_>, table: &Table, arrays: &[Made]) -> Option<M
     })
 }
 
-/// The path of the column `file`, with as many `_` as no file has a column of.
+/// Returns the path of the column `file`, with underscores appended until no file has a column with
+/// this name.
 fn free_path(compared: &Compared<'_>, table: &Table) -> Path {
     let taken: HashSet<Path> = compared
         .variables()
@@ -243,7 +246,7 @@ fn free_path(compared: &Compared<'_>, table: &Table) -> Path {
     beneath(&table.group, &name)
 }
 
-/// The attribute `shape` of a sparse matrix whose rows are joined.
+/// Returns the attribute `shape` of a sparse matrix whose rows are joined.
 fn matrix_shape(compared: &Compared<'_>, made: &Made) -> Option<AttributeContent> {
     let alike = compared.alike(&made.path);
     let convention = &alike.specimens.first()?.variable.convention;
@@ -271,7 +274,7 @@ mod tests {
         text.as_bytes().into()
     }
 
-    /// Codes without categories, categories without codes, and a part of what lacks another part.
+    /// Tests codes without categories, categories without codes, and a group that lacks an array.
     #[test]
     fn what_means_nothing_without_an_absent_array_is_absent() {
         let whole = |relation| Convention {
