@@ -1,5 +1,5 @@
-//! Values that stand by themselves: what the file keeps elsewhere, as texts of variable length, is
-//! part of them.
+//! Values that are independent of their file, because they include data that the file stores
+//! elsewhere, such as variable-length texts.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use crate::model::{Array, Container, Datatype, NodeId, Scalar, Shape};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// What is known of the elements of a variable of one member.
+/// The known elements of a variable of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::joined) enum Known {
-    /// Nothing: they were not read.
+    /// The elements were not read.
     Nothing,
-    /// Two hashes of them: they were compared, and not kept.
+    /// Two hashes of elements that were compared, but not kept.
     Hash([u64; 2]),
-    /// The first and the last of many, and two hashes of all.
+    /// The first and the last element, and two hashes of all elements.
     Ends(Arc<[u8]>, [u64; 2]),
-    /// They themselves. Texts stand one behind another in pieces of the same length.
+    /// All elements. Variable-length texts are padded to the same length.
     Elements(Arc<[u8]>),
 }
 
-/// A scalar of the tree.
+/// A scalar of the tree, which is equal in all members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::joined) struct Same(pub(in crate::joined) Scalar);
 
 impl Eq for Same {}
 
 impl Known {
-    /// What tells these elements from others, once they were read.
+    /// Returns hashes of the elements, if they were read.
     pub(in crate::joined) fn hash(&self) -> Option<[u64; 2]> {
         match self {
             Known::Nothing => None,
@@ -44,7 +44,7 @@ impl Known {
         }
     }
 
-    /// The elements, where they were kept.
+    /// Returns the elements, if they were kept.
     pub(in crate::joined) fn elements(&self) -> Option<&Arc<[u8]>> {
         match self {
             Known::Elements(elements) => Some(elements),
@@ -53,10 +53,10 @@ impl Known {
     }
 }
 
-/// Compares the block that the elements of an array are in with its checksum, if it has one.
+/// Verifies the checksum of the block that contains an array, if the block has one.
 ///
 /// # Errors
-/// `Corrupt` where it has another; fails if it cannot be read.
+/// `Corrupt` if the checksum differs. Fails if the block cannot be read.
 pub(in crate::joined) fn verify(
     engine: &Arc<Engine>,
     container: &dyn Container,
@@ -69,10 +69,10 @@ pub(in crate::joined) fn verify(
     })
 }
 
-/// The first and the last element of an array of numbers, and hashes of all.
+/// Reads an array of numbers, and returns the first and the last element with hashes of all.
 ///
 /// # Errors
-/// `Limit` for elements that are no plain numbers, and for too many of them; fails if they cannot be
+/// `Limit` if the elements are not plain numbers, or there are too many. Fails if they cannot be
 /// read.
 pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Known> {
     let size = u64::from(array.datatype.size);
@@ -94,11 +94,12 @@ pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Resul
     Ok(Known::Ends(both.into(), hash))
 }
 
-/// The ends of an index, each element of which is where a list of `entries` elements ends, and hashes of
-/// all; `Nothing` where it decreases, or ends elsewhere. One that `begins` has a 0 before them.
+/// Reads an index, in which each element is the end of a list in an array of `entries` elements.
+/// Returns the last end with hashes of all, or `Nothing` if the index decreases or its last end
+/// differs from `entries`. If `begins`, the index starts with a 0.
 ///
 /// # Errors
-/// `Limit` for too many; fails if they cannot be read.
+/// Fails if the elements cannot be read.
 pub(in crate::joined) fn index(
     engine: &Arc<Engine>,
     array: &Arc<Array>,
@@ -137,7 +138,7 @@ pub(in crate::joined) fn index(
     Ok(Known::Ends(entries.to_le_bytes().into(), hash))
 }
 
-/// Whether the elements of an index follow one another.
+/// Checks that the elements of an index never decrease.
 struct IndexCheck {
     last: Option<i128>,
     is_sound: bool,
@@ -169,7 +170,7 @@ impl IndexCheck {
     }
 }
 
-/// Two hashes of bytes, which no two pieces of data have by chance.
+/// Returns two hashes of bytes. Different data do not have the same hashes by accident.
 pub(in crate::joined) fn hashes(bytes: &[u8]) -> [u64; 2] {
     [0_u8, 1].map(|seed| {
         let mut hasher = DefaultHasher::new();
@@ -178,7 +179,7 @@ pub(in crate::joined) fn hashes(bytes: &[u8]) -> [u64; 2] {
     })
 }
 
-/// The value of an attribute by itself; `None` of one that points to other objects.
+/// Returns the value of an attribute without pointers, or `None` if it points to other objects.
 ///
 /// # Errors
 /// Fails if a text cannot be read.
@@ -198,8 +199,8 @@ pub(in crate::joined) fn attribute(
     Ok((!content.datatype.has_pointers()).then_some(content))
 }
 
-/// Returns elements that are compared with those of other members; `None` where they are in a file
-/// that this mount may not show. Those are an error to whoever reads them.
+/// Converts the result of a read that serves only a comparison. Returns `None` if the elements are
+/// in a file that this mount must not show. A later read of these elements fails.
 ///
 /// # Errors
 /// Fails with any other error of `read`.
@@ -213,10 +214,11 @@ pub(in crate::joined) fn compared(read: Result<Option<Arc<[u8]>>>) -> Result<Opt
     }
 }
 
-/// All elements of an array of a member; `None` where they point to what cannot be part of them.
+/// Returns all elements of a member's array, or `None` if they contain pointers to data that cannot
+/// be copied.
 ///
 /// # Errors
-/// Fails if they cannot be read.
+/// Fails if the elements cannot be read.
 pub(in crate::joined) fn elements(
     engine: &Arc<Engine>,
     container: &dyn Container,
@@ -240,10 +242,10 @@ pub(in crate::joined) fn elements(
     Ok(Some(padded(&texts)?.1))
 }
 
-/// Texts as one type of fixed length has them.
+/// Pads texts to the length of the longest one.
 ///
 /// # Errors
-/// `Limit` where one of them is so long that all of its length are too many bytes.
+/// `Limit` if the padded texts have too many bytes.
 pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]>)> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let bytes = longest.saturating_mul(texts.len());
@@ -259,7 +261,7 @@ pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]
     Ok((text_of(longest), elements.into()))
 }
 
-/// The type of texts of so many bytes.
+/// Returns the type of texts of this length in bytes.
 pub(in crate::joined) fn text_of(length: usize) -> Datatype {
     Datatype {
         size: u32::try_from(length).unwrap_or(u32::MAX),
@@ -270,7 +272,7 @@ pub(in crate::joined) fn text_of(length: usize) -> Datatype {
     }
 }
 
-/// The value of an attribute that is one text.
+/// Returns the value of an attribute with one text.
 pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
     AttributeContent {
         datatype: text_of(text.len().max(1)),
@@ -283,7 +285,7 @@ pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
     }
 }
 
-/// The value of an attribute that is a list of texts; of no more than fit.
+/// Returns the value of an attribute with a list of texts. Omits the texts that exceed the limit.
 pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let fit = limits::ATTRIBUTE_TEXT / longest;
@@ -297,7 +299,7 @@ pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
     }
 }
 
-/// The value of an attribute that is one number.
+/// Returns the value of an attribute with one number.
 pub(in crate::joined) fn one_number(number: u64) -> AttributeContent {
     AttributeContent {
         datatype: Datatype::integer(8, true, ByteOrder::Little),
@@ -306,13 +308,13 @@ pub(in crate::joined) fn one_number(number: u64) -> AttributeContent {
     }
 }
 
-/// The text that one element of a type of fixed length is, without what fills it up.
+/// Returns the text of a fixed-length element without its padding.
 pub(in crate::joined) fn trimmed(element: &[u8]) -> &[u8] {
     let end = element.iter().rposition(|byte| !matches!(byte, 0 | b' '));
     &element[..end.map_or(0, |end| end + 1)]
 }
 
-/// The text that the value of an attribute is, if it is one of fixed length.
+/// Returns the text of an attribute, if its value is one fixed-length text.
 pub(in crate::joined) fn text(content: &AttributeContent) -> Option<&[u8]> {
     let is_text = matches!(content.datatype.class, Class::String { .. });
     let is_short = content.elements.len() <= limits::ATTRIBUTE_TEXT;
@@ -324,7 +326,8 @@ pub(in crate::joined) fn text(content: &AttributeContent) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// An index may stay where it is; it never goes back, and its end is the number of entries.
+    /// An index may repeat a value, but never decreases, and its last value is the number of
+    /// entries.
     #[test]
     fn an_index_that_decreases_or_ends_elsewhere_is_unsound() {
         let byte = Datatype::integer(1, false, ByteOrder::Little);

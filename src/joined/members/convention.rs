@@ -1,60 +1,64 @@
-//! What a convention says of an array: its rows, and how its elements depend on other arrays.
+//! The rules of a convention for an array: its rows, and the dependence of its elements on other
+//! arrays.
 
 use serde::{Deserialize, Serialize};
 
 use crate::joined::paths::Path;
 use crate::model::attribute::AttributeContent;
 
-/// What the conventions of AnnData, pandas and HDMF say of an array; the default says nothing.
+/// The rules of AnnData, pandas or HDMF for an array. The default has no rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Convention {
-    /// The group or column whose arrays have a meaning together only.
+    /// The group or column whose arrays are meaningful only together.
     pub(in crate::joined) whole: Option<Path>,
     pub(in crate::joined) rows: Rows,
-    /// The array whose first dimension has the rows that this one has.
+    /// The array whose first dimension has the same rows.
     pub(in crate::joined) table: Option<Path>,
     pub(in crate::joined) relation: Relation,
     /// The array with the labels of the columns of a matrix.
     pub(in crate::joined) labels: Option<Path>,
-    /// The attribute that refers to another array or group, and the path of that.
+    /// The attribute that refers to another array or group, and the path of its target.
     pub(in crate::joined) reference: Option<(Vec<u8>, Path)>,
-    /// Attributes without which the elements cannot be understood.
+    /// Attributes that are necessary to interpret the elements.
     pub(in crate::joined) terms: Vec<(Vec<u8>, AttributeContent)>,
 }
 
-/// What the first dimension of an array is.
+/// The meaning of an array's first dimension.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) enum Rows {
     #[default]
     Unknown,
-    /// The rows of a table: those of the files follow one another.
+    /// Rows of a table. The rows of all files are concatenated.
     Following,
-    /// One more than the rows of a matrix. The first element of every later file is left out.
+    /// One more than the rows of a matrix. The first element is omitted in every file except the
+    /// first.
     FollowingButFirst,
-    /// No rows: the arrays of all files must be the same.
+    /// No rows: the arrays of all files must be equal.
     Fixed,
 }
 
-/// How the elements of an array depend on another array.
+/// The dependence of an array's elements on another array.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) enum Relation {
     #[default]
     None,
-    /// Numbers of rows of this array (HDMF `DynamicTableRegion`).
+    /// Row numbers of this array (HDMF `DynamicTableRegion`).
     RowsOf(Path),
-    /// Each element is where a list of elements of this array ends (HDMF `VectorIndex`).
+    /// Each element is the end of a list in this array (HDMF `VectorIndex`).
     EndsIn(Path),
-    /// `indptr` of a matrix of so many columns, whose entries this array has.
+    /// The array `indptr` of a sparse matrix with this number of columns. `entries` is the array of
+    /// the matrix's entries.
     PointsTo { entries: Path, columns: Option<u64> },
-    /// Numbers of the names in this array.
+    /// Numbers of names in this array.
     Codes { names: Path, is_ordered: bool },
-    /// Records, of which these fields are numbers of the names in these arrays.
+    /// Records. These fields are numbers of names in these arrays.
     Fields(Vec<(Vec<u8>, Path)>),
-    /// Names that other arrays have the numbers of.
+    /// Names to which other arrays refer by number.
     Names,
-    /// What cannot be joined, and why.
+    /// The array cannot be joined, for this reason.
     Refused(String),
-    /// The same of what is of no use in another file. The whole that it belongs to is reported.
+    /// The array cannot be joined, for this reason, and has no use in other files. The group that
+    /// contains it is reported instead.
     Unneeded(String),
 }
 
@@ -62,16 +66,16 @@ pub(in crate::joined) enum Relation {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Table {
     pub(in crate::joined) group: Path,
-    /// The array whose first dimension is the rows.
+    /// The array whose first dimension has the rows.
     pub(in crate::joined) rows: Path,
-    /// The attribute that lists the columns, and what it lists.
+    /// The attribute that lists the columns, and its names.
     pub(in crate::joined) columns: Option<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// Whether a column says which file each row is from.
+    /// Whether the joined table has a column with the file of each row.
     pub(in crate::joined) has_files: bool,
 }
 
 impl Relation {
-    /// The arrays that the elements depend on.
+    /// Returns the arrays on which the elements depend.
     pub(in crate::joined) fn targets(&self) -> Vec<&Path> {
         match self {
             Relation::RowsOf(path)
@@ -83,14 +87,14 @@ impl Relation {
         }
     }
 
-    /// Whether the elements must not decrease, and end at the length of another array.
+    /// Returns whether the elements must not decrease, and must end at the length of another array.
     pub(in crate::joined) fn is_index(&self) -> bool {
         matches!(self, Relation::EndsIn(_) | Relation::PointsTo { .. })
     }
 }
 
 impl Convention {
-    /// That of rows of a table.
+    /// Creates the rules for an array with rows of a table.
     pub(super) fn rows() -> Self {
         Convention {
             rows: Rows::Following,
@@ -98,7 +102,7 @@ impl Convention {
         }
     }
 
-    /// That of names, which other arrays have the numbers of.
+    /// Creates the rules for names to which other arrays refer by number.
     pub(super) fn names(whole: Option<Path>) -> Self {
         Convention {
             whole,
@@ -115,7 +119,7 @@ impl Convention {
         }
     }
 
-    /// The same of an array that has no rows.
+    /// Returns these rules for an array without rows.
     pub(super) fn fixed(self) -> Self {
         Convention {
             rows: Rows::Fixed,
@@ -123,7 +127,7 @@ impl Convention {
         }
     }
 
-    /// The same as a part of a whole.
+    /// Returns these rules for an array of the given group.
     pub(super) fn of(self, whole: &Path) -> Self {
         Convention {
             whole: Some(Path::clone(whole)),
@@ -135,12 +139,12 @@ impl Convention {
         Convention { relation, ..self }
     }
 
-    /// The same of an array with as many rows as the array at `table`.
+    /// Returns these rules for an array with as many rows as the array at `table`.
     pub(super) fn in_table(self, table: Option<Path>) -> Self {
         Convention { table, ..self }
     }
 
-    /// The same with an attribute that refers to what is at `path`.
+    /// Returns these rules with an attribute that refers to the object at `path`.
     pub(super) fn referring(self, attribute: &[u8], path: &Path) -> Self {
         Convention {
             reference: Some((attribute.to_vec(), Path::clone(path))),

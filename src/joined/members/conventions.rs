@@ -1,6 +1,6 @@
-//! Finds what conventions say of the arrays of a member.
+//! Finds the rules of conventions for the arrays of a member.
 //!
-//! | convention | a file or group says | the rules |
+//! | convention | attribute | rules |
 //! |---|---|---|
 //! | [AnnData, MuData](anndata) | `encoding-type` | rows of `obs`, `X`, `layers`, `obsm`; categories; csr matrices |
 //! | [pandas](pandas) | `pandas_type` | rows of `table`, of the fixed format; categories in `meta` |
@@ -16,7 +16,7 @@ use crate::joined::members::convention::{Convention, Table};
 use crate::joined::members::conventions::described::Described;
 use crate::joined::paths::Path;
 
-/// What the conventions say of each array, and the tables.
+/// Returns the rules for each array, and the tables.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.

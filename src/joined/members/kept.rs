@@ -1,8 +1,8 @@
-//! What was read of members, kept in a file for the next time.
+//! Stores the scans of members in a file for the next time.
 //!
-//! A member is known by its key, which follows from its path and its state. What is of several
-//! members stands in the file once: skeletons, attributes of an object, elements. A record refers to
-//! them by their digests. What cannot be read of the file is read of the member again.
+//! A member is identified by its key, a hash of its path and state. Data that several members share
+//! are stored once: skeletons, attributes of an object, elements. A record refers to them by their
+//! digests. If a part of a record cannot be read, the member is scanned again.
 
 pub(crate) mod frames;
 
@@ -24,7 +24,7 @@ use crate::joined::paths::Path;
 use crate::limits;
 use crate::wire::{Count, to_u64};
 
-/// The form of the records. It changes with what is read of a member, or how it is written.
+/// Version of the records. It changes with the content or the encoding of a scan.
 const FORM: u32 = 5;
 
 /// The kinds of frames.
@@ -33,13 +33,13 @@ const ATTRIBUTES: u8 = 2;
 const ELEMENTS: u8 = 3;
 const RECORD: u8 = 4;
 
-/// What was read of one member.
+/// The scan of one member.
 #[derive(Serialize, Deserialize)]
 struct Record {
     maker: Maker,
     key: Key,
     skeleton: Digest,
-    /// Of the groups, then of the variables.
+    /// Digests of the groups' attributes, followed by those of the variables.
     attributes: Vec<Digest>,
     scalars: BTreeMap<Path, Same>,
     lengths: Box<[u64]>,
@@ -47,7 +47,7 @@ struct Record {
     values: Vec<Value>,
 }
 
-/// What is known of the elements of a variable.
+/// The known elements of a variable.
 #[derive(Serialize, Deserialize)]
 enum Value {
     Nothing,
@@ -56,12 +56,13 @@ enum Value {
     Elements(Digest),
 }
 
-/// The program that wrote a record: another one may find something else in the same file.
+/// The program that wrote a record. Another version may scan the same file differently.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Maker {
     version: String,
     form: u32,
-    /// Its hash of something: values are compared by such hashes.
+    /// Its hash of a fixed text, because values are compared by hashes, which may differ between
+    /// builds.
     hash: [u64; 2],
 }
 
@@ -75,23 +76,23 @@ impl Maker {
     }
 }
 
-/// The file in which what was read of members is kept. All that is written goes to its end.
+/// The file with the stored scans. New records are appended.
 pub(super) struct Kept<'f> {
     file: &'f File,
     head: Head,
-    /// What is in it.
+    /// Digests of the frames in the file.
     known: HashSet<Digest>,
-    /// Bytes that may still be added.
+    /// Number of bytes that may still be added.
     left: u64,
-    /// The digests of elements that are in it, by their places in memory, where they stay.
+    /// Digests of stored elements, by their addresses in memory, which do not change.
     elements: HashMap<usize, Digest>,
 }
 
 impl<'f> Kept<'f> {
-    /// Reads the file, and hands to `take` what it has of the members with these keys.
+    /// Reads the file, and calls `take` for each stored scan of a member with one of these keys.
     ///
     /// # Errors
-    /// Fails with the system's error; `InvalidData` if it has no head.
+    /// Fails with the system's error. `InvalidData` if the file has no valid head.
     pub(super) fn read(
         file: &'f File,
         keys: &HashMap<Key, usize>,
@@ -125,7 +126,7 @@ impl<'f> Kept<'f> {
         })
     }
 
-    /// Adds what was read of a member. Its elements stay where they are in memory.
+    /// Appends the scan of a member. Its elements must keep their addresses in memory.
     pub(super) fn put(&mut self, key: Key, scan: &Scan) {
         let mut out = Vec::new();
         let record = Record {
@@ -159,7 +160,7 @@ impl<'f> Kept<'f> {
         }
     }
 
-    /// The digest of what the file has once.
+    /// Returns the digest of a frame. Adds the frame to `out` if the file does not contain it.
     fn one(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Digest {
         let digest = self.head.digest(kind, content);
         if self.known.insert(digest) {
@@ -186,7 +187,7 @@ impl<'f> Kept<'f> {
     }
 }
 
-/// What the bytes of a file hold of members.
+/// The frames of a file, and the objects decoded from them.
 struct Library<'b> {
     frames: HashMap<Digest, Frame<'b>>,
     skeletons: HashMap<Digest, Arc<Skeleton>>,
@@ -205,7 +206,7 @@ impl<'b> Library<'b> {
         }
     }
 
-    /// What a record tells; `None` where a part of it is not there.
+    /// Decodes the scan of a record. Returns `None` if a frame is missing.
     fn scan(&mut self, record: Record) -> Option<Scan> {
         let Library {
             frames,
@@ -247,13 +248,13 @@ impl<'b> Library<'b> {
             lengths: record.lengths,
             short: record.short,
             values,
-            // What was refused may be allowed the next time: it is not kept.
+            // Refusals are not stored, because they may be permitted the next time.
             refused: Vec::new(),
         })
     }
 }
 
-/// What has this digest, made once.
+/// Returns the object with this digest, and makes it if it does not exist.
 fn shared<T: ?Sized>(
     known: &mut HashMap<Digest, Arc<T>>,
     digest: &Digest,
@@ -268,7 +269,7 @@ fn shared<T: ?Sized>(
 }
 
 fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
-    // It fails for sequences of unknown length, which none of these is.
+    // Encoding fails only for sequences of unknown length, which these types do not contain.
     postcard::to_allocvec(value).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Links of a member: to objects of the same file, and of other files that it names.
+//! Follows the links of a member to objects of the same file, or of other files.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -14,18 +14,18 @@ use crate::model::paths::names_of;
 use crate::model::{Container, LinkTarget, NodeId};
 use crate::wire::to_u64;
 
-/// Other files that one file keeps open.
+/// Limit of other files that one file keeps open.
 const OTHERS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
-/// A member, or a file that its links lead into, with those that its own links lead into.
+/// A member, or the target file of a link, with the open target files of its own links.
 pub(in crate::joined) struct OpenFile {
     opened: Opened,
-    /// The number of links between files that lead from the member to this file.
+    /// Number of links between files from the member to this file.
     depth: usize,
     others: Mutex<LruCache<Vec<u8>, Arc<OpenFile>>>,
 }
 
-/// An object, and the file that it is in.
+/// A file, and an object in it.
 pub(in crate::joined) type Place = (Arc<OpenFile>, NodeId);
 
 impl OpenFile {
@@ -45,27 +45,27 @@ impl OpenFile {
         &self.opened.container
     }
 
-    /// The container for work that `effort` pays for.
+    /// Returns the container for work that `effort` accounts for.
     pub(super) fn for_request(&self, effort: &Effort) -> Arc<dyn Container> {
         Arc::clone(self.container()).for_request(effort)
     }
 
-    /// Whether both are one file, which may be open twice.
+    /// Returns whether both are the same file, which may be open twice.
     pub(super) fn is_same_file(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         Arc::ptr_eq(self, other) || self.opened.neighbours.are_of(&other.opened.neighbours)
     }
 
-    /// Whether a file that it leads to was another one when it was opened again.
+    /// Returns whether a file to which this one refers had changed when it was opened again.
     pub(super) fn met_a_change(&self) -> bool {
         self.opened.neighbours.states().met_a_change()
     }
 
-    /// Whether no other file was opened, or sought, for what it holds.
+    /// Returns whether no other file was opened or searched for its content.
     pub(super) fn stands_alone(&self) -> bool {
         self.opened.neighbours.states().is_empty()
     }
 
-    /// The file that this one calls `name`; `None` where there is none.
+    /// Returns the target file `name` of a link, or `None` if it does not exist.
     fn other(&self, opener: &dyn OpenMember, name: &[u8]) -> Result<Option<Arc<Self>>> {
         if let Some(open) = lock(&self.others).get(name) {
             return Ok(Some(Arc::clone(open)));
@@ -82,11 +82,12 @@ impl OpenFile {
         Ok(Some(other))
     }
 
-    /// The object that `target`, a link of the group `here`, leads to, over further links of every
-    /// kind; `None` where there is none.
+    /// Returns the object to which `target`, a link in the group `here`, leads. Follows further
+    /// links of every kind. Returns `None` if the target does not exist.
     ///
     /// # Errors
-    /// `Limit` for links without end; fails if a link cannot be read, or a file not be opened.
+    /// `Limit` for an endless chain of links. Fails if a link cannot be read, or a file cannot be
+    /// opened.
     pub(super) fn follow(
         self: &Arc<Self>,
         opener: &dyn OpenMember,
@@ -108,10 +109,10 @@ impl OpenFile {
         }
     }
 
-    /// The object at a path from the root, as [`follow`](Self::follow) finds it.
+    /// Returns the object at a path from the root, like [`follow`](Self::follow).
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `follow` does.
     pub(super) fn at(
         self: &Arc<Self>,
         opener: &dyn OpenMember,
@@ -131,10 +132,10 @@ impl OpenFile {
     }
 }
 
-/// The way along links: the group that it has come to, and the names that are left, the last one first.
+/// The state of following a path: the current group, and the remaining names in reverse order.
 struct Way<'o> {
     opener: &'o dyn OpenMember,
-    /// Pays for what is read of the files.
+    /// Accounts for the reads.
     effort: &'o Effort,
     file: Arc<OpenFile>,
     here: NodeId,
@@ -142,7 +143,7 @@ struct Way<'o> {
 }
 
 impl Way<'_> {
-    /// Goes to the end.
+    /// Follows the remaining names to the end.
     fn go(mut self) -> Result<Option<Place>> {
         let mut hops = 0..limits::SYMLINK_HOPS;
         for left in (0..=limits::PATH_LINKS).rev() {
@@ -165,7 +166,7 @@ impl Way<'_> {
         Err(Error::limit("joined: links of one path", most))
     }
 
-    /// Turns off to where a link leads; whether there is such a file.
+    /// Continues at the target of a link. Returns whether its file exists.
     fn turn(&mut self, target: &LinkTarget) -> Result<bool> {
         let names = match target {
             LinkTarget::Hard(node) => {

@@ -1,4 +1,4 @@
-//! How members are opened.
+//! The trait that opens members.
 
 use std::sync::Arc;
 
@@ -9,66 +9,68 @@ use crate::joined::paths::Path;
 use crate::model::Container;
 use crate::source::neighbours::Neighbours;
 
-/// What a member in one state is known by.
+/// A hash that identifies a member in one state.
 pub(crate) type Key = [u8; 32];
 
-/// Opens members.
+/// Lists and opens the members of a directory.
 pub(crate) trait OpenMember: Send + Sync {
-    /// The paths of the members from the directory, in their order.
+    /// Returns the paths of the members relative to the directory, in order.
     fn names(&self) -> &[Path];
 
-    /// Opens a member to scan it.
+    /// Opens a member for a scan.
     ///
     /// # Errors
-    /// Fails if it is no file of a known format, or cannot be opened; `Stale` if it has changed since
-    /// the members were listed.
+    /// Fails if the format of the file is unknown, or the file cannot be opened. `Stale` if it has
+    /// changed since the members were listed.
     fn open(&self, number: usize) -> Result<Opened>;
 
-    /// Opens a member that was scanned, by this or by an earlier process.
+    /// Opens a member that this or an earlier process has scanned.
     ///
     /// # Errors
-    /// Fails as [`open`](Self::open) does; `Stale` if it is not in the state in which it was scanned.
+    /// Fails as [`open`](Self::open) does. `Stale` if its state differs from the scanned state.
     fn open_again(&self, number: usize) -> Result<Opened>;
 
-    /// Opens the file that an open one calls `name` in a link; `None` where there is none.
+    /// Opens the target file `name` of a link in an open file. Returns `None` if the target does
+    /// not exist.
     ///
     /// # Errors
-    /// Fails if it may not be opened, or is no file of a known format.
+    /// Fails if the target must not be opened, or its format is unknown.
     fn open_linked(&self, from: &Opened, name: &[u8]) -> Result<Option<Opened>>;
 
-    /// What the state of a member is known by, so that what was read of it need not be read again;
-    /// `None` where a change would not show.
+    /// Returns the key under which the scan of a member is stored. Returns `None` if a change of
+    /// the member could remain unnoticed.
     fn key(&self, number: usize) -> Option<Key>;
 
-    /// Bytes of memory of what the members are opened by, about.
+    /// Returns the approximate memory of this opener, in bytes.
     fn weight(&self) -> u64;
 
-    /// Whether opening one takes requests to a server.
+    /// Returns whether opening a member needs requests to a server.
     fn is_far(&self) -> bool;
 
-    /// Whether a member that cannot be read now is left out.
+    /// Returns whether a member that cannot be read now is omitted.
     fn is_partial(&self) -> bool;
 
-    /// Whether the block that elements are in is compared with its checksum before they are read.
+    /// Returns whether the checksum of a block is verified before its elements are read.
     fn verifies(&self) -> bool;
 
-    /// Is told that all members are to be scanned.
+    /// Called before all members are scanned.
     fn begin(&self);
 
-    /// Is told that one more has been, or that what was read of it is known from before.
+    /// Called after each scanned member, and for each member whose stored scan is used.
     fn scanned(&self, was_known: bool);
 }
 
-/// A member that is open.
+/// A file that is open: a member, or the target of a link.
 pub(crate) struct Opened {
     pub(crate) container: Arc<dyn Container>,
-    /// The other files that it leads to.
+    /// The other files to which it refers.
     pub(crate) neighbours: Arc<Neighbours>,
 }
 
-/// Whether a member is left out for an error: it will be the same the next time, or the member is
-/// another one by now, which the next listing of the directory tells. What a server refuses, it may
-/// give to the next login: such a member is left out only if the user asks for a part.
+/// Returns whether a member is omitted because of an error. An omission must be permanent: the
+/// error will recur, or the member has changed, which the next listing of the directory shows. A
+/// server may refuse access now and permit it after the next login, so such a member is omitted
+/// only if the user permits a partial result.
 pub(super) fn is_left_out(error: &Error, opener: &dyn OpenMember) -> bool {
     const DENIED: [i32; 2] = [Errno::EPERM as i32, Errno::EACCES as i32];
     match error {

@@ -1,7 +1,7 @@
-//! Far members that are being opened.
+//! Remote members that are being opened.
 //!
-//! Opening a far member waits for its server, which may take as long as the server has to answer. A
-//! thread opens it; every request that needs it waits here, and stops waiting once it is cancelled.
+//! Opening a remote member waits for its server, possibly for a long time. A thread opens the
+//! member. All requests that need the member wait here, and stop waiting if they are cancelled.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -15,7 +15,7 @@ use crate::memory::lock::{lock, wait_for};
 /// Interval at which a waiting request checks whether it is cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The members that are being opened, by the numbers of their files.
+/// The members that are being opened, by file number.
 pub(super) struct PendingMembers<T>(Mutex<HashMap<usize, Arc<PendingMember<T>>>>);
 
 impl<T> Default for PendingMembers<T> {
@@ -30,7 +30,8 @@ struct PendingMember<T> {
     ended: Condvar,
 }
 
-/// The duty to hand over the outcome; dropped without one, it is an error.
+/// The obligation of the opening thread to provide a result. Dropping it without a result provides
+/// an error.
 struct Duty<T, M: AsRef<PendingMembers<T>>> {
     members: Arc<M>,
     file: usize,
@@ -38,11 +39,11 @@ struct Duty<T, M: AsRef<PendingMembers<T>>> {
 }
 
 impl<T: Clone + Send + 'static> PendingMembers<T> {
-    /// Opens the member of this number with `open`, in a thread of its own unless one does so
-    /// already, and waits until it is open.
+    /// Opens a member by calling `open` in a thread, unless a thread is already opening it. Waits
+    /// for the result.
     ///
     /// # Errors
-    /// Fails as `open` does; [`Error::unwanted`] once the request is cancelled.
+    /// Fails as `open` does. Returns [`Error::unwanted`] if the request is cancelled.
     pub(super) fn open<M: AsRef<Self> + Send + Sync + 'static>(
         members: &Arc<M>,
         file: usize,
@@ -74,7 +75,7 @@ impl<T: Clone + Send + 'static> PendingMembers<T> {
         });
         match spawned {
             Ok(_) => opening.wait(cancel),
-            // Without a thread, the request itself opens it.
+            // Without a thread, the request opens the member itself.
             Err(_) => open(members, file),
         }
     }
@@ -110,7 +111,7 @@ mod tests {
     use crate::limits::tests::eventually;
     use crate::memory::cancel::Canceller;
 
-    /// Members on a server that does not answer until it is told to.
+    /// A server that responds only after `answers` is set.
     #[derive(Default)]
     struct Server {
         openings: PendingMembers<usize>,
@@ -145,7 +146,7 @@ mod tests {
             canceller.cancel();
             let gone = gone.join().unwrap();
             assert!(gone.is_err_and(|error| error.is_unwanted()));
-            // The next one joins the thread that opens it.
+            // The next request waits for the same thread.
             let next =
                 scope.spawn(|| PendingMembers::open(&server, 7, &CancelToken::default(), open));
             server.answers.store(true, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! What members have in common that differ in their values only: their groups, variables and
-//! dimensions. It is kept once for all members alike.
+//! The structure of a member: its groups, variables and dimensions, without values. Members with
+//! the same structure share one skeleton.
 
 use std::hash::{Hash, Hasher};
 
@@ -21,7 +21,7 @@ pub(in crate::joined) type Named = (Vec<u8>, AttributeContent);
 /// The groups, variables and dimensions of a member.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Skeleton {
-    /// In the order of the walk, the root first.
+    /// Groups in the order of the walk, starting with the root.
     pub(in crate::joined) groups: Vec<Path>,
     pub(in crate::joined) variables: Vec<Variable>,
     pub(in crate::joined) dimensions: Vec<Dimension>,
@@ -32,14 +32,14 @@ pub(in crate::joined) struct Skeleton {
 /// A dimension of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Dimension {
-    /// The path of its scale, or its label in the group of the variable. One without a name has a
-    /// key that no path is.
+    /// The path of the scale, or the label within the variable's group. A dimension without a name
+    /// has a key that differs from all paths.
     pub(in crate::joined) key: Path,
     pub(in crate::joined) has_name: bool,
     pub(in crate::joined) is_unlimited: bool,
-    /// What a convention says of it.
+    /// The meaning of the dimension in a convention.
     pub(in crate::joined) rows: Rows,
-    /// The variable that has its values.
+    /// The variable with the values of this dimension.
     pub(in crate::joined) coordinate: Option<usize>,
 }
 
@@ -48,44 +48,44 @@ pub(in crate::joined) struct Dimension {
 pub(in crate::joined) struct Variable {
     pub(in crate::joined) path: Path,
     pub(in crate::joined) datatype: Datatype,
-    /// The numbers of its dimensions.
+    /// Indices of its dimensions.
     pub(in crate::joined) dims: Vec<usize>,
     pub(in crate::joined) chunk_shape: Option<Vec<u64>>,
     pub(in crate::joined) fill: Fill,
     pub(in crate::joined) role: Role,
     /// Whether it is a dimension scale.
     pub(in crate::joined) is_scale: bool,
-    /// The attributes by which its numbers have a meaning.
+    /// The attributes that determine the meaning of its numbers.
     pub(in crate::joined) marks: Vec<Named>,
-    /// The meaning that these give, or why there is none.
+    /// The meaning by these attributes, or the reason why it is unknown.
     pub(in crate::joined) meaning: Meaning,
-    /// What a convention says of its elements.
+    /// The rules of a convention for its elements.
     pub(in crate::joined) convention: Convention,
 }
 
-/// What a variable is there for.
+/// The role of a variable in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) enum Role {
-    /// Its values are what the file was made for.
+    /// A variable with data.
     Data,
-    /// It has the values of its own dimension.
+    /// A variable with the coordinates of its own dimension.
     Coordinate,
-    /// It has the bounds of this variable's values.
+    /// A variable with the bounds of the variable with this index.
     Bounds(usize),
-    /// It stands for a dimension without values.
+    /// A dimension scale without values.
     Dimension,
 }
 
-/// The meaning of stored numbers. It follows from the datatype and the attributes.
+/// The meaning of stored numbers, derived from the datatype and the attributes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::joined) struct Meaning {
     pub(in crate::joined) packing: Option<Packing>,
     pub(in crate::joined) time: Option<TimeUnits>,
-    /// Why the attributes cannot be used.
+    /// The reason why the attributes are invalid.
     pub(in crate::joined) refusal: Option<String>,
 }
 
-/// Attributes that say how numbers are packed.
+/// Attributes that define how numbers are packed.
 pub(in crate::joined) const PACKING: [&[u8]; 5] = [
     b"scale_factor",
     b"add_offset",
@@ -94,16 +94,16 @@ pub(in crate::joined) const PACKING: [&[u8]; 5] = [
     b"_Unsigned",
 ];
 
-/// Attributes that say which stored numbers are valid: any other one is missing.
+/// Attributes that define the valid range. Numbers outside of it are missing.
 pub(in crate::joined) const VALID: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
 
-/// Attributes without which integers mean nothing: two files that do not have the same differ.
+/// Attributes that define the meaning of integer flags. They must be equal in all files.
 pub(in crate::joined) const FLAGS: [&[u8]; 3] = [b"flag_values", b"flag_masks", b"flag_meanings"];
 
-/// Attributes that say what numbers are: a file without one contradicts none.
+/// Attributes that describe numbers. A file without such an attribute agrees with any other file.
 pub(in crate::joined) const SENSE: [&[u8]; 2] = [b"standard_name", b"positive"];
 
-/// All other attributes that the rules look at.
+/// All other attributes that the rules use.
 const OTHER_MARKS: [&[u8]; 6] = [
     b"units",
     b"calendar",
@@ -113,7 +113,7 @@ const OTHER_MARKS: [&[u8]; 6] = [
     b"dtype",
 ];
 
-/// Whether the rules look at an attribute.
+/// Returns whether the rules use an attribute.
 pub(in crate::joined) fn is_mark(name: &[u8]) -> bool {
     let of_numbers = PACKING.iter().chain(&VALID);
     let mut all = of_numbers.chain(&FLAGS).chain(&SENSE).chain(&OTHER_MARKS);
@@ -135,7 +135,7 @@ impl Hash for Variable {
 }
 
 impl Variable {
-    /// All but the meaning, which follows from it.
+    /// Returns all fields except the meaning, which is derived from them.
     fn facts(&self) -> impl PartialEq + Hash + '_ {
         (
             (&self.path, &self.datatype, &self.dims, &self.chunk_shape),
@@ -144,38 +144,39 @@ impl Variable {
         )
     }
 
-    /// The value of an attribute that the rules look at.
+    /// Returns the value of an attribute that the rules use.
     pub(in crate::joined) fn mark(&self, name: &[u8]) -> Option<&AttributeContent> {
         let mut marks = self.marks.iter();
         marks.find(|mark| mark.0 == name).map(|mark| &mark.1)
     }
 
-    /// The text of such an attribute.
+    /// Returns the text of such an attribute.
     pub(in crate::joined) fn text(&self, name: &[u8]) -> Option<&[u8]> {
         self.mark(name).and_then(content::text)
     }
 
-    /// The attributes that say how its numbers are packed, and which of them are missing.
+    /// Returns the attributes that define packing, with `None` for each missing one.
     pub(in crate::joined) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
         let names = PACKING.iter().chain(&VALID);
         names.map(|name| self.mark(name)).collect()
     }
 
-    /// Whether the same stored elements stand for the same as those of another file.
+    /// Returns whether equal stored elements have the same meaning in both files.
     pub(in crate::joined) fn means_the_same(&self, other: &Self) -> bool {
         (self.datatype == other.datatype || are_texts_alike(&self.datatype, &other.datatype))
             && self.packing_marks() == other.packing_marks()
             && self.meaning.time == other.meaning.time
     }
 
-    /// Whether an attribute says the same of its numbers as of those of another file.
+    /// Returns whether an attribute has the same value in both files. Texts may differ in their
+    /// padding.
     pub(in crate::joined) fn says_the_same(&self, other: &Self, name: &[u8]) -> bool {
         let texts = || self.text(name).zip(other.text(name));
         self.mark(name) == other.mark(name) || texts().is_some_and(|(own, other)| own == other)
     }
 }
 
-/// Whether both types are of texts of any length, which differ in their character sets alone.
+/// Returns whether both types are variable-length texts that differ only in their character sets.
 fn are_texts_alike(one: &Datatype, other: &Datatype) -> bool {
     let padding = |own: &Datatype| match own.class {
         Class::VariableString { padding, .. } => Some((padding, own.size)),
@@ -185,7 +186,8 @@ fn are_texts_alike(one: &Datatype, other: &Datatype) -> bool {
 }
 
 impl Skeleton {
-    /// What a variable is there for, and of what, by path.
+    /// Returns the role of a variable: whether it is a coordinate, whether it is a dimension, and
+    /// the path of the variable that it bounds.
     pub(in crate::joined) fn role(&self, variable: &Variable) -> (bool, bool, Option<&[u8]>) {
         let bounded = match variable.role {
             Role::Bounds(of) => self.variables.get(of),
@@ -198,7 +200,7 @@ impl Skeleton {
         )
     }
 
-    /// The dimensions of a variable.
+    /// Iterates over the dimensions of a variable.
     pub(in crate::joined) fn dims<'s>(
         &'s self,
         variable: &'s Variable,
@@ -206,7 +208,8 @@ impl Skeleton {
         variable.dims.iter().map(|&dim| &self.dimensions[dim])
     }
 
-    /// The keys of the dimensions of a variable that have names; `None` for the others.
+    /// Returns the keys of the dimensions of a variable, or `None` for each dimension without a
+    /// name.
     pub(in crate::joined) fn names(&self, variable: &Variable) -> Vec<Option<Path>> {
         let names = self.dims(variable);
         names
@@ -214,7 +217,7 @@ impl Skeleton {
             .collect()
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory of the skeleton, in bytes.
     pub(in crate::joined) fn weight(&self) -> u64 {
         let variable = |variable: &Variable| {
             let marks = variable.marks.iter();

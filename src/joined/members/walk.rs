@@ -1,5 +1,5 @@
-//! The objects of a member: each under the first name that a walk over hard links finds, then under all
-//! other names that links of every kind give it, as h5py shows them.
+//! Finds the objects of a member. Each object has the first name that a walk over hard links finds,
+//! and then all other names by links of every kind, as in h5py.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct Objects {
     pub(super) groups: Vec<(Place, Path)>,
     pub(super) arrays: Vec<FoundArray>,
     pub(super) scalars: BTreeMap<Path, Same>,
-    /// Paths of links that cannot be followed, and why.
+    /// Paths of links that cannot be followed, with reasons.
     pub(super) refused: Vec<(Path, String)>,
 }
 
@@ -40,7 +40,7 @@ impl FoundArray {
 /// Finds all objects of a member.
 ///
 /// # Errors
-/// Fails if an object cannot be read; `Limit` if there are too many.
+/// Fails if an object cannot be read. `Limit` if there are too many.
 pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Objects> {
     let mut walk = Walk {
         opener,
@@ -59,7 +59,7 @@ pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Ob
     Ok(walk.objects)
 }
 
-/// The groups that a group was come to by, from it up to the root.
+/// The chain of groups from a group up to the root, along the path that was followed.
 struct Way {
     place: Place,
     above: Option<Arc<Way>>,
@@ -73,11 +73,11 @@ impl Way {
     }
 }
 
-/// A name that leads to an object that has another one, or to one elsewhere.
+/// A further name of an object, or a link to another file.
 struct LinkedName {
     path: Path,
     target: LinkTarget,
-    /// The group that it is in.
+    /// The group that contains it.
     group: Arc<Way>,
 }
 
@@ -85,16 +85,16 @@ struct Walk<'w> {
     opener: &'w dyn OpenMember,
     member: &'w Arc<OpenFile>,
     objects: Objects,
-    /// Links that may still be looked at.
+    /// Remaining number of links that may be read.
     left: usize,
-    /// Of the member itself, in the walk over hard links.
+    /// Objects of the member that the walk over hard links has visited.
     met: HashSet<NodeId>,
     links: VecDeque<LinkedName>,
 }
 
 impl Walk<'_> {
-    /// Finds what hard links from a group lead to, and notes all other links, and those to what was
-    /// found before.
+    /// Visits the objects below a group over hard links. Queues all other links, and hard links to
+    /// objects that were visited before.
     fn go_down(&mut self, group: Place, path: Path, above: Option<Arc<Way>>) -> Result<()> {
         let is_linked = above.is_some();
         let mut pending = VecDeque::from([(
@@ -154,7 +154,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes an object. Returns whether it is a group.
+    /// Records an object. Returns whether it is a group.
     fn take(&mut self, file: &Arc<OpenFile>, node: NodeId, path: &Path) -> Result<bool> {
         let found = file.container().node(node)?;
         if let Some(error) = &found.error {
@@ -190,10 +190,10 @@ impl Walk<'_> {
         self.objects.refused.push(refused);
     }
 
-    /// Takes what a link leads to, under its name.
+    /// Records the target of a link under the name of the link.
     ///
     /// # Errors
-    /// Fails where what cannot be read now may be read the next time.
+    /// Fails if the target cannot be read now, but may be readable later.
     fn follow(&mut self, link: LinkedName) -> Result<()> {
         let LinkedName {
             path,
@@ -216,7 +216,7 @@ impl Walk<'_> {
             Ok(Some((found, true))) if !group.passes(&found) => {
                 self.go_down(found, Path::clone(&path), Some(group))
             }
-            // A group that is above itself has no end.
+            // A group that contains itself would be endless.
             Ok(Some(_)) => Ok(()),
             Ok(None) => {
                 self.refuse(&path, "a link that leads nowhere");
@@ -234,7 +234,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the next try may succeed.
+    /// Returns whether the next attempt may succeed.
     fn is_passing(&self, error: &Error) -> bool {
         let is_unwanted = matches!(
             error,
@@ -260,7 +260,7 @@ mod tests {
             .with("v", &[("time", 2)], i32s(&[first, first + 1]), &[])
     }
 
-    /// A file in which `w` is a link, and one in which it is an array.
+    /// Joins a file in which `path` is a link with a file in which it is an array.
     fn with_link(path: &str, target: LinkTarget) -> Shown {
         let one = file(0).link(path, target);
         let other = file(2).with(path, &[("time", 2)], i32s(&[8, 9]), &[]);
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(shown.numbers("w"), [6.0, 7.0, 8.0, 9.0]);
     }
 
-    /// What they point to is no part of the member.
+    /// The texts themselves are not in the member.
     #[test]
     fn texts_of_another_file_are_absent() {
         let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);

@@ -1,10 +1,10 @@
-//! A file of frames, each with a hash of its content, to whose end more are added.
+//! A file of frames, each with a hash of its content. New frames are appended.
 //!
 //! | bytes | of the head |
 //! |---|---|
 //! | 8 | `h5fsscan` |
-//! | 16 | of chance: the mark by which frames begin |
-//! | 16 | of chance: the key of their hashes |
+//! | 16 | random bytes: the mark at the start of each frame |
+//! | 16 | random bytes: the key of the hashes |
 //!
 //! | bytes | of a frame |
 //! |---|---|
@@ -14,36 +14,36 @@
 //! | 16 | the first bytes of the SHA-256 of the key, the kind and the content |
 //! | | the content |
 //!
-//! Several processes may add frames at a time, each with one call. Of what is damaged or cut off the
-//! frames behind are found again by the mark. Who made a content does not know it: no frame is found
-//! within another one.
+//! Several processes may append frames at the same time, each with one call. After damaged or
+//! truncated bytes, the next frames are found by the mark. The author of a content does not know
+//! the mark, so a content cannot contain a forged frame.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::wire::Count;
 
-/// The beginning of a file.
+/// The first bytes of a file.
 pub(crate) const MAGIC: &[u8; 8] = b"h5fsscan";
 
-/// Bytes of the mark, of the key and of a hash.
+/// Length in bytes of the mark, of the key and of a hash.
 const SECRET: usize = 16;
 
-/// Bytes of chance in the head.
+/// Number of random bytes in the head.
 pub(crate) const CHANCE: usize = 2 * SECRET;
 
-/// Bytes of the head.
+/// Length of the head in bytes.
 pub(crate) const HEAD: usize = MAGIC.len() + CHANCE;
 
-/// Bytes of a frame before the content.
+/// Length in bytes of a frame before its content.
 const BEFORE: usize = SECRET + 1 + 4 + size_of::<Digest>();
 
-/// The head of a new file.
+/// Returns the head of a new file.
 pub(crate) fn head(chance: &[u8; CHANCE]) -> Vec<u8> {
     [&MAGIC[..], chance].concat()
 }
 
-/// What a frame is known by: a hash of its kind and its content.
+/// The identity of a frame: a hash of its kind and its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Digest([u8; SECRET]);
 
@@ -55,7 +55,7 @@ pub(super) struct Frame<'f> {
     pub(super) content: &'f [u8],
 }
 
-/// What the head of a file says.
+/// The decoded head of a file.
 #[derive(Debug)]
 pub(super) struct Head {
     mark: [u8; SECRET],
@@ -63,7 +63,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head of a file, if it begins with one, and what is behind it.
+    /// Parses the head of a file. Returns the rest of the file too, or `None` if there is no head.
     pub(super) fn of(file: &[u8]) -> Option<(Self, &[u8])> {
         let (mark, rest) = file.strip_prefix(MAGIC)?.split_first_chunk()?;
         let (key, rest) = rest.split_first_chunk()?;
@@ -71,7 +71,7 @@ impl Head {
         Some((Head { mark, key }, rest))
     }
 
-    /// The digest of a frame.
+    /// Returns the digest of a frame.
     pub(super) fn digest(&self, kind: u8, content: &[u8]) -> Digest {
         let whole = Sha256::new()
             .chain_update(self.key)
@@ -83,7 +83,7 @@ impl Head {
         Digest(own)
     }
 
-    /// Adds a frame to `out`; none of 4 GiB or more.
+    /// Appends a frame to `out`, unless its content has 4 GiB or more.
     pub(super) fn append(&self, kind: u8, digest: Digest, content: &[u8], out: &mut Vec<u8>) {
         if let Ok(length) = u32::try_from(content.len()) {
             out.extend_from_slice(&self.mark);
@@ -94,8 +94,8 @@ impl Head {
         }
     }
 
-    /// All frames that are whole. No more bytes are hashed than twice those that are there, though
-    /// the lengths that damaged frames state may be any.
+    /// Returns all valid frames. Hashes at most twice as many bytes as the file has, even if
+    /// damaged frames contain wrong lengths.
     pub(super) fn frames<'f>(&self, file: &'f [u8]) -> Vec<Frame<'f>> {
         let (mut rest, mut left) = (file, file.len().saturating_mul(2));
         let mut frames = Vec::new();
@@ -121,7 +121,7 @@ impl Head {
     }
 }
 
-/// The frame that a mark states, as far as it may be one.
+/// Decodes the possible frame at a mark, without a check of its digest.
 fn stated(bytes: &[u8]) -> Option<Frame<'_>> {
     let rest = bytes.get(SECRET..)?;
     let (&kind, rest) = rest.split_first()?;
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// A member may hold what looks like frames, of a file of its own.
+    /// The content of a member may look like frames of another file.
     #[test]
     fn no_frame_is_found_within_a_content() {
         let head = of_chance();
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(contents(&head, &file), [b"behind"]);
     }
 
-    /// Each of these states a content that reaches to the end.
+    /// Each of these frames has a length that extends to the end of the file.
     #[test]
     fn what_is_hashed_has_a_bound() {
         let head = of_chance();
@@ -206,7 +206,7 @@ mod tests {
             file.extend_from_slice(&[0; SECRET]);
         }
         add(&head, b"behind", &mut file);
-        // The bound is met after two of them.
+        // Two of them exhaust the limit.
         assert_eq!(contents(&head, &file), Vec::<&[u8]>::new());
     }
 }
