@@ -28,14 +28,14 @@ use crate::wire::{Count, to_u64};
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<TreeNode>,
-    /// A line for each file: where it lies.
+    /// Text with a line for each file and its place.
     pub(super) list: Vec<u8>,
     paths: HashMap<Path, u32>,
-    /// Whether the attributes of the root are those of a kind.
+    /// Whether the attributes of the root come from a kind.
     has_root: bool,
-    /// Bytes of memory of where the files lie, about.
+    /// Approximate memory of the placements, in bytes.
     placed: u64,
-    /// Names of what is not there, by the group.
+    /// Names of absent objects, by group.
     absent: BTreeMap<Path, Vec<Vec<u8>>>,
 }
 
@@ -54,20 +54,20 @@ pub(super) enum Kept {
     Scalar(Scalar),
 }
 
-/// What becomes of one kind.
+/// The groups and arrays of one kind.
 struct Part {
-    /// The group that it is; empty for the root.
+    /// The group that contains them, empty for the root.
     group: Path,
     groups: Vec<(Path, Vec<Named>)>,
     arrays: Vec<Made>,
     scalars: BTreeMap<Path, Same>,
-    /// Paths of what is not there.
+    /// Paths of absent objects.
     absent: Vec<Path>,
     placed: Arc<Placed>,
 }
 
 impl Tree {
-    /// Joins the members of each kind; kinds whose common arrays are the same make one tree.
+    /// Joins the members of each kind. Kinds share a tree if their common arrays are equal.
     ///
     /// # Errors
     /// Fails if an array cannot be described.
@@ -117,7 +117,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The number of the group at `path`, which is made with those above it where it is not there.
+    /// Returns the index of the group at `path`. Creates the group and its parents if they do not
+    /// exist.
     fn group(&mut self, path: &[u8]) -> u32 {
         if let Some(&number) = self.paths.get(path) {
             return number;
@@ -184,7 +185,7 @@ impl Tree {
         }
     }
 
-    /// Names something as absent in its group.
+    /// Records that an object is absent from its group.
     fn leave_out(&mut self, path: &Path) {
         let (group, name) = split(path);
         self.group(group);
@@ -194,7 +195,7 @@ impl Tree {
         }
     }
 
-    /// Says in each group what is not there.
+    /// Writes the names of absent objects to an attribute of each group.
     fn tell(&mut self) {
         for (group, mut names) in std::mem::take(&mut self.absent) {
             names.sort_unstable();
@@ -207,7 +208,7 @@ impl Tree {
         }
     }
 
-    /// Names the dimensions of all arrays.
+    /// Writes the attributes that refer to dimension scales and other objects.
     fn link(&mut self) {
         let scales: HashMap<Path, u32> = self
             .paths
@@ -247,7 +248,7 @@ impl Tree {
     }
 }
 
-/// The path of what is at `path` in the group `group`.
+/// Returns `path` as a path below the group `group`.
 fn inside(group: &Path, path: &Path) -> Path {
     match (group.is_empty(), path.is_empty()) {
         (true, _) => Path::clone(path),
@@ -258,7 +259,7 @@ fn inside(group: &Path, path: &Path) -> Path {
 
 impl Part {
     /// # Errors
-    /// Fails if the coordinate of a dimension that is joined would be absent.
+    /// Fails if the coordinate of a joined dimension would be absent.
     fn of(
         members: &Members,
         kind: &Kind,
@@ -294,7 +295,7 @@ impl Part {
         }
         let refused = compared.refused();
         for path in compared.variables() {
-            // What is in a group that a member cannot show is no more certain than the group.
+            // If a member cannot show a group, all objects in the group are refused too.
             let above = std::iter::successors(Some(&*path), |path| Some(split(path).0));
             let mut above = above.take_while(|path| !path.is_empty());
             let made = match above.find_map(|path| refused.get(path)) {
@@ -303,13 +304,13 @@ impl Part {
             };
             match made {
                 Ok(made) => part.arrays.extend(made),
-                // Its coordinate would be missing, and with it what places the others.
+                // Without this coordinate, the order of the other arrays would be unknown.
                 Err(reason) if placed.placement.find(&path).is_some() => {
                     return Err(format!("{}: {reason}", path.escape_ascii()));
                 }
                 Err(reason) => {
                     let path = reported(&compared, path);
-                    // Of a whole that is reported, every part is refused.
+                    // All arrays of a refused whole have the same path, which is reported once.
                     if part.absent.last() != Some(&path) {
                         part.leave_out(path, reason, told);
                     }
@@ -329,7 +330,7 @@ impl Part {
         Ok(part)
     }
 
-    /// Leaves out bounds that have the units of an array that is left out.
+    /// Omits bounds that depend on the units of an omitted array.
     fn refuse_bounds(&mut self, compared: &Compared<'_>, told: &mut Vec<Told>) {
         let absent: HashSet<&Path> = self.absent.iter().collect();
         let mut refused = Vec::new();
@@ -353,7 +354,7 @@ impl Part {
         self.absent.push(path);
     }
 
-    /// Leaves out arrays that are groups in other members.
+    /// Omits arrays that are groups in other members.
     fn refuse_groups(&mut self, told: &mut Vec<Told>) {
         let groups: HashSet<&Path> = self.groups.iter().map(|(path, _)| path).collect();
         let are_both = |made: &Made| groups.contains(&made.path);
@@ -371,8 +372,8 @@ impl Part {
         self.absent.extend(both);
     }
 
-    /// Finds the group that it is: the root where all that others have there, too, is the same; else
-    /// one that is called by its data, with a number where others are called so.
+    /// Chooses the group of this part: the root, if all objects that other parts have there are
+    /// equal. Otherwise a group named after the data variables, with a number if this name exists.
     fn settle(&mut self, kind: &Kind, others: &[Part]) {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let known = of_root.flat_map(|other| other.arrays.iter().map(|made| (&made.path, made)));
@@ -384,7 +385,7 @@ impl Part {
         let lengths: HashMap<&Path, u64> = lengths.collect();
         let is_alike = |made: &Made| {
             let other = known.get(&made.path);
-            // One tree has one length of each dimension.
+            // A dimension has one length in the whole tree.
             let mut dims = named_lengths(made);
             let fits = dims.all(|(key, own)| lengths.get(key).is_none_or(|length| *length == own));
             let is_known = other.is_none_or(|other| is_same(other, made));
@@ -405,13 +406,13 @@ impl Part {
     }
 }
 
-/// The dimensions of an array that have names, with their lengths.
+/// Iterates over the named dimensions of an array, with their lengths.
 fn named_lengths(made: &Made) -> impl Iterator<Item = (&Path, u64)> {
     let named = made.dims.iter().filter(|dim| dim.has_name);
     named.map(|dim| (&dim.key, dim.length))
 }
 
-/// Leaves out scalars that differ between kinds of one tree.
+/// Omits scalars that differ between kinds in the same group.
 fn refuse_scalars(parts: &mut [Part], told: &mut Vec<Told>) {
     let absent = parts.iter().flat_map(|part| {
         let paths = part.absent.iter();
@@ -445,7 +446,7 @@ fn refuse_scalars(parts: &mut [Part], told: &mut Vec<Told>) {
     }));
 }
 
-/// Whether two arrays are one: both have the same elements here.
+/// Returns whether two arrays have equal elements in memory, and equal descriptions.
 fn is_same(a: &Made, b: &Made) -> bool {
     let are_same = match (&a.content, &b.content) {
         (Content::Elements(a), Content::Elements(b)) => a == b,
@@ -455,7 +456,7 @@ fn is_same(a: &Made, b: &Made) -> bool {
     are_same && a.datatype == b.datatype && a.dims == b.dims && a.attributes == b.attributes
 }
 
-/// The coordinate of a dimension that no member has.
+/// Creates the coordinate of a new dimension.
 fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<Made> {
     let length = axis.dims.first().map_or(0, JoinedDimension::length);
     let number = Datatype::integer(8, true, ByteOrder::Little);
@@ -473,7 +474,8 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<
             let family = compared.family(&new.name);
             let unit = family.unit();
             attributes = compared.attributes(&new.name);
-            // The numbers are times in another unit: what was applied to the stored ones is over.
+            // The numbers are converted to another unit, so attributes of the stored numbers no
+            // longer apply.
             attributes.retain(|(name, _)| !is_of_times(name));
             attributes.push((b"units".to_vec(), one_text(unit.since().as_bytes())));
             let calendar = family.calendar().ok_or("calendars differ")?;
@@ -502,8 +504,8 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<
     })
 }
 
-/// A line for each joined file: its path, the group that it is in, and of each joined dimension its
-/// name, the file's first place there, and its length.
+/// Returns a line for each joined file: its path, its group, and the name, offset and length along
+/// each joined dimension.
 fn list(members: &Members, parts: &[Part]) -> Vec<u8> {
     let mut out = b"file,group,dimension,first,length\r\n".to_vec();
     for part in parts {
@@ -605,7 +607,7 @@ mod tests {
         assert!(!shown.has_attribute("v", "history"));
     }
 
-    /// Bounds without units have those of what they bound.
+    /// Bounds without units have those of their variable.
     #[test]
     fn bounds_of_an_absent_coordinate_are_absent() {
         let file = |first: f64, units: &str| {
@@ -662,7 +664,7 @@ mod tests {
             ),
             part("other", &[("meta/unit", "m")]),
         ];
-        // It differs within the second kind.
+        // The scalar differs within the second kind.
         parts[1].absent.push(Path::from(&b"meta/lamp"[..]));
         let mut told = Vec::new();
         refuse_scalars(&mut parts, &mut told);
@@ -673,7 +675,7 @@ mod tests {
         };
         assert_eq!(names(&parts[0]), ["meta/mission"]);
         assert_eq!(names(&parts[1]), ["meta/level", "meta/mission"]);
-        // Another tree has its own.
+        // Another tree has its own scalars.
         assert_eq!(names(&parts[2]), ["meta/unit"]);
         let told: Vec<_> = told.iter().map(|told| told.what.as_str()).collect();
         assert_eq!(told, ["/meta/unit"]);

@@ -1,4 +1,4 @@
-//! What becomes of a variable of several members.
+//! Joins one variable of several members.
 
 mod agreement;
 mod common_type;
@@ -34,37 +34,37 @@ use crate::model::datatype::{ByteOrder, Class, StringPadding};
 use crate::model::number::ieee_bytes;
 use crate::wire::Count;
 
-/// What the stored elements become.
+/// The joined type, and the meaning of the joined numbers.
 struct Form {
     datatype: Datatype,
     meaning: Meaning,
 }
 
-/// The numbers of the joined array.
+/// The meaning of the joined array's numbers.
 #[derive(Clone, Copy)]
 enum Meaning {
-    /// What is stored.
+    /// The stored values.
     Stored,
     /// Unpacked numbers.
     Unpacked,
-    /// Times in one unit.
+    /// Times in this unit and calendar.
     Times(Unit, &'static str),
 }
 
-/// Where the variable stands in the joined file.
+/// The placement of a variable in the joined file.
 enum Standing {
-    /// Once, as the first member has it.
+    /// One copy, from the first member.
     Once,
-    /// Along joined dimensions; with a new one before all others.
+    /// Along joined dimensions. If `is_new`, a new dimension comes first.
     Along { is_new: bool },
-    /// Scalars, repeated along the one joined dimension.
+    /// Scalars that are repeated along the only joined dimension.
     Repeated,
 }
 
-/// The array that a variable becomes; `None` for one that becomes a coordinate.
+/// Returns the joined array, or `None` if the variable becomes a coordinate.
 ///
 /// # Errors
-/// Fails with the reason why it is absent.
+/// Fails with the reason if the array must be absent.
 pub(super) fn make(
     compared: &Compared<'_>,
     path: &Path,
@@ -97,10 +97,10 @@ pub(super) fn make(
     Ok(Some(made))
 }
 
-/// A variable, and which of its dimensions are joined.
+/// A variable with its joined dimensions.
 struct Rules<'a, 'm> {
     alike: &'a Alike<'m>,
-    /// The axis of each dimension, and its place there.
+    /// For each dimension, the axis and the dimension's index in the axis.
     axes: Vec<Option<(usize, usize)>>,
 }
 
@@ -160,7 +160,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         self.axes.iter().any(Option::is_some)
     }
 
-    /// The array, and what must be reported of it though it is shown.
+    /// Returns the array, and a warning to report.
     fn made(&self) -> Sure<(Made, Option<String>)> {
         let mut refusals = self
             .alike
@@ -205,7 +205,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         Ok((made, remark))
     }
 
-    /// Where it stands, by the table of the rules.
+    /// Returns the placement of the variable, or the reason why it must be absent.
     fn standing(&self) -> Sure<Standing> {
         let first = self.alike.first();
         let placement = &self.alike.of.placed.placement;
@@ -263,7 +263,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         added.into_iter().chain(own).collect()
     }
 
-    /// The first dimension of each axis that is new or not.
+    /// Returns the first dimension of each axis that is new, or that is not new.
     fn axis_dims(&self, wanted: impl Fn(bool) -> bool) -> Vec<MadeDimension> {
         let axes = self.alike.of.placed.placement.axes.iter();
         let axes = axes.filter(|axis| wanted(axis.new.is_some()));
@@ -338,7 +338,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         Ok((self.laid(added, parts.collect()), datatype))
     }
 
-    /// The value of places that no member has.
+    /// Returns the fill value for places that no member covers.
     fn fill(&self, standing: &Standing, form: &Form, datatype: &Datatype) -> Sure<Fill> {
         let first = self.alike.first();
         let own = || {
@@ -378,7 +378,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
     }
 
-    /// Whether there are places along its axes at which no file has it.
+    /// Returns whether no file has the variable at some place along its axes.
     fn has_holes(&self, standing: &Standing) -> bool {
         let axes = &self.alike.of.placed.placement.axes;
         let own = self.own_axes(standing);
@@ -391,7 +391,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         places.collect::<HashSet<_>>().len() < all
     }
 
-    /// The axes along which it lies.
+    /// Returns the axes of the variable.
     fn own_axes(&self, standing: &Standing) -> Vec<usize> {
         let axes = &self.alike.of.placed.placement.axes;
         let mut own: Vec<usize> = self.axes.iter().flatten().map(|(axis, _)| *axis).collect();
@@ -401,7 +401,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         own
     }
 
-    /// The shape that the chunks of most members have, where these are stored so.
+    /// Returns the most frequent chunk shape of the members, if at least half of them use it.
     fn chunk_shape(&self, dims: &[MadeDimension]) -> Option<Vec<u64>> {
         let mut counts: HashMap<&Vec<u64>, usize> = HashMap::new();
         for (_, _, own) in self.alike.each() {
@@ -424,13 +424,13 @@ impl<'a, 'm> Rules<'a, 'm> {
         )
     }
 
-    /// The attributes that all members have alike, without those that mean nothing any more.
+    /// Returns the attributes that are equal in all members, without those that no longer apply.
     fn attributes(&self, form: &Form) -> Vec<Named> {
         let mut own = self.alike.of.attributes(&self.alike.path);
         let first = self.alike.first();
         match form.meaning {
             Meaning::Stored => {
-                // What all members say in other words is not dropped.
+                // If all members have equivalent attributes, one of them is kept.
                 for name in [&b"units"[..], b"calendar"] {
                     let is_there = own.iter().any(|(own, _)| own == name);
                     if let (Some(mark), false) = (first.mark(name), is_there) {
@@ -460,7 +460,7 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 }
 
-/// Whether an attribute says how stored numbers become times.
+/// Returns whether an attribute defines how stored numbers become times.
 pub(super) fn is_of_times(name: &[u8]) -> bool {
     is_of_packing(name) || matches!(name, b"units" | b"calendar" | b"dtype")
 }
@@ -469,13 +469,13 @@ fn is_of_packing(name: &[u8]) -> bool {
     PACKING.iter().chain(&VALID).any(|own| *own == name)
 }
 
-/// Whether texts of one length become those of another.
+/// Returns whether texts must be padded to another length.
 fn is_other_text(own: &Datatype, datatype: &Datatype) -> bool {
     let is_text = |own: &Datatype| matches!(own.class, Class::String { .. });
     is_text(own) && is_text(datatype) && own != datatype
 }
 
-/// The byte that fills up the texts of a type of fixed length.
+/// Returns the padding byte of a fixed-length text type.
 fn padding_of(datatype: &Datatype) -> u8 {
     match datatype.class {
         Class::String {
@@ -486,7 +486,7 @@ fn padding_of(datatype: &Datatype) -> u8 {
     }
 }
 
-/// NaN in a type of IEEE 754.
+/// Returns NaN in an IEEE 754 type.
 fn nan(datatype: &Datatype) -> Option<Fill> {
     let Class::Float(format) = &datatype.class else {
         return None;
@@ -508,7 +508,7 @@ fn nan(datatype: &Datatype) -> Option<Fill> {
 mod tests {
     use crate::joined::testing::{File, Shown, days, f64s, i16s, i32s, joined, joined_by, number};
 
-    /// Three files of two days each; `own` adds what the file of a number has besides.
+    /// Joins three files of two days each. `own` adds variables to the file with the given number.
     fn three(own: impl Fn(File, i32) -> File) -> Shown {
         let files = ["0.nc", "1.nc", "2.nc"].into_iter().zip(0..);
         let files = files.map(|(name, n)| {
@@ -588,7 +588,7 @@ mod tests {
         assert_eq!(shown.dims("length"), [6, 1]);
     }
 
-    /// Expected: what netCDF4 reads of the first file alone.
+    /// The expected values are those that netCDF4 reads from the first file.
     #[test]
     fn a_variable_shorter_than_its_dimension_is_filled_as_netcdf_fills_it() {
         let file = |first: f64, own: &dyn Fn(File) -> File| {

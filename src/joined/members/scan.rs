@@ -1,5 +1,5 @@
-//! What is read of one member: its groups, variables, dimensions and attributes, and the elements of
-//! what is small.
+//! Scans one member: reads its groups, variables, dimensions and attributes, and the elements of
+//! small variables.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -32,36 +32,36 @@ use crate::view::elements::padded::padded;
 use crate::view::zarr::dimensions::named;
 use crate::wire::{Count, to_u64};
 
-/// All that is kept of a member.
+/// The result of a scan.
 pub(in crate::joined) struct Scan {
     pub(in crate::joined) skeleton: Arc<Skeleton>,
     pub(in crate::joined) common: Common,
     /// The length of each dimension.
     pub(in crate::joined) lengths: Box<[u64]>,
-    /// The dimensions of variables that are shorter than these.
+    /// Stored lengths of variables that are shorter than their dimensions.
     pub(in crate::joined) short: Vec<(usize, Box<[u64]>)>,
-    /// What is known of the elements of each variable.
+    /// The known elements of each variable.
     pub(in crate::joined) values: Box<[Known]>,
-    /// Paths of what cannot be shown, and why.
+    /// Paths of objects that cannot be shown, with reasons.
     pub(in crate::joined) refused: Vec<(Path, String)>,
 }
 
 /// The attributes of an object.
 pub(in crate::joined) type Attributes = Arc<Vec<Named>>;
 
-/// What members of one skeleton have alike, beside it.
+/// The attributes and scalars that are equal in all members of one skeleton.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::joined) struct Common {
-    /// Of the groups, then of the variables.
+    /// Attributes of the groups, followed by those of the variables.
     pub(in crate::joined) attributes: Vec<Attributes>,
-    /// ASDF: the scalars of the tree, by their paths.
+    /// The scalars of an ASDF tree, by path.
     pub(in crate::joined) scalars: BTreeMap<Path, Same>,
-    /// The paths of the first scalars that differ, or that some members lack.
+    /// Paths of scalars that differ or that some members lack, up to a limit.
     pub(in crate::joined) differing: BTreeSet<Path>,
 }
 
 impl Common {
-    /// Leaves what the other members have as well.
+    /// Keeps only the attributes and scalars that `other` also has.
     pub(in crate::joined) fn keep(&mut self, other: &Self) {
         for (own, other) in self.attributes.iter_mut().zip(&other.attributes) {
             if own == other {
@@ -84,10 +84,10 @@ impl Common {
     }
 }
 
-/// Scans a member; with `verify` the checksums of what is read are compared first.
+/// Scans a member. If the opener verifies checksums, they are checked before elements are read.
 ///
 /// # Errors
-/// Fails if an object of it cannot be read; `Limit` if it has too many.
+/// Fails if an object cannot be read. `Limit` if there are too many objects.
 pub(in crate::joined) fn scan(
     engine: &Arc<Engine>,
     opener: &dyn OpenMember,
@@ -135,7 +135,7 @@ pub(in crate::joined) fn scan(
     Ok(scan)
 }
 
-/// Attributes that are made anew for the joined file, or mean nothing there.
+/// Attributes that the joined file writes itself, or that have no meaning in it.
 const OWN: [&[u8]; 8] = [
     b"CLASS",
     b"NAME",
@@ -147,8 +147,8 @@ const OWN: [&[u8]; 8] = [
     b"_nc3_strict",
 ];
 
-/// The attributes of an object by themselves, of no more bytes than are `left`: those that the rules
-/// look at, and all of them.
+/// Returns the attributes of an object that the rules use, and all its attributes. Fails if they
+/// have more bytes than `left`, and subtracts their bytes.
 fn attributes_of(
     container: &dyn Container,
     node: NodeId,
@@ -165,7 +165,7 @@ fn attributes_of(
             .and_then(|own| content::attribute(container, own));
         match own {
             Ok(Some(own)) => {
-                /// What each takes beside its name and its elements.
+                /// Approximate memory of an attribute without its name and elements.
                 const OWN: usize = 150;
                 let bytes = attribute.name.len().saturating_add(own.elements.len());
                 let bytes = bytes.saturating_add(OWN);
@@ -191,7 +191,7 @@ fn attributes_of(
     failed.map_or(Ok((marks, all)), Err)
 }
 
-/// The variables over their dimensions.
+/// The variables and their dimensions.
 struct Layout {
     variables: Vec<Variable>,
     dimensions: Vec<Dimension>,
@@ -225,7 +225,7 @@ impl Layout {
                 keys.push(match scale {
                     Some(scale) => match path_of(scale) {
                         Some(path) => Some(Path::clone(path)),
-                        // That of another file has its name here, as a label has.
+                        // The scale is in another file, so its name is used like a label.
                         None => name_of_scale(container, scale)?.or(label).map(beside(path)),
                     },
                     None => label.map(beside(path)),
@@ -255,14 +255,14 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The numbers of the dimensions of an array.
+    /// Returns the indices of the dimensions of an array.
     fn dims(&mut self, path: &[u8], array: &Array, keys: Vec<Option<Path>>) -> Vec<usize> {
         let max = array.shape.max();
         let mut own = Vec::new();
         for ((axis, key), &length) in keys.into_iter().enumerate().zip(array.shape.dims()) {
             let is_unlimited = max.get(axis) == Some(&None);
             let known = key.as_ref().and_then(|key| self.known.get(key).copied());
-            // No array has one dimension twice in the sense of what follows.
+            // If an array uses a dimension twice, the second use is a separate dimension.
             let known = known.filter(|number| !own.contains(number));
             let is_right = |&number: &usize| {
                 self.lengths[number] == length
@@ -309,8 +309,7 @@ impl Layout {
         }
     }
 
-    /// Gives the arrays that are shorter than their dimensions the lengths of these, as netCDF reads
-    /// them.
+    /// Pads arrays that are shorter than their dimensions, as netCDF does.
     fn pad(&self, arrays: &mut [FoundArray]) {
         for (number, _) in &self.short {
             let dims = self.variables[*number].dims.iter();
@@ -320,7 +319,7 @@ impl Layout {
         }
     }
 
-    /// Takes what conventions say of the variables.
+    /// Assigns the rules of conventions to the variables.
     fn apply(&mut self, conventions: Vec<Convention>) {
         for (variable, convention) in self.variables.iter_mut().zip(conventions) {
             let dim = variable.dims.first().copied();
@@ -332,7 +331,8 @@ impl Layout {
         self.share_rows();
     }
 
-    /// Gives the columns of a table one dimension: where a member lacks a column, it has rows of it.
+    /// Makes the columns of a table share one dimension. If a member lacks a column, its rows are
+    /// then known.
     fn share_rows(&mut self) {
         let first = |variable: &Variable| variable.dims.first().copied();
         let firsts = self.variables.iter();
@@ -352,7 +352,7 @@ impl Layout {
         }
     }
 
-    /// Finds the variables that are bounds of others (CF 1.12, 7.1).
+    /// Finds the variables that are bounds of other variables (CF 1.12, 7.1).
     fn find_bounds(&mut self) {
         let numbers = self.variables.iter().enumerate();
         let numbers = numbers.map(|(number, variable)| (Path::clone(&variable.path), number));
@@ -374,8 +374,8 @@ impl Layout {
     }
 }
 
-/// Of each array that has several names the place of its own: of a scale the one that it has itself, else
-/// the first.
+/// Chooses one name for each array with several names: the name that a scale has in its attribute,
+/// or else the first name. Returns the index of the chosen name.
 fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId), usize>> {
     let mut own: HashMap<_, usize> = HashMap::new();
     for (number, found) in arrays.iter().enumerate() {
@@ -398,13 +398,13 @@ fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId),
     Ok(own)
 }
 
-/// Makes a name the path of what is next to the object at a path.
+/// Returns a function that converts a name into a path in the same group as the object at `path`.
 fn beside(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
     let group = split(path).0.to_vec();
     move |name| beneath(&group, &name)
 }
 
-/// The name that a scale has in its file; `None` of one that stands for a dimension alone.
+/// Returns the name of a scale in its file, or `None` for a scale without values.
 fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<u8>>> {
     if scales::has_no_values(container, scale)? {
         return Ok(None);
@@ -413,9 +413,10 @@ fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<
     Ok(name.filter(|name| !name.is_empty() && !name.contains(&b'/')))
 }
 
-/// Returns why an array is absent: one of its sources is missing, and a missing source is an error.
-/// Sources of sources count as well, at most `left` in all: a virtual dataset may lead back to itself.
-/// Missing sources that read as fill are reported by the file that names them.
+/// Returns the reason why an array is absent: one of its sources is missing, and a missing source
+/// is an error. Also checks the sources of sources, at most `left` in all, because a virtual
+/// dataset may refer to itself. If a missing source reads as fill values, the file with the
+/// reference reports this.
 fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Option<String>> {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return Ok(None);
@@ -448,7 +449,7 @@ fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Optio
                     ..
                 },
             ) => return Err(error),
-            // Any other error is met by what reads the array.
+            // Any other error occurs again when the array is read.
             Ok(Some(opened)) => {
                 if let Some(why) = missing_source(&opened.array, depth + 1, left)? {
                     return Ok(Some(why));
@@ -461,12 +462,13 @@ fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Optio
     Ok(None)
 }
 
-/// The key of a dimension without a name.
+/// Returns the key of a dimension without a name.
 fn unnamed(path: &[u8], axis: usize) -> Path {
     [path, b"\0", axis.to_string().as_bytes()].concat().into()
 }
 
-/// Finds what the numbers of each variable mean. Bounds have the units of what they bound.
+/// Determines the meaning of the numbers of each variable. Bounds have the units of the variable
+/// that they bound.
 fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
     let numbers = 0..skeleton.variables.len();
     let times: Vec<_> = numbers.map(|number| times(skeleton, number)).collect();
@@ -491,8 +493,8 @@ fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
     Ok(())
 }
 
-/// The meaning of a variable's numbers as times. Bounds have the units and the calendar of what they
-/// bound, as far as they have none of their own (CF 1.12, 7.1).
+/// Returns the time units of a variable. Bounds inherit missing units and calendar from the
+/// variable that they bound (CF 1.12, 7.1).
 fn times(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
     let own = skeleton.variables.get(number)?;
     let bounded = match own.role {
@@ -511,8 +513,8 @@ fn times(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
 }
 
 impl Scan {
-    /// Bytes of memory of what belongs to the member alone, about; without the elements, which may be
-    /// those of others.
+    /// Returns the approximate memory of the member's own data, in bytes. Excludes the elements,
+    /// which members may share.
     pub(in crate::joined) fn weight(&self) -> u64 {
         const EACH: usize = 64;
         let short = self
@@ -532,7 +534,7 @@ impl Scan {
         to_u64(own + parts + EACH * ends.count().one_more())
     }
 
-    /// Reads what is small.
+    /// Reads the elements of small variables.
     fn read(&mut self, engine: &Arc<Engine>, verify: bool, arrays: &[FoundArray]) -> Result<()> {
         let mut values = Vec::with_capacity(arrays.len());
         let (mut kept, mut compared) = (limits::JOINED_VALUES, limits::JOINED_VALUES);
@@ -551,7 +553,7 @@ impl Scan {
                 Wanted::Hash
             } else {
                 match self.wanted(variable, array)? {
-                    // It must be the same in all files.
+                    // The array must be equal in all files.
                     Wanted::Nothing if variable.convention.rows == Rows::Fixed => Wanted::Hash,
                     wanted => wanted,
                 }
@@ -567,7 +569,7 @@ impl Scan {
                     wanted
                 }
                 (None, Wanted::Hash) => Wanted::Nothing,
-                // The lists that are too many are reported with their columns.
+                // If a list does not fit, its column is reported.
                 (None, Wanted::Elements) if variable.convention.relation == Relation::Names => {
                     Wanted::Nothing
                 }
@@ -598,8 +600,8 @@ impl Scan {
         Ok(())
     }
 
-    /// How much of a variable is to be known: all of what the place of the member follows from, and
-    /// whether it is that of others where it is the same for all steps of what may be joined.
+    /// Returns which elements of a variable are needed: all if they determine the place of the
+    /// member, or hashes if they must be equal along every dimension that may be joined.
     fn wanted(&self, variable: &Variable, array: &Array) -> Result<Wanted> {
         let bytes = array.bytes()?;
         if variable.role == Role::Dimension {
@@ -616,7 +618,7 @@ impl Scan {
             return Ok(Wanted::Elements);
         }
         if variable.role == Role::Coordinate {
-            // Of a series at kilohertz, its ends say where it lies.
+            // A long series needs only its ends to be placed.
             return Ok(Wanted::Ends);
         }
         let may_be_joined = self.skeleton.dims(variable).any(|dim| dim.is_unlimited);
@@ -628,7 +630,7 @@ impl Scan {
     }
 }
 
-/// How many elements there are that an index counts.
+/// Returns the number of elements of the array to which an index refers.
 fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
     let targets = variable.convention.relation.targets();
     let target = targets.first()?;
@@ -639,7 +641,7 @@ fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
 #[derive(Clone, Copy)]
 enum Wanted {
     Nothing,
-    /// The ends of an index, if it is sound.
+    /// The last end of an index, if the index is valid.
     Index,
     Hash,
     Ends,
@@ -678,7 +680,7 @@ mod tests {
         own.keep(&common(&[("unit", "K"), ("serial", "1"), ("lamp", "on")]));
         assert_eq!(paths(own.scalars.keys()), ["unit"]);
         assert_eq!(paths(own.differing.iter()), ["lamp", "mission", "serial"]);
-        // What differs within a kind of files does so for others as well.
+        // If a scalar differs within one kind of files, it also differs for the other kinds.
         let mut other = common(&[("unit", "K")]);
         other.keep(&own);
         assert_eq!(paths(other.differing.iter()), ["lamp", "mission", "serial"]);

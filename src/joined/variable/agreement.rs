@@ -1,5 +1,6 @@
-//! Whether the members at one place have the same elements of a variable that lacks a dimension by
-//! which the members differ: a latitude of two dimensions in tiles of several times.
+//! Checks that members at the same place have equal elements of a variable that lacks a
+//! distinguishing dimension. An example is a latitude with two dimensions in tiles of several
+//! times.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use crate::limits;
 use crate::model::shape::product;
 use crate::wire::to_usize;
 
-/// The variable of one member.
+/// A member, and the variable in its skeleton.
 type Own<'m> = (&'m Member, Specimen<'m>);
 
 /// The result of a comparison of two members.
@@ -23,11 +24,11 @@ type Own<'m> = (&'m Member, Specimen<'m>);
 enum Comparison {
     Equal,
     Different,
-    /// There are more bytes than are compared.
+    /// There are more bytes than the limit for comparisons.
     TooLarge,
 }
 
-/// What is read of members to be compared.
+/// Hashes that are read after the scan.
 #[derive(Default)]
 struct LateHashes {
     may_read: Option<bool>,
@@ -43,7 +44,7 @@ impl LateHashes {
 }
 
 impl<'m> Rules<'_, 'm> {
-    /// Whether the elements are the same in all members; `None` where that is not known yet.
+    /// Returns whether the elements are equal in all members, or `None` if this is not known yet.
     pub(super) fn is_equal(&self) -> Option<bool> {
         let is_equal = self.alike.is_equal();
         if is_equal != Some(false) || !self.are_bounds_of_one_place() {
@@ -54,12 +55,12 @@ impl<'m> Rules<'_, 'm> {
         Some(all.all(|other| compare_elements(first, other, true) == Some(Comparison::Equal)))
     }
 
-    /// Checks that the members at each place along the array's axes have the same elements, as those
-    /// of the first one are shown. Returns what must be reported of an array that is too large to be
-    /// compared.
+    /// Checks that the members at each place along the array's axes have equal elements, because
+    /// only the first member's elements are shown. Returns a warning if the array is too large for
+    /// a comparison.
     ///
     /// # Errors
-    /// Fails with the reason why the variable is absent.
+    /// Fails with the reason if the variable must be absent.
     pub(super) fn check_agreement(&self, standing: &Standing) -> Sure<Option<String>> {
         if matches!(standing, Standing::Repeated) || self.is_placed() {
             return Ok(None);
@@ -99,7 +100,8 @@ impl<'m> Rules<'_, 'm> {
         Ok(remark)
     }
 
-    /// Whether places follow from it, so that it is the same at one place.
+    /// Returns whether the variable determines the place of its member, so that it is equal at each
+    /// place.
     fn is_placed(&self) -> bool {
         let first = self.alike.first();
         let placement = &self.alike.of.placed.placement;
@@ -108,7 +110,7 @@ impl<'m> Rules<'_, 'm> {
         first.role == Role::Dimension || first.role == Role::Coordinate && follows()
     }
 
-    /// The members at each place along the axes of the array.
+    /// Returns the members at each place along the axes of the array.
     fn groups(&self, standing: &Standing) -> Vec<Vec<Own<'m>>> {
         let axes = self.own_axes(standing);
         let placement = &self.alike.of.placed.placement;
@@ -147,7 +149,8 @@ impl<'m> Rules<'_, 'm> {
         })
     }
 
-    /// The hash of the elements of a member. What may grow is read now: it was not with the headers.
+    /// Returns the hash of the elements of a member. Elements of a growing array are read now,
+    /// because the scan does not read them.
     fn hash(&self, own: Own<'_>, late: &mut LateHashes) -> Sure<[u64; 2]> {
         let number = own.0.number;
         if let Some(hash) = known_hash(own).or_else(|| late.of_first(number)) {
@@ -168,8 +171,8 @@ impl<'m> Rules<'_, 'm> {
         Ok(hash)
     }
 
-    /// Whether it is the bounds of a coordinate whose values are the same at one place but for how they
-    /// were rounded.
+    /// Returns whether the variable contains the bounds of a coordinate whose values determine the
+    /// place and are equal except for rounding.
     fn are_bounds_of_one_place(&self) -> bool {
         let first = self.alike.specimens[0];
         let Role::Bounds(of) = first.variable.role else {
@@ -183,8 +186,9 @@ impl<'m> Rules<'_, 'm> {
     }
 }
 
-/// Compares elements that are in memory: bytes of one meaning, else the numbers and times that they
-/// stand for; bounds nearly, where `are_bounds` says so. Returns `None` where some are not in memory.
+/// Compares elements in memory: the bytes if they have the same meaning, or else the numbers and
+/// times. If `are_bounds`, rounding differences are accepted. Returns `None` if some elements are
+/// not in memory.
 fn compare_elements(first: Own<'_>, other: Own<'_>, are_bounds: bool) -> Option<Comparison> {
     let known = |(member, own): Own<'_>| member.values.get(own.place).cloned();
     let (Some(one @ Known::Elements(_)), Some(two @ Known::Elements(_))) =
@@ -210,7 +214,8 @@ fn compare_elements(first: Own<'_>, other: Own<'_>, are_bounds: bool) -> Option<
         Coordinate::of(b, &two, count(&lengths[1])),
     ];
     let (Ok(one), Ok(two)) = (one, two) else {
-        // Some are missing: without the same bytes of one meaning, nothing says that all are equal.
+        // Some values are missing, so the elements are equal only if the bytes and their meaning
+        // are equal.
         return Some(Comparison::Different);
     };
     let each = lengths[0]
@@ -235,7 +240,7 @@ fn have_one_meaning(one: Specimen<'_>, other: Specimen<'_>) -> bool {
     one.number == other.number || one.variable.means_the_same(other.variable)
 }
 
-/// Whether there are more bytes than are compared.
+/// Returns whether there are more bytes than the limit for comparisons.
 fn is_large((member, own): Own<'_>) -> bool {
     let elements = product(&member.lengths_of(own)).ok();
     let bytes = elements.and_then(|all| all.checked_mul(own.variable.datatype.size.into()));
@@ -246,7 +251,7 @@ fn is_large((member, own): Own<'_>) -> bool {
 mod tests {
     use crate::joined::testing::{File, Shown, days, f64s, i32s, joined};
 
-    /// Two tiles at so many times. `own` adds what a tile has besides.
+    /// Joins two tiles at each time. `own` adds variables to the file of a tile.
     fn tiles(times: i32, own: impl Fn(File, f64, f64) -> File) -> Shown {
         let mut names = Vec::new();
         let mut files = Vec::new();
@@ -264,7 +269,8 @@ mod tests {
         joined(names.iter().map(String::as_str).zip(files).collect())
     }
 
-    /// More files at one place than parts of an array may lie over each other.
+    /// There are more files at one place than the permitted number of overlapping parts of an
+    /// array.
     #[test]
     fn what_is_equal_at_one_place_is_shown_once() {
         let shown = tiles(20, |file, time, x| {

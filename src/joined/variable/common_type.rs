@@ -1,10 +1,11 @@
-//! The type that holds the elements of several members exactly.
+//! Finds a type that represents the elements of several members exactly.
 
 use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use crate::model::number::ieee_bytes;
 
-/// The smallest type that holds all elements of these types; `None` where there is none.
+/// Returns the smallest type that represents all elements of these types, or `None` if no such type
+/// exists.
 pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
     let (first, others) = types.split_first()?;
     if others.iter().all(|other| other == first) {
@@ -27,7 +28,7 @@ pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
     all.try_fold(first, Number::with).map(Number::datatype)
 }
 
-/// The type of texts of any length: UTF-8, of which ASCII is a part.
+/// Returns the common type of variable-length texts: UTF-8, which includes ASCII.
 fn joined_texts(types: &[&Datatype], padding: StringPadding) -> Option<Datatype> {
     let first = types.first()?;
     let is_alike = |own: &Datatype| {
@@ -45,7 +46,7 @@ fn joined_texts(types: &[&Datatype], padding: StringPadding) -> Option<Datatype>
     types.iter().all(|own| is_alike(own)).then_some(utf8)
 }
 
-/// A type of numbers without padding, by its bytes.
+/// A type of numbers without padding, with its size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     Signed(u16),
@@ -74,7 +75,7 @@ impl Number {
         }
     }
 
-    /// The smallest type that holds the numbers of both.
+    /// Returns the smallest type that represents the numbers of both types.
     fn with(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Number::Signed(a), Number::Signed(b)) => Some(Number::Signed(a.max(b))),
@@ -87,7 +88,7 @@ impl Number {
             }
             (Number::Real(real), Number::Signed(whole) | Number::Unsigned(whole))
             | (Number::Signed(whole) | Number::Unsigned(whole), Number::Real(real)) => {
-                // 11, 24 and 53 bits of a significand.
+                // The significands of these floats have 11, 24 and 53 bits.
                 let least = match whole {
                     1 => 2,
                     2 => 4,
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Expected: `numpy.result_type` of these, where it holds all of them.
+    /// The expected types are those of `numpy.result_type`, if this type represents all numbers.
     #[test]
     fn types_of_several_members() {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);

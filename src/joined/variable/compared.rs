@@ -1,4 +1,4 @@
-//! A variable of the members of a kind, side by side.
+//! The variables of all members of a kind, by path.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::model::shape::product;
 use crate::view::cf::time::TimeUnits;
 use crate::wire::{Count, to_usize};
 
-/// The members of a kind, where they lie, and what they have by path.
+/// The members of a kind with their placement, and their objects by path.
 pub(in crate::joined) struct Compared<'m> {
     pub(in crate::joined) members: &'m Members,
     pub(in crate::joined) placed: &'m Arc<Placed>,
-    /// The variables of each path: the numbers of the skeletons, those of the first members first,
-    /// and of the variable there.
+    /// The variables of each path, in the order of the members: index of the skeleton, and index of
+    /// the variable in the skeleton.
     variables: HashMap<&'m Path, Vec<(usize, usize)>>,
-    /// The same of groups.
+    /// The groups of each path, in the same form.
     groups: HashMap<&'m Path, Vec<(usize, usize)>>,
-    /// Of each skeleton the members that have it, by their places in the kind.
+    /// The members of each skeleton, by their positions in the kind.
     of_skeleton: HashMap<usize, Vec<usize>>,
     pub(super) relatives: Relatives<'m>,
 }
@@ -34,24 +34,24 @@ pub(in crate::joined) struct Compared<'m> {
 pub(in crate::joined) struct Alike<'m> {
     pub(in crate::joined) of: &'m Compared<'m>,
     pub(in crate::joined) path: Path,
-    /// By the numbers of the skeletons that have it, those of the first members first.
+    /// The variable in each skeleton that has it, in the order of the members.
     pub(in crate::joined) specimens: Vec<Specimen<'m>>,
-    /// The places in the kind of the members that have it, and of each which of these it has.
+    /// The members that have the variable: position in the kind, and index in `specimens`.
     members: Vec<(usize, usize)>,
 }
 
-/// The variable of a skeleton.
+/// A variable in one skeleton.
 #[derive(Clone, Copy)]
 pub(in crate::joined) struct Specimen<'m> {
     pub(in crate::joined) number: usize,
     pub(in crate::joined) skeleton: &'m Skeleton,
-    /// Its number there.
+    /// Its index in the skeleton.
     pub(in crate::joined) place: usize,
     pub(in crate::joined) variable: &'m Variable,
 }
 
 impl<'m> Specimen<'m> {
-    /// What it is there for, and of what, by path.
+    /// Returns the role of the variable, as `Skeleton::role` does.
     pub(in crate::joined) fn role(self) -> (bool, bool, Option<&'m [u8]>) {
         self.skeleton.role(self.variable)
     }
@@ -91,21 +91,21 @@ impl<'m> Compared<'m> {
         compared
     }
 
-    /// A member, by its place in the kind, with its place along the axes.
+    /// Returns the member at a position in the kind, with its place along the axes.
     fn member(&self, place: usize) -> (&'m Member, &'m [usize]) {
         let (members, placed) = (self.members, self.placed);
         let member = &members.list[placed.members[place]];
         (member, &placed.placement.places[place])
     }
 
-    /// The numbers of the skeletons, those of the first members first.
+    /// Returns the indices of the skeletons, in the order of the members.
     fn skeletons(&self) -> Vec<usize> {
         let mut all: Vec<_> = self.of_skeleton.iter().collect();
         all.sort_by_key(|(_, members)| members.first());
         all.into_iter().map(|(number, _)| *number).collect()
     }
 
-    /// The paths of all variables, in the order of the members.
+    /// Returns the paths of all variables, in the order of the members.
     pub(in crate::joined) fn variables(&self) -> Vec<Path> {
         let mut known = HashSet::new();
         let skeletons = self.skeletons();
@@ -115,7 +115,7 @@ impl<'m> Compared<'m> {
         paths.filter(|path| known.insert(*path)).cloned().collect()
     }
 
-    /// What some member cannot show, by its path, and why.
+    /// Returns the paths of objects that some member cannot show, with reasons.
     pub(in crate::joined) fn refused(&self) -> BTreeMap<Path, String> {
         let mut all = BTreeMap::new();
         for &member in &self.placed.members {
@@ -128,7 +128,7 @@ impl<'m> Compared<'m> {
         all
     }
 
-    /// The paths of all groups, in the order of the members.
+    /// Returns the paths of all groups, in the order of the members.
     pub(in crate::joined) fn groups(&self) -> Vec<Path> {
         let mut known = HashSet::new();
         let skeletons = self.skeletons();
@@ -137,14 +137,15 @@ impl<'m> Compared<'m> {
         all.filter(|path| known.insert(*path)).cloned().collect()
     }
 
-    /// The tables of all members, in the order of these.
+    /// Iterates over the tables of all members, in the order of the members.
     pub(in crate::joined) fn tables(&self) -> impl Iterator<Item = &'m Table> {
         let members = self.members;
         let all = self.skeletons().into_iter();
         all.flat_map(move |number| &members.skeletons[number].tables)
     }
 
-    /// The attributes that all members which have the group or variable at `path` have alike there.
+    /// Returns the attributes of the group or variable at `path` that are equal in all members that
+    /// have it.
     pub(in crate::joined) fn attributes(&self, path: &Path) -> Vec<Named> {
         let none = Vec::new();
         let groups = self.groups.get(path).unwrap_or(&none).iter().copied();
@@ -168,7 +169,7 @@ impl<'m> Compared<'m> {
         common.unwrap_or_default()
     }
 
-    /// The scalars of the tree that all members have alike.
+    /// Returns the scalars of the tree that are equal in all members.
     pub(in crate::joined) fn scalars(&self) -> crate::joined::members::scan::Common {
         let mut all = self
             .skeletons()
@@ -180,7 +181,8 @@ impl<'m> Compared<'m> {
         common
     }
 
-    /// The path of the array whose bounds are at `path`, where these have no units of their own.
+    /// Returns the path of the array that is bounded by the array at `path`, if the bounds have no
+    /// units.
     pub(in crate::joined) fn bounded(&self, path: &Path) -> Option<&'m Path> {
         let (number, place) = *self.variables.get(path)?.first()?;
         let skeleton = &self.members.skeletons[number];
@@ -194,7 +196,7 @@ impl<'m> Compared<'m> {
             .map(|bounded| &bounded.path)
     }
 
-    /// The variable at `path` of all members that have it.
+    /// Returns the variable at `path` with all members that have it.
     pub(in crate::joined) fn alike(&'m self, path: &Path) -> Alike<'m> {
         let of = self.variables.get(path).map_or(&[][..], |of| of);
         let specimens: Vec<Specimen<'m>> = of
@@ -225,12 +227,12 @@ impl<'m> Compared<'m> {
 }
 
 impl<'m> Alike<'m> {
-    /// The variable of the first member.
+    /// Returns the variable of the first member.
     pub(in crate::joined) fn first(&self) -> &'m Variable {
         self.specimens[0].variable
     }
 
-    /// The dimensions of the first member's.
+    /// Iterates over the dimensions of the first member's variable.
     pub(in crate::joined) fn dims(&self) -> impl Iterator<Item = &'m Dimension> {
         let first = self.specimens[0];
         first.skeleton.dims(first.variable)
@@ -240,7 +242,7 @@ impl<'m> Alike<'m> {
         self.specimens.iter().map(|specimen| specimen.variable)
     }
 
-    /// The members that have it, with their places along the axes.
+    /// Iterates over the members that have the variable, with their places along the axes.
     pub(in crate::joined) fn each(
         &self,
     ) -> impl Iterator<Item = (&'m Member, &'m [usize], Specimen<'m>)> + '_ {
@@ -250,17 +252,17 @@ impl<'m> Alike<'m> {
         })
     }
 
-    /// How many members have it.
+    /// Returns the number of members that have the variable.
     pub(in crate::joined) fn count(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether all members have it.
+    /// Returns whether all members have the variable.
     pub(in crate::joined) fn is_everywhere(&self) -> bool {
         self.count() == self.of.placed.members.len()
     }
 
-    /// Whether its elements are the same in all members; `None` where that is not known.
+    /// Returns whether the elements are equal in all members, or `None` if this is not known.
     pub(in crate::joined) fn is_equal(&self) -> Option<bool> {
         if self.count() == 1 {
             return Some(true);
@@ -272,7 +274,8 @@ impl<'m> Alike<'m> {
         self.are_hashes_equal()
     }
 
-    /// Whether all members have the same lengths and hashes; `None` where one has no hash.
+    /// Returns whether all members have the same lengths and hashes, or `None` if a hash is
+    /// missing.
     fn are_hashes_equal(&self) -> Option<bool> {
         let mut first = None;
         for (member, _, own) in self.each() {
@@ -285,7 +288,8 @@ impl<'m> Alike<'m> {
         Some(true)
     }
 
-    /// The names of the first file that has it, and of the first that has it as this one.
+    /// Returns the name of the first file that has the variable, and of the first file that has it
+    /// as in `other`.
     pub(in crate::joined) fn files(&self, other: Specimen<'_>) -> (String, String) {
         let name = |number: usize| {
             let members = self.of.of_skeleton.get(&number);
@@ -296,15 +300,15 @@ impl<'m> Alike<'m> {
         (name(self.specimens[0].number), name(other.number))
     }
 
-    /// The units of times, where all are times or some are.
+    /// Returns the time units of all variables that are times.
     pub(in crate::joined) fn times(&self) -> Vec<TimeUnits> {
         self.variables()
             .filter_map(|variable| variable.meaning.time)
             .collect()
     }
 
-    /// The times that the elements of a member are, in nanoseconds; `None` where these are not
-    /// known, or one is no time.
+    /// Returns the times of a member's elements in nanoseconds. Returns `None` if an element is
+    /// unknown or not a time.
     pub(in crate::joined) fn instants(member: &Member, own: Specimen<'_>) -> Option<Vec<i128>> {
         let Known::Elements(elements) = member.values.get(own.place)? else {
             return None;
@@ -317,9 +321,9 @@ impl<'m> Alike<'m> {
             .collect()
     }
 
-    /// All of them in all members; the lowest of them is the first.
+    /// Returns the times of all members.
     pub(in crate::joined) fn all_instants(&self) -> Option<Vec<i128>> {
-        /// So many that they take no more memory than a coordinate may.
+        /// Limit of times, so that they need at most the memory of a coordinate.
         const MOST: u64 = limits::JOINED_INLINE / 8;
         let mut counts = self
             .each()
@@ -337,7 +341,7 @@ impl<'m> Alike<'m> {
 }
 
 impl Member {
-    /// The lengths of the dimensions of one of its variables.
+    /// Returns the lengths of the dimensions of a variable.
     pub(in crate::joined) fn lengths_of(&self, own: Specimen<'_>) -> Vec<u64> {
         let dims = own.variable.dims.iter();
         dims.map(|&dim| self.lengths.get(dim).copied().unwrap_or(0))

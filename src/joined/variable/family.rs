@@ -1,7 +1,8 @@
-//! Times that are recoded together: a coordinate, its bounds or climatology, and its ancillary times.
+//! Groups time variables that must be converted together: a coordinate, its bounds or climatology,
+//! and its ancillary times.
 //!
-//! Bounds have no units of their own (CF 1.12, 7.1), so a coordinate in another unit or of another
-//! reference time moves them, too.
+//! Bounds have no units (CF 1.12, 7.1), so they must be converted if the unit or the reference time
+//! of their coordinate changes.
 
 use std::collections::HashSet;
 
@@ -13,18 +14,18 @@ use crate::joined::variable::common_type::common;
 use crate::joined::variable::compared::{Alike, Compared};
 use crate::view::cf::time::TimeUnits;
 
-/// Times that are recoded together.
+/// Time variables that are converted together.
 pub(in crate::joined) struct Family<'m>(Vec<Alike<'m>>);
 
 impl<'m> Compared<'m> {
-    /// The times that are recoded together with the one at `path`, itself the first.
+    /// Returns the family of the time variable at `path`, which is its first element.
     pub(in crate::joined) fn family(&'m self, path: &Path) -> Family<'m> {
         let mut met = HashSet::from([path]);
         let mut all = vec![path];
         let mut next = 0;
         while let Some(own) = all.get(next).copied() {
             let relatives = self.relatives.get(own);
-            // The order of a set is not that of the next time.
+            // The order of a hash set is random, so sort it.
             let mut relatives: Vec<_> = relatives.into_iter().flatten().copied().collect();
             relatives.sort_unstable();
             all.extend(relatives.into_iter().filter(|other| met.insert(other)));
@@ -35,8 +36,8 @@ impl<'m> Compared<'m> {
 }
 
 impl Family<'_> {
-    /// Whether the stored numbers of all of them can be kept: each has one unit and one type in all
-    /// files, and none becomes the coordinate of a new dimension, which is recoded.
+    /// Returns whether the stored numbers of all variables can be kept. Each must have one unit and
+    /// one type in all files, and none may become the coordinate of a new dimension.
     pub(super) fn is_kept(&self, placement: &Placement) -> bool {
         let mut new = placement.axes.iter().filter_map(|axis| axis.new.as_ref());
         let becomes_new = new.any(|new| self.0.iter().any(|own| is_new_time(new, own.first())));
@@ -47,15 +48,15 @@ impl Family<'_> {
                 .all(|own| has_one_unit(own) && has_one_type(own))
     }
 
-    /// The calendar of all of them; `None` where calendars differ.
+    /// Returns the common calendar, or `None` if the calendars differ.
     pub(in crate::joined) fn calendar(&self) -> Option<&'static str> {
         let times: Vec<TimeUnits> = self.0.iter().flat_map(Alike::times).collect();
         let lowest = || self.instants().min();
         instants::calendar(&times, lowest)
     }
 
-    /// The unit in which all of them are whole. One whose times are not known is not shown, and does
-    /// not count.
+    /// Returns the coarsest unit in which all times are integers. Ignores variables whose times are
+    /// unknown, because they are not shown.
     pub(in crate::joined) fn unit(&self) -> Unit {
         Unit::of(self.instants())
     }
@@ -66,7 +67,7 @@ impl Family<'_> {
     }
 }
 
-/// Whether the times of all members are stored in one unit and one way.
+/// Returns whether the times of all members are stored with the same unit and packing.
 fn has_one_unit(alike: &Alike<'_>) -> bool {
     let first = alike.first();
     let packing = first.packing_marks();
@@ -77,7 +78,7 @@ fn has_one_unit(alike: &Alike<'_>) -> bool {
     })
 }
 
-/// Whether one type holds the stored numbers of all members.
+/// Returns whether one type represents the stored numbers of all members.
 fn has_one_type(alike: &Alike<'_>) -> bool {
     let types: Vec<_> = alike.variables().map(|own| &own.datatype).collect();
     common(&types).is_some()
@@ -100,7 +101,7 @@ mod tests {
         days(&all)
     }
 
-    /// A day with bounds of half a day around it.
+    /// Returns a file with a day, whose bounds are half a day before and after it.
     fn day(number: f64, time: Elements, mark: &str, edges: Marks<'_>) -> File {
         let bounds = f64s(&[number - 0.5, number + 0.5]);
         File::new()
@@ -116,7 +117,7 @@ mod tests {
                 ("0.nc", day(0.0, i32s(&[0]), mark, &[])),
                 ("1.nc", day(1.0, f64s(&[1.0]), mark, &[])),
             ]);
-            // 32-bit integers and real numbers have a type in common: nothing is recoded.
+            // 32-bit integers and floats have a common type, so nothing is converted.
             assert_eq!(shown.numbers("time"), [0.0, 1.0]);
             assert_eq!(shown.numbers("edges"), [-0.5, 0.5, 0.5, 1.5]);
             let longs = |number: i64| Elements {
@@ -222,7 +223,7 @@ mod tests {
                 .with("v", &[("time", 1)], f64s(&[number]), &[])
         };
         let shown = joined(vec![("0.nc", noleap(0.0)), ("1.nc", noleap(60.0))]);
-        // No calendars that differ.
+        // The calendars do not differ.
         assert_eq!(shown.numbers("edges"), [0.0, 1.0, 60.0, 61.0]);
         assert!(shown.told().is_empty(), "{:?}", shown.told());
     }

@@ -1,4 +1,4 @@
-//! The type of a joined array, and what its numbers are.
+//! Chooses the type of a joined array, and the meaning of its numbers.
 
 use crate::joined::members::skeleton::{FLAGS, SENSE, Variable};
 use crate::joined::paths::Sure;
@@ -11,7 +11,7 @@ use crate::model::datatype::{ByteOrder, Class};
 use crate::view::cf::packing::Packing;
 
 impl Rules<'_, '_> {
-    /// The type of the joined array, and what its numbers are.
+    /// Returns the type of the joined array, and the meaning of its numbers.
     pub(super) fn form(&self) -> Sure<Form> {
         let alike = self.alike;
         let first = alike.first();
@@ -30,7 +30,7 @@ impl Rules<'_, '_> {
         let is_packed_alike = alike
             .variables()
             .all(|variable| variable.packing_marks() == packing);
-        // What a mark means depends on the type of the numbers.
+        // The meaning of packing attributes depends on the type of the numbers.
         let has_marks = packing.iter().any(Option::is_some);
         let is_one_type = alike.variables().all(|own| own.datatype == first.datatype);
         if !(is_packed_alike && (is_one_type || !has_marks))
@@ -44,7 +44,7 @@ impl Rules<'_, '_> {
                     .filter_map(|own| own.meaning.packing.as_ref())
                     .map(Packing::datatype)
             };
-            // No real number holds every long integer.
+            // No float type represents every 64-bit integer.
             let is_long =
                 |own: &Datatype| own.size > 4 && matches!(own.class, Class::Integer { .. });
             if types().any(|own| is_long(&own)) {
@@ -63,7 +63,7 @@ impl Rules<'_, '_> {
     }
 
     /// # Errors
-    /// Fails if the attributes of files say that their numbers are something else.
+    /// Fails if the attributes of files give the numbers different meanings.
     fn refuse_other_sense(&self) -> Sure<()> {
         let first = self.alike.first();
         for name in std::iter::once(&b"units"[..]).chain(FLAGS).chain(SENSE) {
@@ -149,7 +149,7 @@ mod tests {
         Elements, File, Marks, Shown, f64s, i16s, i32s, joined, number, text,
     };
 
-    /// A variable of two files, one after the other.
+    /// Joins two files with a variable, one after the other.
     fn two(one: (Elements, Marks<'_>), other: (Elements, Marks<'_>)) -> Shown {
         let file = |first: f64, (elements, marks): (Elements, Marks<'_>)| {
             let values = f64s(&[first, first + 1.0]);
@@ -242,7 +242,7 @@ mod tests {
             let (one, other) = (marks(name, one), marks(name, other));
             let shown = two((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &other));
             assert_eq!(shown.reason("v"), reason);
-            // A file that does not say what a name is contradicts none.
+            // A file without the attribute agrees with any other file.
             let shown = two((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &[]));
             let may_lack = ["standard_name", "positive"].contains(&name);
             assert_eq!(shown.names().contains(&"v".to_owned()), may_lack, "{name}");

@@ -1,4 +1,4 @@
-//! The elements of a variable that stand in memory: coordinates, bounds, times and scalars.
+//! Collects the elements of a variable in memory, for coordinates, bounds, times and scalars.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Rules<'_, '_> {
         })
     }
 
-    /// The elements of a member in the form of the joined array, `size` bytes each.
+    /// Converts the elements of a member to the form of the joined array, with `size` bytes each.
     fn piece(
         &self,
         (member, own): (&Member, Specimen<'_>),
@@ -54,7 +54,8 @@ impl Rules<'_, '_> {
         made.map_err(|error| error.to_string())
     }
 
-    /// Bytes of one element; of texts of any length those of the longest one.
+    /// Returns the size of one element in bytes. For variable-length texts, this is the size of the
+    /// longest text.
     fn text_size(&self, form: &Form) -> Option<usize> {
         if !matches!(form.datatype.class, Class::VariableString { .. }) {
             return to_usize(form.datatype.size.into()).ok();
@@ -71,7 +72,7 @@ impl Rules<'_, '_> {
             .map(|size| size.max(1))
     }
 
-    /// Scalars, each repeated along the block of its member.
+    /// Repeats the scalar of each member along its block.
     pub(super) fn repeated(&self, shape: &[u64], form: &Form) -> Sure<(Content, Datatype)> {
         let size = self.text_size(form).ok_or_else(unknown)?;
         if size > 16 {
@@ -92,7 +93,7 @@ impl Rules<'_, '_> {
         Ok((Content::Elements(out.finish(&datatype)?), datatype))
     }
 
-    /// The elements of all members in memory.
+    /// Collects the elements of all members in memory.
     pub(super) fn gathered(
         &self,
         standing: &Standing,
@@ -105,7 +106,8 @@ impl Rules<'_, '_> {
         let mapped = self.laid(added, HashMap::new());
         let mut taken = HashSet::new();
         for (member, place, own) in self.alike.each() {
-            // Several at one place have the same values, nearly so: those of the first are shown.
+            // Members at one place have equal values except for rounding, so only the first one is
+            // used.
             if !taken.insert(mapped.blocks(place)) {
                 continue;
             }
@@ -124,16 +126,16 @@ fn unknown() -> String {
     "its elements are not known".to_owned()
 }
 
-/// The elements of an array while they are put together.
+/// The elements of an array that is being assembled.
 struct Block {
     elements: Vec<u8>,
-    /// Which of them are there.
+    /// Flags of the elements that were written.
     is_there: Vec<bool>,
     size: usize,
 }
 
 impl Block {
-    /// Room for all elements.
+    /// Allocates memory for all elements.
     fn new(members: &Members, shape: &[u64], size: usize) -> Sure<Self> {
         let count = product(shape).ok();
         let bytes = count.map(|count| count.times(to_u64(size)));
@@ -151,7 +153,7 @@ impl Block {
         })
     }
 
-    /// Puts elements at a place, as far as there is room.
+    /// Writes elements at a position. Omits elements beyond the end.
     fn put(&mut self, at: u64, piece: &[u8]) {
         let at = to_usize(at).unwrap_or(usize::MAX);
         let count = piece.len() / self.size.max(1);
@@ -167,7 +169,8 @@ impl Block {
         }
     }
 
-    /// Puts the elements of a block, in C order, where it lies in an array of these dimensions.
+    /// Writes the elements of a block, in C order, at its position in an array with these
+    /// dimensions.
     fn lay(&mut self, shape: &[u64], start: &[u64], lengths: &[u64], piece: &[u8]) {
         let row = lengths.last().copied().unwrap_or(1);
         let bytes = to_usize(row).unwrap_or(0).saturating_mul(self.size);
@@ -186,10 +189,10 @@ impl Block {
         }
     }
 
-    /// All elements; those that no member has are NaN.
+    /// Returns all elements. Missing elements become NaN.
     ///
     /// # Errors
-    /// Fails if some are missing and the type has no NaN.
+    /// Fails if elements are missing and the type has no NaN.
     fn finish(mut self, datatype: &Datatype) -> Sure<Arc<[u8]>> {
         if self.is_there.iter().all(|there| *there) {
             return Ok(self.elements.into());
@@ -205,7 +208,8 @@ impl Block {
     }
 }
 
-/// The type of elements that stand in memory: texts of any length have the one of the longest.
+/// Returns the type of elements in memory. Variable-length texts have the length of the longest
+/// text.
 fn fixed(form: &Form, size: usize) -> Datatype {
     match form.datatype.class {
         Class::VariableString { .. } => text_of(size),
@@ -213,7 +217,7 @@ fn fixed(form: &Form, size: usize) -> Datatype {
     }
 }
 
-/// The elements of one member in the form of the joined array.
+/// Converts the elements of one member to the form of the joined array.
 fn piece(
     variable: &Variable,
     elements: &[u8],

@@ -1,4 +1,4 @@
-//! Lists of names that other arrays have the numbers of, as one list.
+//! Merges the lists of names to which other arrays refer by number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::model::datatype::{Class, Member, StringPadding};
 use crate::model::shape::product;
 use crate::wire::{to_u64, to_usize};
 
-/// The names of all files, each once, in the order in which they are met.
+/// The names of all files, each once, in the order in which they first occur.
 pub(super) struct Names {
     names: Vec<Vec<u8>>,
-    /// The type of a list that has them; of texts, that of the first list.
+    /// The type of the merged list. For texts, it is the type of the first list.
     datatype: Datatype,
     /// Whether all files have the same list.
     pub(super) are_equal: bool,
-    /// What the numbers of each file become, by the number of the file.
+    /// The new number of each name, by the number of the file.
     pub(super) numbers: HashMap<usize, Arc<[u64]>>,
 }
 
 impl Names {
     /// # Errors
-    /// Fails with the reason why the lists are not merged.
+    /// Fails with the reason if the lists cannot be merged.
     pub(super) fn of(alike: &Alike<'_>) -> Sure<Self> {
         let path = alike.path.escape_ascii();
         if alike.count() == 0 || !alike.is_everywhere() {
@@ -36,7 +36,7 @@ impl Names {
         let datatype = alike.first().datatype.clone();
         let mut merged = Merged::default();
         let mut lists: Vec<(usize, Arc<[u64]>)> = Vec::new();
-        // Files with equal lists share the elements, and so the numbers.
+        // Files with equal lists share the elements, and therefore the numbers.
         let mut taken: HashMap<(*const u8, usize), Arc<[u64]>> = HashMap::new();
         for (member, _, own) in alike.each() {
             let count = product(&member.lengths_of(own));
@@ -70,7 +70,7 @@ impl Names {
         to_u64(self.names.len())
     }
 
-    /// The array of the merged list.
+    /// Returns the array of the merged list.
     pub(super) fn made(&self, alike: &Alike<'_>) -> Sure<Made> {
         let (datatype, elements) = self.elements()?;
         let members = alike.of.members;
@@ -104,7 +104,7 @@ impl Names {
         }
     }
 
-    /// Records of a number and a name, as pandas has them.
+    /// Returns records of a number and a name, in pandas' form.
     fn records(&self, members: &[Member]) -> Sure<(Datatype, Arc<[u8]>)> {
         let refused = || "its names are records of an unknown kind".to_owned();
         let [index, value] = members else {
@@ -148,7 +148,7 @@ impl Names {
     }
 }
 
-/// Names, each once.
+/// A set of names with their numbers.
 #[derive(Default)]
 struct Merged {
     names: Vec<Vec<u8>>,
@@ -156,7 +156,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Takes the names of a list, and returns the number of each.
+    /// Adds the names of a list. Returns the number of each name.
     fn take(&mut self, list: Vec<&[u8]>) -> Arc<[u64]> {
         let numbers = list.into_iter().map(|name| {
             if let Some(&number) = self.known.get(name) {
@@ -175,7 +175,7 @@ fn is_text(class: &Class) -> bool {
     matches!(class, Class::String { .. } | Class::VariableString { .. })
 }
 
-/// Whether names of two types can be in one list: texts of any kind, values of one type.
+/// Returns whether one list can contain names of both types: any texts, or values of the same type.
 fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
     match (&a.class, &b.class) {
         (Class::Compound(a), Class::Compound(b)) => match (&a[..], &b[..]) {
@@ -189,7 +189,7 @@ fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
     }
 }
 
-/// The bytes of each name, without what fills them up.
+/// Returns the bytes of each name without padding.
 fn each<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> Vec<&'e [u8]> {
     let size = elements.len() / count.max(1);
     let (range, datatype) = match &datatype.class {
@@ -229,7 +229,7 @@ mod tests {
     use crate::model::datatype::ByteOrder;
     use crate::model::value::tests::{int, member, type_of};
 
-    /// Expected: `pandas.api.types.union_categoricals` of `a b` and `x b z`.
+    /// The expected list is that of `pandas.api.types.union_categoricals` for `a b` and `x b z`.
     #[test]
     fn categories_are_merged_in_the_order_in_which_they_are_met() {
         let mut merged = Merged::default();

@@ -1,4 +1,4 @@
-//! Variables that are absent for what a convention says of them.
+//! Finds variables that must be absent because of the rules of a convention.
 
 use crate::joined::members::content::Known;
 use crate::joined::members::convention::{Convention, Relation};
@@ -6,7 +6,7 @@ use crate::joined::paths::{Path, Sure};
 use crate::joined::variable::compared::{Alike, Specimen};
 
 /// # Errors
-/// Fails with the reason why what a convention says of a variable cannot be said of the joined one.
+/// Fails with the reason if the joined variable would violate the rules of its convention.
 pub(super) fn refuse(alike: &Alike<'_>) -> Sure<()> {
     if alike.of.placed.members.len() < 2 {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn refuse(alike: &Alike<'_>) -> Sure<()> {
 }
 
 /// # Errors
-/// Fails if the rows are those of the table in some files only.
+/// Fails if only some files use the rows of the table.
 fn refuse_other_rows(alike: &Alike<'_>) -> Sure<()> {
     let rows = |own: &Specimen<'_>| {
         let dim = own.skeleton.dims(own.variable).next();
@@ -64,7 +64,7 @@ fn refuse_other_rows(alike: &Alike<'_>) -> Sure<()> {
     }
 }
 
-/// How what two files say differs.
+/// Describes the difference between the rules of two files.
 fn difference(own: &Convention, other: &Convention) -> String {
     let mut terms = own.terms.iter().chain(&other.terms);
     let both = |name: &[u8]| {
@@ -86,7 +86,7 @@ fn difference(own: &Convention, other: &Convention) -> String {
 }
 
 /// # Errors
-/// Fails if the columns of a matrix are not known to be the same in all files.
+/// Fails unless the column labels of a matrix are known to be equal in all files.
 fn refuse_other_labels(alike: &Alike<'_>, path: &Path) -> Sure<()> {
     let labels = alike.of.alike(path);
     let known = if labels.count() > 0 && labels.is_everywhere() {

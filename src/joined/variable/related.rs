@@ -1,4 +1,5 @@
-//! Variables whose elements depend on other arrays: numbers of categories, of rows, ends of lists.
+//! Joins variables whose elements depend on other arrays: numbers of categories, numbers of rows,
+//! and ends of lists.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use crate::model::Datatype;
 use crate::model::datatype::{Class, Member, StringPadding};
 use crate::wire::to_usize;
 
-/// The type of an array whose elements are made of those of files in a way of each file, and these
-/// ways by the numbers of skeletons.
+/// The type of an array whose elements are converted differently for each file, with the
+/// conversions by skeleton index.
 pub(super) struct Related {
     pub(super) datatype: Datatype,
     recipes: HashMap<usize, Recipe>,
 }
 
 impl Rules<'_, '_> {
-    /// How elements that depend on other arrays become those of the joined array; `None` where they stay
-    /// as they are.
+    /// Returns the conversion of elements that depend on other arrays, or `None` if the elements
+    /// stay unchanged.
     pub(super) fn related(&self, standing: &Standing) -> Sure<Option<Related>> {
         if self.alike.of.placed.members.len() < 2 {
             return Ok(None);
@@ -49,7 +50,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Whether it is rows of a table, of records of several types.
+    /// Returns whether the variable contains table rows that are records of several types.
     fn are_other_records(&self) -> bool {
         let first = self.alike.first();
         let differ = self
@@ -60,7 +61,7 @@ impl Rules<'_, '_> {
         differ && are_records && first.convention.rows == Rows::Following
     }
 
-    /// Numbers of names, of the whole element or of fields.
+    /// Converts numbers of names, in the whole element or in fields.
     fn coded(
         &self,
         fields: &[(Option<&[u8]>, &Path)],
@@ -118,7 +119,8 @@ impl Rules<'_, '_> {
         Ok(Some(Related { datatype, recipes }))
     }
 
-    /// Numbers of elements of another array, which lie further on for each later file.
+    /// Converts numbers of elements of another array. For each file, the rows of the earlier files
+    /// are added.
     fn moved(&self, target: &Path, are_rows: bool) -> Sure<Option<Related>> {
         let placement = &self.alike.of.placed.placement;
         let target = self.alike.of.alike(target);
@@ -158,7 +160,7 @@ impl Rules<'_, '_> {
         Ok(Some(Related { datatype, recipes }))
     }
 
-    /// The array of such elements.
+    /// Returns the content of the joined array.
     pub(super) fn mapped_by(&self, related: &Related, standing: &Standing) -> Content {
         let parts = self.alike.specimens.iter().map(|own| {
             let recipe = related.recipes.get(&own.number);
@@ -171,14 +173,14 @@ impl Rules<'_, '_> {
     }
 }
 
-/// What is added to the numbers of the file of a block.
+/// Returns the renumbering for the file of a block.
 fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
     let by = dim.start(block);
     let length = dim.start(block.saturating_add(1)).saturating_sub(by);
     let most = length.checked_sub(u64::from(are_rows));
     match most {
         Some(most) => Numbering::Moved { by, most },
-        // Of no rows, every number leads nowhere.
+        // A file without rows has no valid numbers.
         None => Numbering::Codes(Arc::default()),
     }
 }
@@ -189,7 +191,7 @@ fn codes(names: &Names) -> HashMap<usize, Numbering> {
     files.collect()
 }
 
-/// A whole element of numbers.
+/// Returns a field that is a whole element of numbers.
 fn whole(from: &Datatype, to: &Datatype) -> Option<Field> {
     Some(Field {
         from: 0..to_usize(from.size.into()).ok()?,
@@ -199,7 +201,8 @@ fn whole(from: &Datatype, to: &Datatype) -> Option<Field> {
     })
 }
 
-/// The type of integers, or a larger one of the same sign, that has room for the numbers up to `most`.
+/// Returns an integer type of the same sign that represents the numbers up to `most`: the given
+/// type, or a larger one.
 fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
     let Class::Integer { order, signed, .. } = datatype.class else {
         return None;
@@ -219,7 +222,7 @@ fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
     })
 }
 
-/// How many values a field has.
+/// Returns the number of values in a field.
 fn values_of(datatype: &Datatype) -> usize {
     match &datatype.class {
         Class::Array { base, .. } => (datatype.size / base.size.max(1)) as usize,
@@ -227,7 +230,7 @@ fn values_of(datatype: &Datatype) -> usize {
     }
 }
 
-/// The integers of a field: one, or an array of them.
+/// Returns the integer type of a field, which is one integer or an array of integers.
 fn numbers_of(datatype: &Datatype) -> &Datatype {
     match &datatype.class {
         Class::Array { base, .. } => base,
@@ -235,7 +238,7 @@ fn numbers_of(datatype: &Datatype) -> &Datatype {
     }
 }
 
-/// Records whose texts and coded fields have room for those of all files.
+/// Returns a record type whose texts and coded fields can represent the values of all files.
 fn records(types: &[&Datatype], lists: &[(Option<&[u8]>, Names)]) -> Option<Datatype> {
     let all: Option<Vec<&[Member]>> = types.iter().map(|own| members_of(own)).collect();
     let all = all?;
@@ -281,7 +284,7 @@ fn members_of(datatype: &Datatype) -> Option<&[Member]> {
     }
 }
 
-/// The type of a field that is the same in all files, or has texts of several lengths.
+/// Returns the common type of a field: the same type in all files, or the longest text type.
 fn field_type(types: &[&Datatype]) -> Option<Datatype> {
     let (first, others) = types.split_first()?;
     if others.iter().all(|other| other == first) {
@@ -330,7 +333,7 @@ fn widened(datatype: &Datatype, most: u64) -> Option<Datatype> {
     Some(Datatype { size, class })
 }
 
-/// How each field of records goes over.
+/// Returns the conversion of each field of a record.
 fn of_records(
     members: &[Member],
     to: &Datatype,
@@ -370,7 +373,7 @@ mod tests {
     use crate::model::datatype::ByteOrder;
     use crate::model::value::tests::{int, member, type_of};
 
-    /// A signed byte has codes up to 127, an unsigned one places up to 255.
+    /// A signed byte has codes up to 127, and an unsigned byte has offsets up to 255.
     #[test]
     fn numbers_get_a_type_that_holds_the_joined_ones() {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
@@ -383,7 +386,8 @@ mod tests {
         assert_eq!(holding(&Datatype::ieee(8, ByteOrder::Big), 1), None);
     }
 
-    /// Expected: the records that `numpy.concatenate` makes of fields `S2` and `S5`.
+    /// The expected type is that of the records that `numpy.concatenate` returns for fields `S2`
+    /// and `S5`.
     #[test]
     fn texts_of_records_have_the_longest_type() {
         let record = |size, dims: Vec<u32>| {
@@ -420,7 +424,7 @@ mod tests {
             moved(&dim, 2, false),
             Numbering::Moved { by: 3, most: 2 }
         ));
-        // No row is in the second file, so that no number leads anywhere.
+        // The second file has no rows, so none of its numbers is valid.
         assert!(matches!(moved(&dim, 1, true), Numbering::Codes(none) if none.is_empty()));
     }
 }

@@ -1,15 +1,15 @@
-//! Times of a file that name each other: a coordinate, its bounds or climatology, and its ancillary
-//! times.
+//! Relations between the time variables of a file: a coordinate, its bounds or climatology, and its
+//! ancillary times.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::joined::members::skeleton::{Role, Skeleton, Variable};
 use crate::joined::paths::{Path, beneath, split};
 
-/// By the path of a time, the times that it names, and those that name it.
+/// For the path of each time variable, the time variables that it names, and those that name it.
 pub(super) type Relatives<'m> = HashMap<&'m Path, HashSet<&'m Path>>;
 
-/// Adds the times of a skeleton that name each other.
+/// Adds the relations between the time variables of a skeleton.
 pub(super) fn relate<'m>(skeleton: &'m Skeleton, relatives: &mut Relatives<'m>) {
     let times = skeleton.variables.iter();
     let times = times.filter(|variable| variable.meaning.time.is_some());
@@ -25,8 +25,8 @@ pub(super) fn relate<'m>(skeleton: &'m Skeleton, relatives: &mut Relatives<'m>) 
     }
 }
 
-/// The paths that a variable names as its bounds, its climatology and its ancillary variables, and what
-/// it is the bounds of.
+/// Iterates over the paths of a variable's bounds, climatology and ancillary variables, and the
+/// path of the variable that it bounds.
 fn names<'s>(skeleton: &'s Skeleton, variable: &'s Variable) -> impl Iterator<Item = Path> + 's {
     let bounded = match variable.role {
         Role::Bounds(of) => skeleton.variables.get(of),

@@ -1,7 +1,7 @@
 //! AnnData and MuData: rows of `obs`, `X`, `layers` and `obsm`; categories; sparse matrices.
 //!
-//! The rules are those of `anndata.concat` along `obs`: what `var`, `varm`, `varp` and `uns` hold is
-//! shown where it is the same in all files, and `obsp` is not joined.
+//! The rules are those of `anndata.concat` along `obs`. Arrays in `var`, `varm`, `varp` and `uns`
+//! are shown if they are equal in all files, and `obsp` is not joined.
 
 use crate::error::Result;
 use crate::joined::members::convention::{Convention, Relation, Rows, Table};
@@ -10,8 +10,8 @@ use crate::joined::paths::{Path, beneath};
 use crate::model::attribute_value::numbers;
 use crate::model::datatype::Class;
 
-/// What the arrays of an AnnData file, or of a group that is encoded as its parts are, mean; `None`
-/// of another array.
+/// Returns the rules for an array of an AnnData file, or of a group with an AnnData encoding.
+/// Returns `None` for any other array.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
@@ -39,7 +39,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     }))
 }
 
-/// What an array of a table means; the entries of a sparse matrix are no rows.
+/// Adds the table of an array's rows to its rules. The entries of a sparse matrix are not rows.
 fn with_rows_of(
     file: &Described<'_>,
     own: Convention,
@@ -68,19 +68,19 @@ fn is_sparse(encoding: &[u8]) -> bool {
     matches!(encoding, b"csr_matrix" | b"csc_matrix" | b"csr" | b"csc")
 }
 
-/// Whether a group is an AnnData object; those before version 0.8 do not say so.
+/// Returns whether a group is an AnnData object. Versions before 0.8 have no attribute for this.
 fn is_root(file: &Described<'_>, group: &[u8]) -> bool {
     let is_named = encoding(file, group).is_some_and(|is| matches!(is, b"anndata" | b"MuData"));
     let is_there = |name: &[u8]| file.has(&beneath(group, name));
     is_named || group.is_empty() && [&b"X"[..], b"obs", b"var"].into_iter().all(is_there)
 }
 
-/// The parts of an AnnData object.
+/// Returns the rules for an array of an AnnData object.
 fn of_root(file: &Described<'_>, root: &[u8], path: &Path) -> Result<Convention> {
     let names = names_between(root, path);
     let first = names.first().copied().unwrap_or_default();
     let base = beneath(root, first);
-    // The part of a mapping that the array belongs to.
+    // The entry of a mapping that contains the array.
     let part = match names.get(1) {
         Some(second) => beneath(&base, second),
         None => Path::clone(&base),
@@ -105,14 +105,15 @@ fn of_root(file: &Described<'_>, root: &[u8], path: &Path) -> Result<Convention>
     }
 }
 
-/// Whether an array of `uns` has the names of a field of records (AnnData before version 0.6).
+/// Returns whether an array of `uns` contains the names for a field of records (AnnData before
+/// version 0.6).
 fn is_list_of_field(file: &Described<'_>, root: &[u8], path: &[u8]) -> bool {
     let tables = [&b"obs"[..], b"var"].map(|name| beneath(root, name));
     let mut fields = tables.iter().flat_map(|table| fields(file, root, table));
     fields.any(|(_, names)| *names == *path)
 }
 
-/// The fields of a table of records whose names are in `uns`.
+/// Returns the fields of a table of records whose names are in `uns`.
 fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<(Vec<u8>, Path)> {
     let class = file.array(table).map(|array| &array.datatype.class);
     let Some(Class::Compound(members)) = class else {
@@ -128,7 +129,7 @@ fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<(Vec<u8>, Path
         .collect()
 }
 
-/// The array with the labels of the rows of a dataframe.
+/// Returns the array with the row labels of a dataframe.
 fn labels(file: &Described<'_>, table: &[u8]) -> Option<Path> {
     if file.array(table).is_some() {
         return Some(table.into());
@@ -141,7 +142,7 @@ fn labels(file: &Described<'_>, table: &[u8]) -> Option<Path> {
         .find(|path| file.array(path).is_some())
 }
 
-/// An array that is the value at `base`, or a part of it.
+/// Returns the rules for the value at `base`, or for an array in it.
 fn value(
     file: &Described<'_>,
     base: &[u8],
@@ -165,7 +166,7 @@ fn value(
         {
             Ok(Convention::names(Some(whole)))
         }
-        // Categories with missing names are a group of values and mask.
+        // Categories with missing names are a group with values and a mask.
         Some(b"categorical") if file.is_group(&beneath(base, b"categories")) => {
             let why = "categories that are a group are not supported in joined files";
             Ok(Convention::refused(why).of(&whole))
@@ -209,7 +210,7 @@ fn value(
     }
 }
 
-/// The number of columns of a sparse matrix.
+/// Returns the number of columns of a sparse matrix.
 fn columns(file: &Described<'_>, group: &[u8]) -> Option<u64> {
     let shape = file.attribute(group, b"shape");
     let shape = shape.or_else(|| file.attribute(group, b"h5sparse_shape"))?;
@@ -222,7 +223,7 @@ fn array(file: &Described<'_>, path: &Path, labels: Option<Path>) -> Result<Conv
         labels,
         ..Convention::rows()
     };
-    // Before version 0.8 the codes of a column refer to their categories.
+    // Before version 0.8, the codes of a column refer to their categories.
     if let Some(names) = file.target(path, b"categories")? {
         let ordered = file.attribute(names, b"ordered");
         let is_ordered = ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
@@ -239,7 +240,7 @@ fn array(file: &Described<'_>, path: &Path, labels: Option<Path>) -> Result<Conv
     })
 }
 
-/// The table that a dataframe is.
+/// Returns the table of a group that is a dataframe.
 pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
     if encoding(file, group) != Some(b"dataframe") {
         return None;

@@ -1,4 +1,4 @@
-//! The objects of a member, as the readers of conventions see them.
+//! The objects of a member, for the code of the conventions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,15 +19,16 @@ use crate::model::{Array, NodeId};
 pub(in crate::joined::members) struct Described<'a> {
     pub(super) arrays: &'a [FoundArray],
     pub(super) groups: &'a [(Place, Path)],
-    /// The places of the attributes of groups and arrays.
+    /// Index in `attributes` of each group and array, by path.
     known: HashMap<&'a [u8], usize>,
-    /// By the file that the object is in, which may be another one than the member.
+    /// Paths by file and node. The file may be another file than the member.
     paths: HashMap<(usize, NodeId), &'a Path>,
     attributes: &'a [Arc<Vec<Named>>],
 }
 
 impl<'a> Described<'a> {
-    /// The objects of a file; `attributes` are those of the groups, then of the arrays.
+    /// Creates a description. `attributes` contains the attributes of the groups, followed by those
+    /// of the arrays.
     pub(in crate::joined::members) fn new(
         groups: &'a [(Place, Path)],
         arrays: &'a [FoundArray],
@@ -43,7 +44,7 @@ impl<'a> Described<'a> {
         let known = all.clone().enumerate();
         let mut paths = HashMap::new();
         for (file, node, path) in all {
-            // Of several names, the first one.
+            // If an object has several names, the first one is used.
             paths.entry((number_of(file), node)).or_insert(path);
         }
         Described {
@@ -57,7 +58,7 @@ impl<'a> Described<'a> {
         }
     }
 
-    /// The file and the node of an object, by the place of its attributes.
+    /// Returns the file and the node of an object, by the index of its attributes.
     fn node(&self, place: usize) -> Option<(&'a Arc<OpenFile>, NodeId)> {
         match place.checked_sub(self.groups.len()) {
             Some(number) => {
@@ -77,7 +78,7 @@ impl<'a> Described<'a> {
         self.arrays.get(number).map(|found| &found.array)
     }
 
-    /// Whether there is a group or an array at a path.
+    /// Returns whether a group or an array exists at a path.
     pub(super) fn has(&self, path: &[u8]) -> bool {
         self.known.contains_key(path)
     }
@@ -102,7 +103,7 @@ impl<'a> Described<'a> {
         self.attribute(path, name).and_then(content::text)
     }
 
-    /// The texts that an attribute lists.
+    /// Returns the list of texts of an attribute.
     pub(super) fn texts(&self, path: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
         let content = self.attribute(path, name);
         let content = content.filter(|own| matches!(own.datatype.class, Class::String { .. }));
@@ -110,13 +111,13 @@ impl<'a> Described<'a> {
             let each = content
                 .elements
                 .chunks_exact(content.datatype.size as usize);
-            // A file has no more columns than objects.
+            // A file has at most this many columns.
             let each = each.take(limits::JOINED_OBJECTS);
             each.map(|text| content::trimmed(text).to_vec()).collect()
         })
     }
 
-    /// Whether two paths are names of one object.
+    /// Returns whether two paths are names of one object.
     pub(super) fn is_same(&self, path: &[u8], other: &[u8]) -> bool {
         let object = |path: &[u8]| {
             let place = self.known.get(path).copied();
@@ -126,7 +127,7 @@ impl<'a> Described<'a> {
         object(path).is_some_and(|own| object(other) == Some(own))
     }
 
-    /// The path of the object that an attribute refers to.
+    /// Returns the path of the object to which an attribute refers.
     ///
     /// # Errors
     /// Fails if the attribute cannot be read now.
@@ -144,12 +145,12 @@ impl<'a> Described<'a> {
     }
 }
 
-/// What tells a file from others that are open.
+/// Returns a number that distinguishes a file from other open files.
 fn number_of(file: &Arc<OpenFile>) -> usize {
     Arc::as_ptr(file).addr()
 }
 
-/// The groups that an object is in, the innermost first, the root last.
+/// Iterates over the paths of the groups that contain an object, from the innermost to the root.
 pub(super) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = (!path.is_empty()).then_some(path);
     std::iter::from_fn(move || {
@@ -159,7 +160,7 @@ pub(super) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The names from the group at `base` to what is at `path`; none where both are the same.
+/// Returns the names in a path after the group at `base`. Returns no names if both are equal.
 pub(super) fn names_between<'p>(base: &[u8], path: &'p [u8]) -> Vec<&'p [u8]> {
     let rest = path.get(base.len()..).unwrap_or_default();
     let names = rest.split(|&byte| byte == b'/');

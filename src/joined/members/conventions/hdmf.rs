@@ -1,4 +1,4 @@
-//! HDMF's dynamic tables, of which NWB's are some: rows, lists (`VectorIndex`), references to rows
+//! HDMF's dynamic tables, which NWB uses too: rows, lists (`VectorIndex`), references to rows
 //! (`DynamicTableRegion`) and enumerations.
 
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::joined::members::convention::{Convention, Relation, Table};
 use crate::joined::members::conventions::described::{Described, ancestors};
 use crate::joined::paths::{Path, beneath, split};
 
-/// What an array of a dynamic table means; `None` of another array.
+/// Returns the rules for an array of a dynamic table, or `None` for any other array.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
@@ -23,13 +23,13 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     if name == b"id" {
         return Ok(Some(Convention::rows().in_table(Some(ids))));
     }
-    // The values of lists are no rows, nor are the ends of lists within lists.
+    // Values of lists are not rows. The ends of lists within lists are not rows either.
     let is_of_rows = !file.has(&[&path[..], b"_index"].concat());
     let table = is_of_rows.then_some(ids);
     let column = name_of_column(file, path)?;
     let whole = beneath(group, &column);
     if !columns.contains(&column) {
-        // The names of an enumeration, and what no column is.
+        // The names of an enumeration, or an array that is not a column.
         let is_enumeration = name
             .strip_suffix(b"_elements")
             .is_some_and(|base| columns.iter().any(|own| own == base));
@@ -43,7 +43,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     };
     let own = own.in_table(table);
     if name != column {
-        // The index is one of this array, as its name says.
+        // The name of an index contains the name of its array.
         let values = name.strip_suffix(b"_index").unwrap_or(name);
         let values = beneath(group, values);
         let own = own.referring(b"target", &values);
@@ -71,7 +71,7 @@ fn is_table(file: &Described<'_>, group: &[u8]) -> bool {
     file.attribute(group, b"colnames").is_some() && file.array(&beneath(group, b"id")).is_some()
 }
 
-/// The column that an array is the values of, or an index of.
+/// Returns the name of the column to which an array of values or an index belongs.
 fn name_of_column(file: &Described<'_>, path: &Path) -> Result<Vec<u8>> {
     let mut path = Path::clone(path);
     while let Some(base) = split(&path).1.strip_suffix(b"_index") {
@@ -85,7 +85,7 @@ fn name_of_column(file: &Described<'_>, path: &Path) -> Result<Vec<u8>> {
     Ok(split(&path).1.to_vec())
 }
 
-/// The table that a group is.
+/// Returns the table of a group that is a dynamic table.
 pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
     is_table(file, group).then(|| Table {
         group: Path::clone(group),

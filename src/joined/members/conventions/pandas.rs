@@ -1,4 +1,5 @@
-//! The tables of pandas' `HDFStore`: rows of the formats `table` and `fixed`, categories of columns.
+//! The tables of pandas' `HDFStore`: rows of the formats `table` and `fixed`, and categories of
+//! columns.
 
 use crate::joined::members::convention::{Convention, Relation, Table};
 use crate::joined::members::conventions::described::{Described, ancestors, names_between};
@@ -6,7 +7,7 @@ use crate::joined::members::skeleton::Named;
 use crate::joined::paths::{Path, beneath};
 use crate::model::datatype::Class;
 
-/// Attributes of a group that say what its rows mean.
+/// Attributes of a group that are necessary to interpret its rows.
 const OF_GROUP: [&[u8]; 6] = [
     b"info",
     b"non_index_axes",
@@ -16,10 +17,10 @@ const OF_GROUP: [&[u8]; 6] = [
     b"encoding",
 ];
 
-/// The ends of the names of the attributes of `table` that say what a field means.
+/// Suffixes of the attributes of `table` that are necessary to interpret a field.
 const OF_FIELD: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 
-/// What an array of a frame or a series means; `None` of another array.
+/// Returns the rules for an array of a frame or a series, or `None` for any other array.
 pub(super) fn convention(file: &Described<'_>, path: &Path) -> Option<Convention> {
     let frame = frame(file, path)?;
     let names = names_between(&frame, path);
@@ -33,7 +34,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Option<Convention
     })
 }
 
-/// A part of the index of a table, by which PyTables finds rows.
+/// Returns the rules for a part of the table index by which PyTables finds rows.
 fn index(path: &Path) -> Convention {
     let whole = ancestors(path).nth(1).unwrap_or_default();
     let why = "an index of PyTables is of one file";
@@ -42,7 +43,8 @@ fn index(path: &Path) -> Convention {
         .with(Relation::Unneeded(why.to_owned()))
 }
 
-/// The frame that an array belongs to. The tables of categories are parts of it.
+/// Returns the frame that contains an array. A table of categories belongs to the frame of its
+/// column.
 fn frame(file: &Described<'_>, path: &[u8]) -> Option<Path> {
     let mut groups: Vec<&[u8]> = ancestors(path).collect();
     groups.reverse();
@@ -57,7 +59,7 @@ fn frame(file: &Described<'_>, path: &[u8]) -> Option<Path> {
     frame.map(Into::into)
 }
 
-/// The rows of the format `table`.
+/// Returns the rules for the rows of the format `table`.
 fn rows(file: &Described<'_>, frame: &[u8], path: &Path) -> Convention {
     let meta = beneath(frame, b"meta");
     let named = file.attributes(path).iter().filter_map(|(name, _)| {
@@ -82,13 +84,13 @@ fn rows(file: &Described<'_>, frame: &[u8], path: &Path) -> Convention {
     }
 }
 
-/// Whether an attribute says what a field means. The length of texts may differ.
+/// Returns whether an attribute is necessary to interpret a field. The length of texts may differ.
 fn is_of_field((name, content): &Named) -> bool {
     let is_length = name.ends_with(b"_dtype") && content.elements.starts_with(b"bytes");
     OF_FIELD.iter().any(|end| name.ends_with(end)) && !is_length
 }
 
-/// A member of the format `fixed`.
+/// Returns the rules for an array of the format `fixed`.
 fn fixed(file: &Described<'_>, frame: &[u8], name: &[u8], path: &Path) -> Convention {
     let whole = Path::from(frame);
     let is_pickled = file
@@ -121,7 +123,7 @@ fn fixed(file: &Described<'_>, frame: &[u8], name: &[u8], path: &Path) -> Conven
     }
 }
 
-/// The table that a frame or a series is.
+/// Returns the table of a group that is a frame or a series.
 pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
     file.text(group, b"pandas_type")?;
     let names = [&b"table"[..], b"axis1", b"index"].map(|name| beneath(group, name));
