@@ -35,6 +35,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             size: |_, _| Ok(Some(Size::Counted)),
             open: page,
             has_pages: true,
+            is_meant: true,
             ..OF_NOTHING
         },
         Form {
