@@ -11,16 +11,25 @@ use crate::model::datatype::Class;
 use crate::model::{Array, Container, LinkTarget, NodeId};
 use crate::view::cf::time::TimeUnits;
 use crate::view::elements::dimensions::{
-    group_of, groups_down_to, has_no_values, last_name, listed,
+    group_of, groups_down_to, has_no_values, is_scale, last_name, listed,
 };
 
 /// The variables of one group, with cached results of searches.
 #[derive(Default)]
 pub(super) struct Siblings {
-    /// The attributes of time coordinates, by the names of their boundary variables.
-    boundaries: OnceCell<HashMap<Vec<u8>, TimeText>>,
+    boundaries: OnceCell<BoundaryNames>,
     /// Whether each dimension is the length of texts, by the scale of the dimension.
     text_lengths: OnceCell<HashMap<NodeId, bool>>,
+}
+
+/// The boundary variables that the coordinates of a group name.
+#[derive(Default)]
+struct BoundaryNames {
+    /// The attributes of the coordinate of times that names each boundary variable, or the error of
+    /// reading these attributes.
+    named: HashMap<Vec<u8>, Result<TimeText>>,
+    /// Coordinates whose `bounds` cannot be read: each may name any variable along its dimensions.
+    unreadable: Vec<NodeId>,
 }
 
 /// The attributes of numbers that may be times.
@@ -101,8 +110,16 @@ impl Siblings {
                 }
             }
         }
-        let boundaries = kept(&self.boundaries, || boundaries(container, path))?;
-        Ok(boundaries.get(name).cloned())
+        let boundaries = kept(&self.boundaries, || BoundaryNames::read(container, path))?;
+        if let Some(times) = boundaries.named.get(name) {
+            return times.clone().map(Some);
+        }
+        for &coordinate in &boundaries.unreadable {
+            if lies_along(container, coordinate, scales)? {
+                boundary_of(container, coordinate)?;
+            }
+        }
+        Ok(None)
     }
 
     /// Returns whether the dimension of `scale`, the last one of the variable at `path`, is the
@@ -142,24 +159,51 @@ fn boundary_of(container: &dyn Container, coordinate: NodeId) -> Result<Option<V
     Ok(named.map(|named| named.trim_ascii().to_vec()))
 }
 
-/// Returns the attributes of the time coordinates in the group of the object at `path`, by the
-/// names of their boundary variables. If several coordinates name the same variable, the first
-/// counts.
-fn boundaries(container: &dyn Container, path: &[u8]) -> Result<HashMap<Vec<u8>, TimeText>> {
-    let mut found = HashMap::new();
-    let mut bytes = 0;
-    each_array(container, path, &mut |node, _| {
-        let Some(name) = boundary_of(container, node)? else {
-            return Ok(true);
-        };
-        let times = TimeText::read(container, node)?;
-        if times.parsed().is_some() {
-            bytes += name.len() + times.length();
-            found.entry(name).or_insert(times);
-        }
-        Ok(bytes <= limits::COORDINATE_NAMES)
-    })?;
-    Ok(found)
+/// Returns whether each dimension of a coordinate has one of `scales`. A boundary variable has the
+/// dimensions of its coordinate, and one more (CF 1.12, 7.1).
+fn lies_along(
+    container: &dyn Container,
+    coordinate: NodeId,
+    scales: &[Option<NodeId>],
+) -> Result<bool> {
+    if is_scale(container, coordinate)? {
+        return Ok(scales.contains(&Some(coordinate)));
+    }
+    let own = listed(container, coordinate)?;
+    Ok(own.iter().all(|scale| scales.contains(scale)))
+}
+
+impl BoundaryNames {
+    /// Reads the attributes of the arrays in the group of the variable at `path`. If two coordinates
+    /// name the same boundary variable, the first one counts.
+    ///
+    /// # Errors
+    /// Fails if an attribute cannot be read now. Lasting errors become part of the result.
+    fn read(container: &dyn Container, path: &[u8]) -> Result<Self> {
+        let mut found = BoundaryNames::default();
+        let mut bytes = 0;
+        each_array(container, path, &mut |node, _| {
+            let name = match boundary_of(container, node) {
+                Err(error) if !error.is_passing() => {
+                    found.unreadable.push(node);
+                    return Ok(true);
+                }
+                name => name?,
+            };
+            let Some(name) = name else {
+                return Ok(true);
+            };
+            let times = match TimeText::read(container, node) {
+                Err(error) if error.is_passing() => return Err(error),
+                Ok(times) if times.parsed().is_none() => return Ok(true),
+                times => times,
+            };
+            bytes += name.len() + times.as_ref().map_or(0, TimeText::length);
+            found.named.entry(name).or_insert(times);
+            Ok(bytes <= limits::COORDINATE_NAMES)
+        })?;
+        Ok(found)
+    }
 }
 
 /// Returns whether each dimension of the variables in that group is the length of texts, by the
