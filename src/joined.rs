@@ -9,7 +9,7 @@
 //! | `members/{scan, skeleton, content}` | the data read from a member: its structure and its small values |
 //! | `members/{convention, conventions}` | what the conventions of AnnData, pandas and HDMF define for arrays: rows of tables, categories, references |
 //! | `members/kept` | stores scans in a file for the next time |
-//! | `place` | chooses the dimensions along which members are joined, and places each member along these |
+//! | `place` | chooses the joined dimensions, and the place of each member |
 //! | `place/{kind, coordinate, position, extra}` | members that are joined together; values of a dimension; order of blocks; a new dimension |
 //! | `variable` | joins one variable of several members |
 //! | `variable/{compared, form, common_type, gathered}` | the variable in all members; its joined type; a common type; elements in memory |
@@ -20,7 +20,7 @@
 //! | `paths` | paths of objects; results with a reason for an omission |
 //! | `instants` | times in one unit |
 //! | `made`, `mapped`, `recoding` | an array of the joined file, made from the arrays of members |
-//! | `scales` | the attributes by which arrays name their dimensions |
+//! | `scales` | the attributes that name the dimensions of an array |
 //! | `tree`, `container` | the groups and arrays of the joined file; its `Container` |
 //! | `choice` | parses names such as `joined[tas_*.nc,join=time]` |
 //!

@@ -5,7 +5,7 @@
 //! matches any characters except a slash, and `?` matches one such character. A slash is written as
 //! `%2F` and a percent sign as `%25`, as in all names of the mount.
 
-/// The files to join, and the dimension along which they are joined.
+/// The files to join, and the dimension that joins them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// A pattern that selects files. `None` selects all.
@@ -13,10 +13,10 @@ pub(crate) struct Choice {
     pub(super) join: Join,
 }
 
-/// The dimension along which files are joined.
+/// The dimension that joins files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Join {
-    /// The dimension along which the coordinates of the files differ.
+    /// The dimension whose coordinates differ between files.
     Found,
     /// The dimension of this name.
     Dimension(Vec<u8>),

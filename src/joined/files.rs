@@ -17,7 +17,7 @@ use crate::model::storage::Pipeline;
 use crate::model::{Datatype, Shape};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// The names of the files along a joined dimension.
+/// The names of the files of a joined dimension.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) placed: Arc<Placed>,

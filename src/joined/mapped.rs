@@ -25,7 +25,7 @@ pub(super) struct Placed {
     pub(super) placement: Placement,
 }
 
-/// An array that is made of those of members.
+/// A joined array that is made of arrays of members.
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) placed: Arc<Placed>,
@@ -34,8 +34,8 @@ pub(super) struct Mapped {
     pub(super) axes: Vec<Option<(usize, usize)>>,
     /// Number of leading dimensions that no member has.
     pub(super) added: usize,
-    /// Parts by the number of the member's skeleton. A member with another skeleton contributes
-    /// nothing to the array.
+    /// Parts by the number of the member's skeleton. A member with another skeleton does not
+    /// contribute to the array.
     pub(super) parts: HashMap<usize, Part>,
 }
 
@@ -94,8 +94,8 @@ impl Recipe {
 
 impl Mapped {
     /// Iterates over the contributing members: position in the list, place, and part. If several
-    /// members have the same place along the array's axes, they have equal elements, so only the
-    /// first one is returned.
+    /// members have the same place on the array's axes, they have equal elements, so only the first
+    /// one is returned.
     pub(super) fn parts<'m>(
         &'m self,
         members: &'m Members,
@@ -114,7 +114,7 @@ impl Mapped {
         .filter(move |(_, place, _)| taken.insert(self.blocks(place)))
     }
 
-    /// Returns the blocks of a place along the axes of the array.
+    /// Returns the blocks of a place on the axes of the array.
     pub(super) fn blocks(&self, place: &[usize]) -> Vec<usize> {
         let axes = self.axes.iter().flatten();
         axes.filter_map(|(axis, _)| place.get(*axis).copied())

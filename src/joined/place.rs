@@ -1,4 +1,4 @@
-//! Chooses the dimensions along which the members of a kind are joined, and places each member.
+//! Chooses the joined dimensions for the members of a kind, and places each member.
 
 pub(super) mod coordinate;
 pub(super) mod extra;
@@ -39,7 +39,7 @@ enum Way {
     Shared,
     /// Each member that has the dimension has different values.
     Coordinates(Vec<Option<Lie>>),
-    /// The dimension has no values, and the members continue it.
+    /// The dimension lacks values, and the members continue it.
     Bare,
 }
 
@@ -248,7 +248,7 @@ impl Facts {
         own.map_err(|error| refused(&error))
     }
 
-    /// Returns the blocks along the dimension.
+    /// Returns the blocks of the dimension.
     fn blocks(&self, members: &Members, kind: &Kind, lies: &[Option<Lie>]) -> Sure<Blocks> {
         let has_nan = |lie: &Option<Lie>| lie.as_ref().is_some_and(|lie| lie.has_nan);
         if let Some(place) = lies.iter().position(has_nan) {
@@ -272,8 +272,8 @@ fn may_be_near(a: &Option<Lie>, b: &Option<Lie>) -> bool {
     length(a) == length(b)
 }
 
-/// Joins members along the dimensions whose coordinates differ, in the first group with such a
-/// dimension. Dimensions of other groups are joined along the same axis.
+/// Joins members in the dimensions whose coordinates differ, in the first group with such a
+/// dimension. Dimensions of other groups are joined on the same axis.
 fn found(
     members: &Members,
     kind: &Kind,
@@ -364,7 +364,7 @@ impl Axis {
     }
 }
 
-/// Joins members along the given dimensions, in the order of their names.
+/// Joins members in the given dimensions, in the order of their names.
 fn in_order(
     members: &Members,
     kind: &Kind,

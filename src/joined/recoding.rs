@@ -19,7 +19,7 @@ pub(super) const PREFIX: usize = 8;
 /// The prefix before the number of a node of the joined file.
 pub(super) const OWN: [u8; PREFIX] = [0xFF; PREFIX];
 
-/// A conversion of the elements of one member to those of the joined array.
+/// A conversion of the elements of one member to elements of the joined array.
 #[derive(Debug)]
 pub(super) enum Recoding {
     /// Unpacks numbers to floats of this size in bytes.

@@ -1,5 +1,4 @@
-//! Dimension scales of the joined file (H5DS): the attributes by which arrays name their
-//! dimensions.
+//! Dimension scales of the joined file (H5DS): the attributes that name the dimensions of an array.
 
 use std::collections::HashMap;
 

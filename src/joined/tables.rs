@@ -73,7 +73,7 @@ pub(super) fn reported(compared: &Compared<'_>, path: Path) -> Path {
 /// The absent arrays on which other arrays depend.
 struct Reasons<'a> {
     absent: &'a HashSet<Path>,
-    /// Absent arrays by the group to which they belong.
+    /// Absent arrays by their group.
     wholes: HashMap<&'a Path, &'a Path>,
     /// Absent arrays by the array whose numbers they contain.
     named: HashMap<&'a Path, &'a Path>,
@@ -114,8 +114,8 @@ impl<'a> Reasons<'a> {
     }
 }
 
-/// Returns the tables of all members. A table has the columns of all members, in the order in which
-/// they first occur.
+/// Returns the tables of all members. A table has the columns of all members, in order of first
+/// occurrence.
 fn tables(compared: &Compared<'_>) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     let mut known: HashMap<Path, usize> = HashMap::new();

@@ -57,7 +57,7 @@ enum Standing {
     Once,
     /// Along joined dimensions. If `is_new`, a new dimension comes first.
     Along { is_new: bool },
-    /// Scalars that are repeated along the only joined dimension.
+    /// Scalars that are repeated in the only joined dimension.
     Repeated,
 }
 
@@ -378,7 +378,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
     }
 
-    /// Returns whether no file has the variable at some place along its axes.
+    /// Returns whether no file has the variable at some place on its axes.
     fn has_holes(&self, standing: &Standing) -> bool {
         let axes = &self.alike.of.placed.placement.axes;
         let own = self.own_axes(standing);

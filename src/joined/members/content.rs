@@ -94,7 +94,7 @@ pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Resul
     Ok(Known::Ends(both.into(), hash))
 }
 
-/// Reads an index, in which each element is the end of a list in an array of `entries` elements.
+/// Reads an index. Each of its elements is the end of a list in an array of `entries` elements.
 /// Returns the last end with hashes of all, or `Nothing` if the index decreases or its last end
 /// differs from `entries`. If `begins`, the index starts with a 0.
 ///

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::joined::paths::Path;
 use crate::model::attribute::AttributeContent;
 
-/// The rules of AnnData, pandas or HDMF for an array. The default has no rules.
+/// The rules of AnnData, pandas or HDMF for an array. The default is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Convention {
     /// The group or column whose arrays are meaningful only together.
@@ -53,11 +53,11 @@ pub(in crate::joined) enum Relation {
     Codes { names: Path, is_ordered: bool },
     /// Records. These fields are numbers of names in these arrays.
     Fields(Vec<(Vec<u8>, Path)>),
-    /// Names to which other arrays refer by number.
+    /// Names that other arrays refer to by number.
     Names,
     /// The array cannot be joined, for this reason.
     Refused(String),
-    /// The array cannot be joined, for this reason, and has no use in other files. The group that
+    /// The array cannot be joined, for this reason, and is useless in other files. The group that
     /// contains it is reported instead.
     Unneeded(String),
 }
@@ -102,7 +102,7 @@ impl Convention {
         }
     }
 
-    /// Creates the rules for names to which other arrays refer by number.
+    /// Creates the rules for names that other arrays refer to by number.
     pub(super) fn names(whole: Option<Path>) -> Self {
         Convention {
             whole,

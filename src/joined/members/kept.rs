@@ -39,7 +39,7 @@ struct Record {
     maker: Maker,
     key: Key,
     skeleton: Digest,
-    /// Digests of the groups' attributes, followed by those of the variables.
+    /// Digests of the attributes of groups, then of variables.
     attributes: Vec<Digest>,
     scalars: BTreeMap<Path, Same>,
     lengths: Box<[u64]>,

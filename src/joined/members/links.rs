@@ -55,7 +55,7 @@ impl OpenFile {
         Arc::ptr_eq(self, other) || self.opened.neighbours.are_of(&other.opened.neighbours)
     }
 
-    /// Returns whether a file to which this one refers had changed when it was opened again.
+    /// Returns whether a file that this one refers to had changed when it was opened again.
     pub(super) fn met_a_change(&self) -> bool {
         self.opened.neighbours.states().met_a_change()
     }
@@ -82,7 +82,7 @@ impl OpenFile {
         Ok(Some(other))
     }
 
-    /// Returns the object to which `target`, a link in the group `here`, leads. Follows further
+    /// Returns the object that `target`, a link in the group `here`, leads to. Follows further
     /// links of every kind. Returns `None` if the target does not exist.
     ///
     /// # Errors

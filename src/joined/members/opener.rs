@@ -63,7 +63,7 @@ pub(crate) trait OpenMember: Send + Sync {
 /// A file that is open: a member, or the target of a link.
 pub(crate) struct Opened {
     pub(crate) container: Arc<dyn Container>,
-    /// The other files to which it refers.
+    /// The other files that it refers to.
     pub(crate) neighbours: Arc<Neighbours>,
 }
 

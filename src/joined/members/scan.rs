@@ -52,7 +52,7 @@ pub(in crate::joined) type Attributes = Arc<Vec<Named>>;
 /// The attributes and scalars that are equal in all members of one skeleton.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::joined) struct Common {
-    /// Attributes of the groups, followed by those of the variables.
+    /// Attributes of the groups, then of the variables.
     pub(in crate::joined) attributes: Vec<Attributes>,
     /// The scalars of an ASDF tree, by path.
     pub(in crate::joined) scalars: BTreeMap<Path, Same>,
@@ -135,7 +135,7 @@ pub(in crate::joined) fn scan(
     Ok(scan)
 }
 
-/// Attributes that the joined file writes itself, or that have no meaning in it.
+/// Attributes that the joined file writes itself, or that are meaningless in it.
 const OWN: [&[u8]; 8] = [
     b"CLASS",
     b"NAME",
@@ -601,7 +601,7 @@ impl Scan {
     }
 
     /// Returns which elements of a variable are needed: all if they determine the place of the
-    /// member, or hashes if they must be equal along every dimension that may be joined.
+    /// member, or hashes if they must be equal in every dimension that may be joined.
     fn wanted(&self, variable: &Variable, array: &Array) -> Result<Wanted> {
         let bytes = array.bytes()?;
         if variable.role == Role::Dimension {
@@ -630,7 +630,7 @@ impl Scan {
     }
 }
 
-/// Returns the number of elements of the array to which an index refers.
+/// Returns the number of elements of the array that an index refers to.
 fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
     let targets = variable.convention.relation.targets();
     let target = targets.first()?;

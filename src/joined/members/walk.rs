@@ -59,7 +59,7 @@ pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Ob
     Ok(walk.objects)
 }
 
-/// The chain of groups from a group up to the root, along the path that was followed.
+/// The chain of groups from a group up to the root, by the path that was followed.
 struct Way {
     place: Place,
     above: Option<Arc<Way>>,
@@ -260,7 +260,7 @@ mod tests {
             .with("v", &[("time", 2)], i32s(&[first, first + 1]), &[])
     }
 
-    /// Joins a file in which `path` is a link with a file in which it is an array.
+    /// Joins two files: `path` is a link in one and an array in the other.
     fn with_link(path: &str, target: LinkTarget) -> Shown {
         let one = file(0).link(path, target);
         let other = file(2).with(path, &[("time", 2)], i32s(&[8, 9]), &[]);

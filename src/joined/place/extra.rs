@@ -12,7 +12,7 @@ use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Place
 use crate::view::cf::time::TimeUnits;
 use crate::wire::{Count, to_u64};
 
-/// A new dimension, and the index of each member along it.
+/// A new dimension, and the index of each member in it.
 struct Apart {
     new: NewDimension,
     of: Vec<usize>,

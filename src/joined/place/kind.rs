@@ -20,7 +20,7 @@ impl Kind {
     /// Returns a name made of the data variables. It becomes the name of a group if the kind cannot
     /// be the root.
     pub(in crate::joined) fn name(&self) -> Vec<u8> {
-        /// Length in bytes from which on no more variables are added to a name.
+        /// Length limit in bytes: a longer name gets no further variables.
         const ENOUGH: usize = 40;
         let mut name = Vec::new();
         for path in &self.data {

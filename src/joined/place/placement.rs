@@ -9,7 +9,7 @@ use crate::wire::{Count, to_u64};
 #[derive(Debug, Default)]
 pub(in crate::joined) struct Placement {
     pub(in crate::joined) axes: Vec<Axis>,
-    /// For each member of the kind, its block along each axis.
+    /// For each member of the kind, its block on each axis.
     pub(in crate::joined) places: Vec<Vec<usize>>,
     /// Dimensions whose coordinates are equal in all members.
     pub(in crate::joined) shared: HashSet<Path>,
@@ -17,7 +17,7 @@ pub(in crate::joined) struct Placement {
     pub(in crate::joined) apart: HashSet<Path>,
 }
 
-/// A direction in which the blocks of members follow each other.
+/// A direction of the joined arrays, with blocks that follow each other.
 #[derive(Debug)]
 pub(in crate::joined) struct Axis {
     /// The dimensions that are joined in this direction.
@@ -83,7 +83,7 @@ impl JoinedDimension {
 }
 
 impl Placement {
-    /// Returns whether the block at a place has length 0 along one of the axes.
+    /// Returns whether the block at a place has length 0 on one of the axes.
     pub(in crate::joined) fn is_empty_at(&self, place: &[usize]) -> bool {
         self.axes.iter().zip(place).any(|(axis, &block)| {
             let length = |dim: &JoinedDimension| {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::joined::paths::Sure;
 use crate::joined::place::coordinate::{Lie, Step};
 
-/// The blocks of values along a dimension.
+/// The blocks of values of a dimension.
 pub(in crate::joined) struct Blocks {
     pub(in crate::joined) lengths: Vec<u64>,
     /// The block of each member of the kind. `None` if the member lacks the dimension.

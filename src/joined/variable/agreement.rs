@@ -55,9 +55,9 @@ impl<'m> Rules<'_, 'm> {
         Some(all.all(|other| compare_elements(first, other, true) == Some(Comparison::Equal)))
     }
 
-    /// Checks that the members at each place along the array's axes have equal elements, because
-    /// only the first member's elements are shown. Returns a warning if the array is too large for
-    /// a comparison.
+    /// Checks that the members at each place on the array's axes have equal elements, because only
+    /// the first member's elements are shown. Returns a warning if the array is too large for a
+    /// comparison.
     ///
     /// # Errors
     /// Fails with the reason if the variable must be absent.
@@ -110,7 +110,7 @@ impl<'m> Rules<'_, 'm> {
         first.role == Role::Dimension || first.role == Role::Coordinate && follows()
     }
 
-    /// Returns the members at each place along the axes of the array.
+    /// Returns the members at each place on the axes of the array.
     fn groups(&self, standing: &Standing) -> Vec<Vec<Own<'m>>> {
         let axes = self.own_axes(standing);
         let placement = &self.alike.of.placed.placement;

@@ -146,7 +146,8 @@ mod tests {
         }
     }
 
-    /// The expected types are those of `numpy.result_type`, if this type represents all numbers.
+    /// The expected types are the results of `numpy.result_type`, if this type represents all
+    /// numbers.
     #[test]
     fn types_of_several_members() {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);

@@ -91,7 +91,7 @@ impl<'m> Compared<'m> {
         compared
     }
 
-    /// Returns the member at a position in the kind, with its place along the axes.
+    /// Returns the member at a position in the kind, with its place on the axes.
     fn member(&self, place: usize) -> (&'m Member, &'m [usize]) {
         let (members, placed) = (self.members, self.placed);
         let member = &members.list[placed.members[place]];
@@ -242,7 +242,7 @@ impl<'m> Alike<'m> {
         self.specimens.iter().map(|specimen| specimen.variable)
     }
 
-    /// Iterates over the members that have the variable, with their places along the axes.
+    /// Iterates over the members that have the variable, with their places on the axes.
     pub(in crate::joined) fn each(
         &self,
     ) -> impl Iterator<Item = (&'m Member, &'m [usize], Specimen<'m>)> + '_ {

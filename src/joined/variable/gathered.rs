@@ -72,7 +72,7 @@ impl Rules<'_, '_> {
             .map(|size| size.max(1))
     }
 
-    /// Repeats the scalar of each member along its block.
+    /// Repeats the scalar of each member in its block.
     pub(super) fn repeated(&self, shape: &[u64], form: &Form) -> Sure<(Content, Datatype)> {
         let size = self.text_size(form).ok_or_else(unknown)?;
         if size > 16 {
@@ -192,7 +192,7 @@ impl Block {
     /// Returns all elements. Missing elements become NaN.
     ///
     /// # Errors
-    /// Fails if elements are missing and the type has no NaN.
+    /// Fails if elements are missing and the type lacks NaN.
     fn finish(mut self, datatype: &Datatype) -> Sure<Arc<[u8]>> {
         if self.is_there.iter().all(|there| *there) {
             return Ok(self.elements.into());

@@ -1,4 +1,4 @@
-//! Merges the lists of names to which other arrays refer by number.
+//! Merges the lists of names that other arrays refer to by number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::model::datatype::{Class, Member, StringPadding};
 use crate::model::shape::product;
 use crate::wire::{to_u64, to_usize};
 
-/// The names of all files, each once, in the order in which they first occur.
+/// The names of all files, each once, in order of first occurrence.
 pub(super) struct Names {
     names: Vec<Vec<u8>>,
     /// The type of the merged list. For texts, it is the type of the first list.
@@ -229,7 +229,8 @@ mod tests {
     use crate::model::datatype::ByteOrder;
     use crate::model::value::tests::{int, member, type_of};
 
-    /// The expected list is that of `pandas.api.types.union_categoricals` for `a b` and `x b z`.
+    /// The expected list is the result of `pandas.api.types.union_categoricals` for `a b` and `x b
+    /// z`.
     #[test]
     fn categories_are_merged_in_the_order_in_which_they_are_met() {
         let mut merged = Merged::default();

@@ -180,7 +180,7 @@ fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
     let most = length.checked_sub(u64::from(are_rows));
     match most {
         Some(most) => Numbering::Moved { by, most },
-        // A file without rows has no valid numbers.
+        // In a file without rows, every number is invalid.
         None => Numbering::Codes(Arc::default()),
     }
 }
@@ -386,8 +386,8 @@ mod tests {
         assert_eq!(holding(&Datatype::ieee(8, ByteOrder::Big), 1), None);
     }
 
-    /// The expected type is that of the records that `numpy.concatenate` returns for fields `S2`
-    /// and `S5`.
+    /// The expected type is the type of the records that `numpy.concatenate` returns for fields
+    /// `S2` and `S5`.
     #[test]
     fn texts_of_records_have_the_longest_type() {
         let record = |size, dims: Vec<u32>| {
@@ -424,7 +424,7 @@ mod tests {
             moved(&dim, 2, false),
             Numbering::Moved { by: 3, most: 2 }
         ));
-        // The second file has no rows, so none of its numbers is valid.
+        // The second file lacks rows, so all its numbers are invalid.
         assert!(matches!(moved(&dim, 1, true), Numbering::Codes(none) if none.is_empty()));
     }
 }

@@ -1,6 +1,6 @@
 //! AnnData and MuData: rows of `obs`, `X`, `layers` and `obsm`; categories; sparse matrices.
 //!
-//! The rules are those of `anndata.concat` along `obs`. Arrays in `var`, `varm`, `varp` and `uns`
+//! The rules equal `anndata.concat` with the axis `obs`. Arrays in `var`, `varm`, `varp` and `uns`
 //! are shown if they are equal in all files, and `obsp` is not joined.
 
 use crate::error::Result;
@@ -68,7 +68,7 @@ fn is_sparse(encoding: &[u8]) -> bool {
     matches!(encoding, b"csr_matrix" | b"csc_matrix" | b"csr" | b"csc")
 }
 
-/// Returns whether a group is an AnnData object. Versions before 0.8 have no attribute for this.
+/// Returns whether a group is an AnnData object. Versions before 0.8 lack the attribute for this.
 fn is_root(file: &Described<'_>, group: &[u8]) -> bool {
     let is_named = encoding(file, group).is_some_and(|is| matches!(is, b"anndata" | b"MuData"));
     let is_there = |name: &[u8]| file.has(&beneath(group, name));

@@ -127,7 +127,7 @@ impl<'a> Described<'a> {
         object(path).is_some_and(|own| object(other) == Some(own))
     }
 
-    /// Returns the path of the object to which an attribute refers.
+    /// Returns the path of the object that an attribute refers to.
     ///
     /// # Errors
     /// Fails if the attribute cannot be read now.

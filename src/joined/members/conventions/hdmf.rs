@@ -71,7 +71,7 @@ fn is_table(file: &Described<'_>, group: &[u8]) -> bool {
     file.attribute(group, b"colnames").is_some() && file.array(&beneath(group, b"id")).is_some()
 }
 
-/// Returns the name of the column to which an array of values or an index belongs.
+/// Returns the name of the column that owns an array of values or an index.
 fn name_of_column(file: &Described<'_>, path: &Path) -> Result<Vec<u8>> {
     let mut path = Path::clone(path);
     while let Some(base) = split(&path).1.strip_suffix(b"_index") {

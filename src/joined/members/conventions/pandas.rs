@@ -34,7 +34,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Option<Convention
     })
 }
 
-/// Returns the rules for a part of the table index by which PyTables finds rows.
+/// Returns the rules for a part of the table index, which PyTables uses to find rows.
 fn index(path: &Path) -> Convention {
     let whole = ancestors(path).nth(1).unwrap_or_default();
     let why = "an index of PyTables is of one file";

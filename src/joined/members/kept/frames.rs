@@ -63,7 +63,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Parses the head of a file. Returns the rest of the file too, or `None` if there is no head.
+    /// Parses the head of a file. Returns the rest of the file too, or `None` if the head is
+    /// missing.
     pub(super) fn of(file: &[u8]) -> Option<(Self, &[u8])> {
         let (mark, rest) = file.strip_prefix(MAGIC)?.split_first_chunk()?;
         let (key, rest) = rest.split_first_chunk()?;
