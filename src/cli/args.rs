@@ -23,11 +23,11 @@ use crate::source::location::Location;
 /// Mount an HDF5 or ASDF file as a read-only filesystem
 ///
 /// Groups are directories, datasets are regular files that hold the elements as raw bytes,
-/// attributes are extended attributes. The file is recognised by its content. A source whose name
-/// is that of a subcommand is written `./ls`.
+/// attributes are extended attributes. h5fs recognises the file by its content. If a source has the
+/// name of a subcommand, write it as `./ls`.
 ///
-/// The command returns when the mount answers; `umount MOUNTPOINT` (or `fusermount3 -u MOUNTPOINT`)
-/// ends it.
+/// The command returns when the mount answers. `fusermount3 -u MOUNTPOINT`, or as root `umount
+/// MOUNTPOINT`, unmounts.
 #[derive(Debug, Parser)]
 #[command(
     name = "h5fs",
@@ -90,29 +90,30 @@ Examples:
 
 const CHECK_STATUSES: &str = "\
 Exit status, the highest that applies to any source:
-  0  all is there and can be read
+  0  everything can be read, and nothing is missing
   1  something cannot be read, or is missing
   2  the command line is wrong
-  3  a source cannot be opened: there is none, it is neither an HDF5 nor an ASDF file, permission is
-     denied; or it cannot be read to its end: it has changed meanwhile";
+  3  a source cannot be opened: it does not exist, is neither HDF5 nor ASDF, or permission is
+     denied; or it changed while it was read";
 
 /// Returns the text below the options in the long help and in the manual.
 fn notes() -> String {
     format!(
         "{EXAMPLES}
 
-Under -o the same options stand as {}; the words of mount(8) (ro, noauto, nofail, user, _netdev, \
-x-*) are accepted and change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= \
-go to the kernel.
+The same options under -o: {}. The words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are \
+accepted and change nothing. context=, fscontext=, defcontext=, rootcontext= and fsname= go to the \
+kernel.
 
 Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t \
 fuse.h5fs` works with h5fs on the PATH.
 
-Called by root, the process that reads the source becomes the source's owner first, in a mount \
-and in ls, cat, ndl and check: it reads nothing that the owner may not, whatever --external says.
+If root runs h5fs, the process that reads the source first becomes the source's owner. This holds \
+for a mount and for ls, cat, ndl and check. The process reads only what the owner may read, under \
+any --external.
 
 H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without \
---foreground and --log-file the log goes to syslog.",
+--foreground and --log-file, the log goes to syslog.",
         options::synopsis()
     )
 }
@@ -122,25 +123,27 @@ H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace
 enum Subcommands {
     #[command(flatten)]
     Inspect(Inspect),
-    /// Look at a file in a browser
+    /// View a file in a browser
     ///
-    /// Mounts it in a new directory for temporary files, prints the path of the page about it and
-    /// opens that with xdg-open, as far as that is installed. Ctrl-C ends it, and so does
-    /// unmounting. Of a directory, the directory itself is opened. Without a display, or on a machine
-    /// that is reached by ssh, it is served instead, as `h5fs serve` does, and the line for ssh is
-    /// printed that leads to it.
+    /// Mounts the source in a new temporary directory, prints the path of its page, and opens the
+    /// page with xdg-open if xdg-open is installed. For a directory of files, opens the directory
+    /// itself. Ctrl-C or unmounting ends the command. Without a display, or in an ssh session, the
+    /// command serves the source as `h5fs serve` does, and prints an ssh command for the
+    /// connection.
     View(ViewArguments),
     /// Serve files over HTTP, without a mount
     ///
-    /// Prints a URL, and answers at it until Ctrl-C ends it: everything that a mount would show, with
-    /// ranges and entity tags, for browsers and for programs. One source is the root; several are
-    /// directories by their names. The URL holds a token, without which nobody is let in.
+    /// Prints a URL, and serves everything that a mount would show until Ctrl-C, with ranges and
+    /// entity tags, for browsers and programs. A single source is the root. Several sources are
+    /// directories with their names. The URL contains a token, and requests without the token are
+    /// refused.
     Serve(ServeArguments),
     /// Write a small HDF5 file to try h5fs with
     ///
-    /// The file of the examples in the manual and the documents: a year of temperatures on a grid,
-    /// and a table of stations. A file that is there already is not overwritten. A name that ends with
-    /// a slash is that of a new directory for the twelve files of a year, to be shown as one.
+    /// The manual and the documents use this file in their examples: a year of temperatures on a
+    /// grid, and a table of stations. An existing file is not overwritten. If the name ends with a
+    /// slash, the command makes a new directory with twelve files, one a month, which h5fs can show
+    /// as one file.
     Example {
         /// The file, or the directory, to write
         #[arg(default_value = "climate.h5")]
@@ -153,8 +156,8 @@ enum Subcommands {
 pub(crate) enum Inspect {
     /// List what a mount would show
     ///
-    /// Of several sources, each is listed under its name, and the last line, on standard error, is
-    /// the sum. A PATH may be a pattern of the shell, in quotes: `'run*/data'`.
+    /// Lists each of several sources under its name. The last line, on standard error, is the
+    /// total. A PATH may be a shell pattern in quotes: `'run*/data'`.
     #[command(disable_help_flag = true)]
     Ls {
         #[command(flatten)]
@@ -164,20 +167,20 @@ pub(crate) enum Inspect {
     },
     /// Write the bytes of files that a mount would show
     ///
-    /// A PATH may be a pattern of the shell, in quotes: `'run*/title'`.
+    /// A PATH may be a shell pattern in quotes: `'run*/title'`.
     Cat {
         #[command(flatten)]
         operands: Operands,
     },
     /// Describe a file or one of its objects in the Ndarray Data Language (YAML)
     ///
-    /// Of several files, or of all data files in a directory, the document maps the name of each
-    /// to its own document; the last line, on standard error, is the sum.
+    /// For several files, or for all data files in a directory, the document maps the name of each
+    /// file to the file's own document. The last line, on standard error, is the total.
     Ndl {
         /// Write JSON instead of YAML
         #[arg(long)]
         json: bool,
-        /// Give the values of arrays of at most so many elements, too
+        /// Include the values of arrays of at most N elements
         #[arg(long, value_name = "N", default_value_t = 0)]
         values: u64,
         #[command(flatten)]
@@ -185,20 +188,20 @@ pub(crate) enum Inspect {
     },
     /// List what cannot be read or is missing, and why
     ///
-    /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A
-    /// line for each thing that cannot be read, and for each other file, or object in it, that a
-    /// virtual dataset or a link needs and that is missing, then the sum. A soft link that dangles is
-    /// no such thing. Of several files, or of all data files in a directory, each line begins with
-    /// the name of the file, and the sum counts those that cannot be opened.
+    /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks.
+    /// Prints a line for each object that cannot be read, and for each missing file or object that
+    /// a virtual dataset or a link needs, then the totals. A dangling soft link is not reported.
+    /// For several files, or for all data files in a directory, each line begins with the name of
+    /// the file, and the totals count the files that cannot be opened.
     #[command(after_help = CHECK_STATUSES)]
     Check {
-        /// Read every stored byte of every dataset, too
+        /// Also read every stored byte of every dataset
         #[arg(long)]
         data: bool,
-        /// Open the tables of the views, too, and of a directory `joined`: csv, cf, parquet, fits
+        /// Also open the tables of the views (csv, cf, parquet, fits), and `joined` of a directory
         #[arg(long)]
         views: bool,
-        /// Write a line of JSON for each fault, and one for the sum
+        /// Write a line of JSON for each fault, and one for the totals
         #[arg(long)]
         json: bool,
         /// Write records, for the process that checks several files
@@ -215,29 +218,29 @@ pub(crate) enum Inspect {
     },
     /// Fill the cache on disk with what a job will read
     ///
-    /// Reads files, and all files in directories, of a source by URL, so that they are in the
-    /// directory of --disk-cache; their bytes go nowhere else. A PATH may be a pattern of the shell,
-    /// in quotes, or `/` for all of it.
+    /// Reads files, and all files in directories, of a source by URL, so that the directory of
+    /// --disk-cache contains their bytes. Prints no data. A PATH may be a shell pattern in quotes,
+    /// or `/` for the whole source.
     Prefetch {
         /// The URL of an HDF5 or ASDF file, or of a prefix with such files
         #[arg(value_name = "SOURCE", value_parser = location())]
         source: Location,
-        /// Paths as beneath the mount point
+        /// Paths as below the mount point
         #[arg(value_name = "PATH", required = true)]
         paths: Vec<OsString>,
         #[command(flatten)]
         how: Reading,
     },
-    /// List what the cache on disk holds, or make it smaller
+    /// List the content of the cache on disk, or make the cache smaller
     ///
-    /// `list` prints the bytes of each source, when it was last used, and the sum; `trim` deletes what
-    /// was used longest ago until no more than --size is left; `clear` deletes all. Mounts may use the
-    /// cache meanwhile.
+    /// `list` prints the bytes and the last use of each source, and the total. `trim` deletes the
+    /// least recently used entries until at most --size is left. `clear` deletes everything. Mounts
+    /// may use the cache at the same time.
     Cache {
         /// Write JSON
         #[arg(long)]
         json: bool,
-        /// What `trim` leaves: bytes, or a number and K, M, G
+        /// Maximum size after `trim`: bytes, or a number and K, M, G
         #[arg(long, value_name = "SIZE", value_parser = options::size)]
         size: Option<u64>,
         /// What to do: list, trim, clear
@@ -246,30 +249,30 @@ pub(crate) enum Inspect {
         /// The directory of --disk-cache
         directory: PathBuf,
     },
-    /// Tell what a mount is and does
+    /// Print what a mount is doing
     ///
-    /// The exit status is 1 if it is dead, does not answer, or has lost its source.
+    /// The exit status is 1 if the mount is dead, does not answer, or has lost its source.
     Status {
         /// Write JSON
         #[arg(long)]
         json: bool,
-        /// Where it is mounted
+        /// The mount point
         mountpoint: PathBuf,
     },
     /// List the mounts of this machine: source, state, uptime, memory, errors
     ///
-    /// The exit status is 1 if one of them is dead, does not answer, or has lost its source.
+    /// The exit status is 1 if a mount is dead, does not answer, or has lost its source.
     List {
         /// Write JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print the figures of mounts for Prometheus
+    /// Print the metrics of mounts for Prometheus
     ///
-    /// One text for all mounts, or for those at the given places; `h5fs_up` is 0 if a mount does
-    /// not answer or has lost its source.
+    /// Prints one text for all mounts, or for those at the given mount points. `h5fs_up` is 0 if a
+    /// mount does not answer or has lost its source.
     Metrics {
-        /// Where they are mounted; all mounts of this machine without it
+        /// Mount points; all mounts of this machine if none is given
         mountpoints: Vec<PathBuf>,
     },
 }
@@ -291,16 +294,16 @@ pub(crate) struct Format {
     /// Descend into directories
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
-    /// List directories themselves, not what is in them
+    /// List directories themselves, not their entries
     #[arg(short, long)]
     pub(crate) directory: bool,
-    /// Name `.h5fs`, too; -R does not descend into it
+    /// Also list `.h5fs`; -R does not descend into it
     #[arg(short, long)]
     pub(crate) all: bool,
-    /// Write a slash behind the name of a directory
+    /// Write a slash after the name of a directory
     #[arg(short = 'p', long)]
     pub(crate) slash: bool,
-    /// One name a line, which is so anyway
+    /// Write one name a line; this is always so
     #[arg(short = '1')]
     pub(crate) one_a_line: bool,
     /// With -l: write sizes as 1.5K, 12M
@@ -342,16 +345,16 @@ pub(crate) struct Operands {
     #[arg(value_name = "SOURCE", value_parser = location())]
     pub(crate) source: Location,
 
-    /// More sources, then paths as beneath the mount point of each
+    /// More sources, then paths as below the mount point of each source
     ///
-    /// If SOURCE has a path of the name of the second word, or no file or directory has that name,
-    /// the second word and all behind it are paths in SOURCE. Otherwise it is another source, and
-    /// so is each word behind it, up to the first that names no file or directory: that and the
-    /// rest are paths in each source.
+    /// If the second word is a path in SOURCE, or no file or directory has that name, the second
+    /// word and all later words are paths in SOURCE. Otherwise the second word is another source.
+    /// So is each later word, up to the first word that names no file or directory. That word and
+    /// the rest are paths in each source.
     #[arg(value_name = "SOURCE|PATH")]
     pub(crate) more: Vec<OsString>,
 
-    /// Take all words behind SOURCE as paths
+    /// Treat all words after SOURCE as paths
     #[arg(long)]
     pub(crate) one: bool,
 
@@ -362,11 +365,12 @@ pub(crate) struct Operands {
 /// How sources are read.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct Reading {
-    /// Of several sources, read so many at a time; the number of cores without it
+    /// Read N of several sources at the same time; without this option, as many as the machine has
+    /// cores
     #[arg(short, long, value_name = "N", value_parser = options::jobs)]
     pub(crate) jobs: Option<usize>,
 
-    /// Read in a cage of Landlock and seccomp: on, off
+    /// Read in a sandbox of Landlock and seccomp: on, off
     #[arg(
         long,
         value_name = "SWITCH",
@@ -380,15 +384,16 @@ pub(crate) struct Reading {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Give an error, not the fill value, where a source of a virtual dataset is missing
+    /// Return an error, not the fill value, if a source of a virtual dataset is missing
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Leave files that cannot be read now out of `.h5fs/joined`, which is an error otherwise
+    /// Leave files that cannot be read at the moment out of `.h5fs/joined`; otherwise they are an
+    /// error
     #[arg(long)]
     pub(crate) partial: bool,
 
-    /// Do not warn of missing sources, refused links and files that are cut off
+    /// Do not warn about missing sources, refused links and truncated files
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -431,7 +436,7 @@ struct ViewArguments {
     #[command(flatten)]
     flags: Flags,
 
-    /// Where it is mounted: for the processes that the command starts
+    /// The mount point: for the processes that the command starts
     #[arg(long, hide = true)]
     at: Option<PathBuf>,
 }
@@ -447,7 +452,7 @@ struct HelperArguments {
     /// The directory to mount it on
     mountpoint: PathBuf,
 
-    /// Fake: check the arguments, mount nothing
+    /// Fake: check the arguments without mounting
     #[arg(short)]
     fake: bool,
 
@@ -597,7 +602,7 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
         })),
         _ => Err(Arguments::command().error(
             ErrorKind::MissingRequiredArgument,
-            "SOURCE and MOUNTPOINT are needed",
+            "SOURCE and MOUNTPOINT are required",
         )),
     }
 }
@@ -605,7 +610,7 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
 fn view_task(view: ViewArguments) -> clap::error::Result<Task> {
     let settings = settings(&view.words, Some(&view.flags))?;
     if settings.no_views {
-        let reason = "view: with noviews there is no page";
+        let reason = "view: noviews removes the page";
         return Err(clap::Error::raw(ErrorKind::ArgumentConflict, reason));
     }
     let mount = |mountpoint| Mount {

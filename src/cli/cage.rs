@@ -228,7 +228,7 @@ fn shut(reaches: &[Reach<'_>], clients: Option<RawFd>) -> Vec<String> {
 pub(super) fn hide_memory() {
     let cored = resources::no_core_file();
     if let Err(errno) = cored.and_then(|()| set_dumpable(false)) {
-        let error = Error::io(&errno.into(), "turning core files off");
+        let error = Error::io(&errno.into(), "disabling core files");
         log::warn!("{error}");
     }
 }

@@ -183,7 +183,7 @@ fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
 fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
     let named = Named::of(operands)?;
     if named.paths.is_empty() {
-        return Err(Error::Usage("cat: a path is missing".to_owned()));
+        return Err(Error::Usage("cat: PATH is missing".to_owned()));
     }
     if let [file] = &named.sources[..] {
         return Ok(copy(source(file, &operands.how), &named.paths));
@@ -195,7 +195,7 @@ fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
 fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> {
     let mut named = Named::of(operands)?;
     if named.paths.len() > 1 {
-        let text = "ndl: one path at a time, not more";
+        let text = "ndl: at most one PATH";
         return Err(Error::Usage(text.to_owned()));
     }
     let path = named.paths.pop();
@@ -206,8 +206,8 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
             && is_directory(file)
         {
             if options.values > 0 {
-                let text =
-                    "ndl: files that are one have no --values; their arrays have files of JSON";
+                let text = "ndl: --values is not possible for joined files; read their arrays as \
+                            JSON files";
                 return Err(Error::Usage(text.to_owned()));
             }
             return Ok(copy(source(file, &operands.how), &[document]));

@@ -30,7 +30,7 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "allow-other",
         word: "allow_other",
-        help: "Let other users in, as far as the permission bits allow",
+        help: "Let other users read the mount, as the permission bits allow",
         default: None,
         takes: Takes::Nothing(|to| to.allow_other = true),
     },
@@ -51,7 +51,7 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "umask",
         word: "umask",
-        help: "Permission bits to take away",
+        help: "Permission bits to remove",
         default: None,
         takes: Takes::Text("OCTAL", |to, text| {
             umask(text).map(|bits| to.umask = Some(bits))
@@ -61,7 +61,7 @@ const OPTIONS: &[MountOption] = &[
         flag: "cache-size",
         word: "cache_size",
         help: "Memory for decoded chunks: bytes, or a number and K, M, G",
-        default: Some("8M, which grows up to a quarter of memory, 64M to 1G"),
+        default: Some("8M, growing up to a quarter of memory, 64M to 1G"),
         takes: Takes::Text("SIZE", |to, text| {
             size(text).map(|bytes| to.cache_size = Some(bytes))
         }),
@@ -69,7 +69,7 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "threads",
         word: "threads",
-        help: "Requests served at a time",
+        help: "Requests served at the same time",
         default: Some("the number of cores, at least 2"),
         takes: Takes::Text("N", |to, text| {
             threads(text).map(|count| to.threads = Some(count))
@@ -78,8 +78,8 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "open-files",
         word: "open_files",
-        help: "Data files of a directory that are kept open at a time",
-        default: Some("the 64 that were used last"),
+        help: "Data files of a directory that are kept open",
+        default: Some("the 64 most recently used"),
         takes: Takes::Text("N", |to, text| {
             open_files(text).map(|count| to.open_files = Some(count))
         }),
@@ -87,14 +87,14 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "direct-io",
         word: "direct_io",
-        help: "Stream past the kernel's page cache",
+        help: "Bypass the kernel's page cache",
         default: None,
         takes: Takes::Nothing(|to| to.direct_io = true),
     },
     MountOption {
         flag: "external",
         word: "external",
-        help: "Which other files the source may bring in: none, within (its own directory), any",
+        help: "Which other files the source may include: none, within (its own directory), any",
         default: Some("within"),
         takes: Takes::Choice("POLICY", &["none", "within", "any"], |to, text| {
             external(text).map(|policy| to.external = policy)
@@ -112,7 +112,7 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "sandbox",
         word: "sandbox",
-        help: "Cage the serving process with Landlock and seccomp: on, off",
+        help: "Sandbox the serving process with Landlock and seccomp: on, off",
         default: Some("on"),
         takes: Takes::Choice("SWITCH", &["on", "off"], |to, text| {
             switch(text).map(|on| to.no_sandbox = !on)
@@ -128,14 +128,15 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "strict",
         word: "strict",
-        help: "Give an error, not the fill value, where a source of a virtual dataset is missing",
+        help: "Return an error, not the fill value, if a source of a virtual dataset is missing",
         default: None,
         takes: Takes::Nothing(|to| to.strict = true),
     },
     MountOption {
         flag: "partial",
         word: "partial",
-        help: "Leave files that cannot be read now out of `.h5fs/joined`, which is an error otherwise",
+        help: "Leave files that cannot be read at the moment out of `.h5fs/joined`; otherwise they \
+               are an error",
         default: None,
         takes: Takes::Nothing(|to| to.partial = true),
     },
@@ -149,7 +150,7 @@ const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "noforget",
         word: "noforget",
-        help: "Keep what the kernel has forgotten, for the handles of an NFS server",
+        help: "Keep inodes that the kernel has forgotten, for the file handles of an NFS server",
         default: None,
         takes: Takes::Nothing(|to| to.no_forget = true),
     },

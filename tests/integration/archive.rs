@@ -557,7 +557,9 @@ fn a_mount_that_would_hide_its_files_is_refused() {
     let mut over = crate::harness::h5fs::<_, &OsStr>([]);
     let refused = run(over.arg(&top).arg(&top), SOON);
     assert!(
-        refused.one_line().contains("would hide the directory"),
+        refused
+            .one_line()
+            .contains("the mount would hide its own source"),
         "{refused:?}"
     );
 }

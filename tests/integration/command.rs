@@ -286,7 +286,7 @@ fn a_log_that_is_a_named_pipe() {
     mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("mkfifo");
     let option = format!("--log-file={}", pipe.display());
     let (mount, refused) = Mount::attempt(&fixture("tiny.latest.h5"), &[&option]);
-    assert!(refused.one_line().contains("nobody reads this pipe"));
+    assert!(refused.one_line().contains("no program reads this pipe"));
     assert!(!mount.is_up());
 
     let mut options = fs::OpenOptions::new();

@@ -171,7 +171,7 @@ fn a_fetcher_that_ends_with_its_worker_is_no_failure() {
         mount.unmount();
         mount.must_be_gone(SOON);
     }
-    let gone = "the process with the network is gone";
+    let gone = "the fetcher has ended";
     let logged = fs::read_to_string(&log).unwrap_or_default();
     assert!(!logged.contains(gone), "{logged}");
     // A fetcher that ends alone is a failure, which the log names.

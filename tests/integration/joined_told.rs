@@ -157,7 +157,7 @@ fn patterns_on_a_command_line() {
         let done = said(&[command], Path::new(&word("none*")), "");
         assert_eq!(done.status.code(), Some(1), "{command}");
         assert!(
-            done.stderr.contains("no file that can be joined"),
+            done.stderr.contains("no file can be joined"),
             "{}",
             done.stderr
         );

@@ -59,14 +59,14 @@ fn a_dead_mount_point_is_told_from_a_missing_one() {
     let point = mount.path.display().to_string();
     let again = mount_tiny(&mount);
     let wanted = format!(
-        "h5fs: {point}: the program that served the mount there is gone; \
-         `fusermount3 -u {point}` (root: `umount {point}`) clears it"
+        "h5fs: {point}: the program that served the mount there has ended; `fusermount3 -u \
+         {point}` (root: `umount {point}`) clears it"
     );
     assert_eq!(again.one_line(), wanted);
     let within = refused(&mount.at("group"));
     let line = within.one_line().to_owned();
     assert!(
-        line.contains("it lies on a mount whose program is gone")
+        line.contains("it is in a mount whose program has ended")
             && line.contains(&format!("`umount {point}`")),
         "{line}"
     );
@@ -77,11 +77,11 @@ fn a_dead_mount_point_is_told_from_a_missing_one() {
 
 #[test]
 fn warnings_come_with_a_mount_that_works() {
-    let level = "h5fs: warning: H5FS_LOG: `bogus` is no level; they are off, error, warn, info, \
-                 debug, trace\n";
+    let level = "h5fs: warning: H5FS_LOG: `bogus` is not a level; the levels are off, error, warn, \
+                 info, debug, trace\n";
     assert_eq!(mounted(&[], Some(("H5FS_LOG", "bogus"))).1, level);
     assert_eq!(mounted(&[], Some(("H5FS_LOG", "error"))).1, "");
-    let write = "h5fs: warning: -o rw: the mount is read-only all the same\n";
+    let write = "h5fs: warning: -o rw: the mount is always read-only\n";
     assert_eq!(mounted(&["-o", "rw"], None).1, write);
     // mount(8) calls the helper this way for a line of fstab.
     assert_eq!(mounted(&["-o", "rw,nosuid,nodev,noexec"], None).1, "");
@@ -90,7 +90,7 @@ fn warnings_come_with_a_mount_that_works() {
     fs::write(mount.at("hidden"), "").expect("write");
     let finished = mount_tiny(&mount).success();
     let point = mount.path.display();
-    let full = format!("h5fs: warning: {point}: is not empty; the mount hides what is in it\n");
+    let full = format!("h5fs: warning: {point}: is not empty; the mount hides its content\n");
     assert_eq!(finished.stderr, full);
 }
 
@@ -290,7 +290,10 @@ fn mounts_are_listed() {
     }
     run(Command::new("umount").arg(&dead.path), SOON).success();
     let none = status(&dead.path, "--json");
-    assert!(none.one_line().ends_with(": no mount of h5fs"), "{none:?}");
+    assert!(
+        none.one_line().ends_with(": not a mount of h5fs"),
+        "{none:?}"
+    );
 }
 
 /// If the source disappears, the mount reports this, and its own text files stay readable.

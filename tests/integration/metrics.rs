@@ -175,6 +175,6 @@ fn a_mount_that_is_not_well_is_not_up() {
     assert_eq!(up(&plain, &fixture("tiny.latest.h5")), 1);
     run(Command::new("umount").arg(&dead.path), SOON).success();
     let none = run(h5fs(["metrics"]).arg(&dead.path), SOON);
-    let wanted = format!("{}: no mount of h5fs", dead.path.display());
+    let wanted = format!("{}: not a mount of h5fs", dead.path.display());
     assert!(none.one_line().ends_with(&wanted), "{none:?}");
 }

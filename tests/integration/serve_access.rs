@@ -303,12 +303,12 @@ fn a_command_line_that_cannot_be_meant_is_refused() {
     );
     let (code, line) = told(&["--no-token"], &[&file]);
     assert!(
-        code == Some(2) && line.contains("--no-token is for unix:PATH"),
+        code == Some(2) && line.contains("--no-token is only for unix:PATH"),
         "{line}"
     );
     let (code, line) = told(&[], &[&file, &file]);
     assert!(
-        code == Some(2) && line.contains("two sources are called tiny.latest.h5"),
+        code == Some(2) && line.contains("two sources are named tiny.latest.h5"),
         "{line}"
     );
     let (code, line) = told(&["--allow-other"], &[&file]);

@@ -181,8 +181,8 @@ fn an_old_client_takes_no_part_for_all() {
 fn a_server_ends_with_each_of_its_processes() {
     let server = Server::start();
     for (role, reason) in [
-        ("fetcher", "the process with the network is gone"),
-        ("worker", "the worker was ended by SIGKILL"),
+        ("fetcher", "the fetcher has ended"),
+        ("worker", "the worker was killed by SIGKILL"),
     ] {
         let path = format!("/data/{role}.h5");
         server.put(&path, fs::read(fixture("tiny.latest.h5")).expect("read"));
@@ -200,7 +200,7 @@ fn a_server_ends_with_each_of_its_processes() {
         // The first line says how programs reach the server.
         let (hints, rest): (Vec<&str>, Vec<&str>) = told
             .lines()
-            .partition(|line| line.contains("programs that do not find this name"));
+            .partition(|line| line.contains("programs that cannot resolve this name"));
         assert!(
             hints.len() <= 1 && rest.len() == 1 && rest[0].contains(reason),
             "{role}: {told}"

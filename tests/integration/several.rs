@@ -98,7 +98,7 @@ fn paths_come_before_sources_of_the_same_name() {
     fs::copy(top.join("a.h5"), top.join("c.h5")).unwrap();
     assert_eq!(said(&["cat", "a.h5", "c.h5", "text"], &top), text.repeat(2));
     let none = command(&["cat", "a.h5"], &top);
-    assert_eq!(none.one_line(), "h5fs: cat: a path is missing");
+    assert_eq!(none.one_line(), "h5fs: cat: PATH is missing");
     assert_eq!(none.status.code(), Some(2));
 }
 

@@ -49,7 +49,7 @@ pub(super) fn become_reader(reader: Reader) -> Result<()> {
         Reader::Chosen(user) if user != geteuid().as_raw() => {
             if !geteuid().is_root() {
                 return Err(Error::Usage(
-                    "run_as: only root may choose a user".to_owned(),
+                    "run_as: only root may choose the user".to_owned(),
                 ));
             }
             change_user(Uid::from_raw(user)).map_err(|errno| {
@@ -58,7 +58,7 @@ pub(super) fn become_reader(reader: Reader) -> Result<()> {
         }
         Reader::Owner(owner) if geteuid().is_root() => match change_user(Uid::from_raw(owner)) {
             Err(Errno::EPERM | Errno::EINVAL) => {
-                log::debug!("the worker may not become user {owner}, and keeps its own user");
+                log::debug!("the worker may not become user {owner} and keeps its own user");
             }
             changed => changed.map_err(|errno| {
                 let what = format!("becoming the source's owner, user {owner}");
@@ -76,7 +76,7 @@ fn give_up_capabilities() -> Result<()> {
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, none).map_err(|errno| Error::io(&errno.into(), "giving up capabilities"))
+    set_capabilities(None, none).map_err(|errno| Error::io(&errno.into(), "dropping capabilities"))
 }
 
 fn change_user(owner: Uid) -> nix::Result<()> {

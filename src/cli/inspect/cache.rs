@@ -21,8 +21,10 @@ const UNKNOWN: &str = "(unknown)";
 /// `Usage` in both cases.
 pub(in crate::cli) fn refuse(act: CacheAct, size: Option<u64>) -> Result<()> {
     let text = match (act, size) {
-        (CacheAct::Trim, None) => "cache: trim: --size is missing: how much is to be left",
-        (CacheAct::List | CacheAct::Clear, Some(_)) => "cache: --size is for `trim` alone",
+        (CacheAct::Trim, None) => {
+            "cache: trim: --size, the maximum size after trimming, is missing"
+        }
+        (CacheAct::List | CacheAct::Clear, Some(_)) => "cache: --size is only for `trim`",
         _ => return Ok(()),
     };
     Err(Error::Usage(text.to_owned()))

@@ -98,7 +98,7 @@ fn look(source: Source<'_>, options: CheckOptions, checked: &mut Checked) -> Out
     *checked = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_over() {
-        let text = format!("{}: has changed meanwhile", name.display());
+        let text = format!("{}: changed while it was read", name.display());
         return Err(Stop::Failed(Error::Usage(text)));
     }
     checked.done = check.done();

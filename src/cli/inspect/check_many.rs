@@ -188,7 +188,10 @@ impl Follow for Report {
         if std::mem::take(&mut self.has_end) {
             return Ok(());
         }
-        let (name, reason) = (self.name.clone(), "the process that reads it ended early");
+        let (name, reason) = (
+            self.name.clone(),
+            "the process that reads this file ended early",
+        );
         self.make_room()?;
         complain(&of_text(&name, reason));
         self.unopened(&name, reason)

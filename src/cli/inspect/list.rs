@@ -259,7 +259,7 @@ impl Listing<'_> {
         self.write(&mut lines, &mut widths)?;
         if are_unordered {
             self.make_room();
-            let note = "too many names to be sorted: they are in the order of the file's index";
+            let note = "too many names to sort: they are in the order of the file's index";
             complain(&of_text(&directory.path, note));
         }
         if let Some(error) = torn.or_else(|| self.fault(directory.ino)) {

@@ -30,7 +30,9 @@ impl Named {
                 let path = path.as_bytes();
                 if path.split(|&byte| byte == b'/').any(|name| name == b"..") {
                     let path = printable_bytes(path);
-                    return Err(Error::Usage(format!("{path}: `..` leads out of the files")));
+                    return Err(Error::Usage(format!(
+                        "{path}: `..` leads outside the source"
+                    )));
                 }
                 let path = path.strip_prefix(b"/").unwrap_or(path);
                 Ok(OsString::from_vec([&files, &b"/"[..], path].concat()))

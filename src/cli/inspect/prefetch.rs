@@ -46,11 +46,11 @@ pub(in crate::cli) fn prefetch(source: Source<'_>, paths: &[OsString]) -> Result
         Location::Url(url) => url,
         Location::Path(path) => {
             let path = path.display();
-            return Err(Error::Usage(format!("prefetch: {path}: no URL")));
+            return Err(Error::Usage(format!("prefetch: {path}: not a URL")));
         }
     };
     if source.how.remote.settings.disk_cache.is_none() {
-        let text = "prefetch: --disk-cache is missing: the directory to fill";
+        let text = "prefetch: --disk-cache, the directory to fill, is missing";
         return Err(Error::Usage(text.to_owned()));
     }
     Ok(read_all(source, url, paths))

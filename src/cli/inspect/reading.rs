@@ -130,7 +130,7 @@ pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Resul
 pub(in crate::cli) fn open_joined(source: Source<'_>) -> Result<Filesystem> {
     match open_tree(source, &[JOINED.into()])? {
         Served::Archive(archive) => archive.open_joined(),
-        Served::File(_) => Err(Error::Usage("one file has nothing to join".to_owned())),
+        Served::File(_) => Err(Error::Usage("a single file cannot be joined".to_owned())),
     }
 }
 
@@ -152,9 +152,7 @@ pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Re
         let found = tree.find(&[b".h5fs/", pattern].concat(), true)?;
         if tree.getxattr(found.ino, b"user._h5fs_files")? == b"0" {
             let pattern = printable_bytes(pattern);
-            return Err(Error::Usage(format!(
-                "{pattern}: no file that can be joined"
-            )));
+            return Err(Error::Usage(format!("{pattern}: no file can be joined")));
         }
     }
     Ok(())

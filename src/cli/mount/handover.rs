@@ -81,7 +81,7 @@ pub(in crate::cli) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdi
 /// # Errors
 /// `Usage` if the socket holds no connection: the process was not started by this program.
 pub(in crate::cli) fn take() -> Result<Ends> {
-    let nothing = || Error::Usage("there is no fetcher".to_owned());
+    let nothing = || Error::Usage("the fetcher does not exist".to_owned());
     let received = rights::receive(io::stdin().as_fd(), &mut [0]);
     let (_, files) = received.map_err(|_| nothing())?;
     match <[OwnedFd; rights::FILES]>::try_from(files) {

@@ -244,7 +244,7 @@ fn mount_at(point: &Path, mounts: Vec<MountEntry>) -> Result<MountEntry> {
     let real = point.canonicalize().or_else(|_| std::path::absolute(point));
     let real = real.map_err(|error| Error::io(&error, point.display().to_string()))?;
     let is_here = |mount: &MountEntry| mount.point == real;
-    let none = || Error::Usage(format!("{}: no mount of h5fs", point.display()));
+    let none = || Error::Usage(format!("{}: not a mount of h5fs", point.display()));
     mounts.into_iter().rfind(is_here).ok_or_else(none)
 }
 

@@ -74,7 +74,7 @@ impl FreePlace {
             mount.kind == KIND && device.is_none_or(|own| own == mount.device)
         };
         let table = table()?;
-        let taken_away = || Error::Usage("the mount was taken away at once".to_owned());
+        let taken_away = || Error::Usage("the mount was unmounted at once".to_owned());
         let here = table.iter().find(is_here).ok_or_else(taken_away)?;
         let mount = Some(here).filter(is_own).ok_or_else(is_taken)?;
         // If another mount already covers this mount, only the mount's number is known.

@@ -108,7 +108,7 @@ pub(in crate::cli) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         [path, number] => (Path::new(path), owner(number)),
         _ => (Path::new(""), None),
     };
-    let owner = owner.ok_or_else(|| Error::Usage("a path and a user are needed".to_owned()))?;
+    let owner = owner.ok_or_else(|| Error::Usage("a path and a user are required".to_owned()))?;
     rotation::ignore();
     cage::enter_to_open(path, owner)?;
     let socket = io::stdin();

@@ -63,10 +63,10 @@ pub(in crate::cli) const TOGETHER: Duration = Duration::from_millis(500);
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// Why a mount is ended whose worker cannot be trusted.
-const GARBLED: &str = "the worker's reports make no sense";
+const GARBLED: &str = "the worker's reports are invalid";
 
 /// Why a mount is ended to whose server there is no way any more.
-pub(in crate::cli) const FETCHER_GONE: &str = "the process with the network is gone";
+pub(in crate::cli) const FETCHER_GONE: &str = "the fetcher has ended";
 
 /// Supervises one mount until it ends, with the launcher at the other end of the standard streams.
 pub(in crate::cli) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
@@ -260,7 +260,7 @@ impl Supervisor {
         let outcome = self.until_ready().and_then(|()| {
             // A launcher that is not there any more was stopped: nobody knows of the mount.
             let told = self.launcher.tell(&Report::Ready);
-            told.map_err(|_| self.failure("the launcher is gone"))
+            told.map_err(|_| self.failure("the launcher has ended"))
         });
         match outcome {
             Ok(()) => {
@@ -297,7 +297,7 @@ impl Supervisor {
                     self.lock = None;
                 }
                 Event::Report(warning @ Report::Warning(_)) => {
-                    // That the launcher is gone shows when it is told of the mount.
+                    // That the launcher has ended shows when it is told of the mount.
                     let _ = self.launcher.tell(&warning);
                 }
                 Event::Report(Report::Ready) => {
@@ -339,7 +339,7 @@ impl Supervisor {
                     let reason = format!("stopped by {} before the mount answered", signal(number));
                     return Err(self.failure(&reason));
                 }
-                Event::LauncherGone => return Err(self.failure("the launcher is gone")),
+                Event::LauncherGone => return Err(self.failure("the launcher has ended")),
             }
         }
     }
@@ -372,11 +372,11 @@ impl Supervisor {
                 }
                 Event::Look(Look::Ended) => {
                     let point = self.point.display();
-                    log::warn!("{point}: the worker did not end after the unmount; it is killed");
+                    log::warn!("{point}: the worker did not end after the unmount and is killed");
                     break None;
                 }
                 Event::Garbled => break Some(GARBLED.to_owned()),
-                Event::Hung => break Some("it did not answer any more".to_owned()),
+                Event::Hung => break Some("it no longer answered".to_owned()),
                 Event::Report(_) | Event::Look(_) | Event::LauncherGone => {}
             }
         };
@@ -467,7 +467,9 @@ impl Supervisor {
     fn wait_until_uncovered(&mut self) {
         if let Some(own) = self.own.take() {
             let point = self.point.display();
-            log::warn!("{point}: covered by another mount; what is beneath goes when that is gone");
+            log::warn!(
+                "{point}: covered by another mount; h5fs's mount ends after that one is unmounted"
+            );
             if let Err(error) = own.take_away_when_uncovered() {
                 log::error!("cannot unmount: {error}");
             }
@@ -698,8 +700,8 @@ pub(in crate::cli) fn describe(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => match (status.code(), status.signal()) {
             (Some(code), _) => format!("the worker ended with status {code}"),
-            (None, number) => format!("the worker was ended by {}", signal(number.unwrap_or(0))),
+            (None, number) => format!("the worker was killed by {}", signal(number.unwrap_or(0))),
         },
-        Err(error) => format!("the worker is lost: {}", words_of(&error)),
+        Err(error) => format!("waiting for the worker failed: {}", words_of(&error)),
     }
 }

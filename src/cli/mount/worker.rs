@@ -124,7 +124,7 @@ fn start(
     };
     let source = source.map_err(of_content)?;
     if source.is_hidden_by(&point) {
-        let reason = "the mount would hide the directory that it shows";
+        let reason = "the mount would hide its own source";
         return Err(Report::failure(&mount.mountpoint, reason));
     }
     check_fuse().map_err(of_point)?;
@@ -190,7 +190,7 @@ fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::of(source);
     let unknown = |error| {
         let reason = words_of(&error);
-        log::warn!("other FUSE filesystems are not told from disks: {reason}");
+        log::warn!("other FUSE filesystems cannot be distinguished from disks: {reason}");
     };
     found.map_err(unknown).ok().map(Arc::new)
 }
@@ -260,7 +260,7 @@ fn check_labels(options: &[String]) -> Result<()> {
     let known = std::fs::read_to_string(FILESYSTEMS);
     match known {
         Ok(known) if !known.contains("selinuxfs") => Err(Error::Usage(format!(
-            "-o {name}=: this kernel has no SELinux, whose labels it sets"
+            "-o {name}=: this kernel has no SELinux"
         ))),
         _ => Ok(()),
     }
@@ -286,7 +286,7 @@ fn watch_leash(
         launcher.tell(&Report::Ready);
         let point = point.display();
         log::warn!(
-            "{point}: the supervisor is gone; the mount stays until `fusermount3 -u {point}`"
+            "{point}: the supervisor has ended; the mount remains until `fusermount3 -u {point}`"
         );
     });
 }

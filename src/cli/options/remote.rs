@@ -19,8 +19,8 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "endpoint",
         word: "endpoint",
-        help: "The server of a store (s3://, gs://, az://): its URL",
-        default: Some("AWS_ENDPOINT_URL, the profile's, or that of the region"),
+        help: "The URL of a store's server (s3://, gs://, az://)",
+        default: Some("AWS_ENDPOINT_URL, the profile's, or the region's"),
         takes: Takes::Text("URL", |to, text| {
             endpoint(text).map(|url| to.remote.endpoint = Some(url))
         }),
@@ -48,14 +48,15 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "anonymous",
         word: "anonymous",
-        help: "Sign no request: the bucket or the container is public",
+        help: "Do not sign requests: the bucket or the container is public",
         default: None,
         takes: Takes::Nothing(|to| to.remote.anonymous = true),
     },
     MountOption {
         flag: "credentials",
         word: "credentials",
-        help: "Take the credentials from this file: as ~/.aws/credentials, of gs:// its JSON, of az:// a connection string",
+        help: "Read the credentials from this file: for s3:// like ~/.aws/credentials, for gs:// \
+               its JSON, for az:// a connection string",
         default: None,
         takes: Takes::Path("FILE", |to, path| {
             to.remote.credentials = Some(path.to_owned());
@@ -64,7 +65,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "requester-pays",
         word: "requester_pays",
-        help: "Pay for the requests to a bucket that asks for it",
+        help: "Pay for the requests, if the bucket requires that",
         default: None,
         takes: Takes::Nothing(|to| to.remote.requester_pays = true),
     },
@@ -72,7 +73,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         flag: "bearer-token-file",
         word: "bearer_token_file",
         help: "Send the token in this file to the server of an https:// URL",
-        default: Some("H5FS_BEARER_TOKEN; for hosts of NASA EARTHDATA_TOKEN"),
+        default: Some("H5FS_BEARER_TOKEN, or EARTHDATA_TOKEN for hosts of NASA"),
         takes: Takes::Path("FILE", |to, path| {
             to.remote.bearer_token_file = Some(path.to_owned());
         }),
@@ -99,7 +100,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "cookies",
         word: "cookies",
-        help: "Send the cookies of this file, which curl or a browser has written",
+        help: "Send the cookies in this file, in the format of curl and browsers (Netscape)",
         default: None,
         takes: Takes::Path("FILE", |to, path| {
             to.remote.cookies = Some(path.to_owned());
@@ -108,7 +109,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "redirect-ports",
         word: "redirect_ports",
-        help: "Ports that redirects may lead to as well; in -o with `:` between them",
+        help: "Further ports that redirects may lead to; separate them with `:` in -o",
         default: None,
         takes: Takes::Text("PORT[,PORT...]", |to, text| {
             ports(text).map(|ports| to.remote.redirect_ports = ports)
@@ -117,7 +118,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "ca-file",
         word: "ca_file",
-        help: "Trust the certificates of this file alone, a server's own among them",
+        help: "Trust only the certificates in this file; a server's own certificate may be one",
         default: Some("AWS_CA_BUNDLE, or the system's"),
         takes: Takes::Path("FILE", |to, path| {
             to.remote.ca_file = Some(path.to_owned());
@@ -126,7 +127,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "etag",
         word: "etag",
-        help: "How entity tags are compared: strong, weak (not at all where there is a date)",
+        help: "How entity tags are compared: strong, weak (ignored if the server sends a date)",
         default: Some("strong"),
         takes: Takes::Choice("KIND", &["strong", "weak"], |to, text| {
             is_weak(text).map(|is_weak| to.remote.has_weak_tags = is_weak)
@@ -135,7 +136,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "connections",
         word: "connections",
-        help: "HTTP connections at a time",
+        help: "Concurrent HTTP connections",
         default: Some("64"),
         takes: Takes::Text("N", |to, text| {
             count(text, limits::MOST_CONNECTIONS).map(|most| to.remote.connections = Some(most))
@@ -144,8 +145,8 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "max-requests",
         word: "max_requests",
-        help: "Requests a second to one server; fewer as soon as it refuses some",
-        default: Some("as many as it takes"),
+        help: "Requests per second to one server; fewer after the server refuses some",
+        default: Some("as many as the server accepts"),
         takes: Takes::Text("N", |to, text| {
             count(text, limits::MOST_REQUESTS).map(|most| to.remote.max_requests = Some(most))
         }),
@@ -153,7 +154,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "timeout",
         word: "timeout",
-        help: "Seconds for which a request is tried before it is an I/O error",
+        help: "Seconds for a request and its retries, after which it is an I/O error",
         default: Some("60"),
         takes: Takes::Text("SECONDS", |to, text| {
             seconds(text).map(|time| to.remote.timeout = Some(time))
@@ -162,7 +163,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "disk-cache",
         word: "disk_cache",
-        help: "Keep what came over the network in this directory",
+        help: "Cache the fetched bytes in this directory",
         default: None,
         takes: Takes::Path("DIRECTORY", |to, path| {
             to.remote.disk_cache = Some(path.to_owned());
@@ -171,7 +172,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "disk-cache-size",
         word: "disk_cache_size",
-        help: "Bytes of that directory, or a number and K, M, G",
+        help: "Largest size of that directory: bytes, or a number and K, M, G",
         default: Some("10G"),
         takes: Takes::Text("SIZE", |to, text| {
             size(text).map(|bytes| to.remote.disk_cache_size = Some(bytes))
@@ -183,7 +184,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
 fn endpoint(text: &str) -> Result<Url, String> {
     // The error must not repeat the text, because it may contain a password.
     let no_server =
-        || "no http:// or https:// URL of a server without a user and a query".to_owned();
+        || "not an http:// or https:// URL of a server, without a user and a query".to_owned();
     match Location::parse(text.into()) {
         Ok(Location::Url(url)) if url.is_server() => Ok(url),
         _ => Err(no_server()),
@@ -196,7 +197,7 @@ fn ports(text: &str) -> Result<Vec<u16>, String> {
     let all: Option<Vec<u16>> = text.split([',', ':']).map(port).collect();
     let is_bounded = |ports: &Vec<u16>| ports.len() <= PORTS;
     all.filter(is_bounded)
-        .ok_or_else(|| format!("`{text}` is no list of at most {PORTS} ports from 1 to 65535"))
+        .ok_or_else(|| format!("`{text}` is not a list of at most {PORTS} ports from 1 to 65535"))
 }
 
 /// Returns whether entity tags are ignored if a modification date is available.

@@ -19,7 +19,7 @@ pub(super) fn unneeded(value: Option<&str>) -> Result<(), String> {
 fn id(text: &str) -> Result<u32, String> {
     // The kernel uses the largest number for "no user".
     match text.parse() {
-        Ok(u32::MAX) | Err(_) => Err(format!("`{text}` is not a number of a user or group")),
+        Ok(u32::MAX) | Err(_) => Err(format!("`{text}` is not the number of a user or group")),
         Ok(id) => Ok(id),
     }
 }
@@ -29,7 +29,7 @@ pub(super) fn user(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::User::from_name(text).ok().flatten();
         let found = found.map(|user| user.uid.as_raw());
-        found.ok_or_else(|| format!("`{text}` is no user"))
+        found.ok_or_else(|| format!("no user is named `{text}`"))
     })
 }
 
@@ -38,7 +38,7 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::Group::from_name(text).ok().flatten();
         let found = found.map(|group| group.gid.as_raw());
-        found.ok_or_else(|| format!("`{text}` is no group"))
+        found.ok_or_else(|| format!("no group is named `{text}`"))
     })
 }
 

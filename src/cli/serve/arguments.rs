@@ -40,7 +40,7 @@ pub(in crate::cli) struct Own {
     )]
     sources: Vec<Location>,
 
-    /// Where to listen: ADDRESS:PORT (port 0: any that is free), or unix:PATH
+    /// Where to listen: ADDRESS:PORT (port 0: any free port), or unix:PATH
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -49,15 +49,16 @@ pub(in crate::cli) struct Own {
     )]
     listen: Listen,
 
-    /// Another name of this machine that URLs may hold, as behind a proxy
+    /// Another name of this machine that URLs may contain, for example if a proxy forwards the
+    /// requests
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
 
-    /// An origin whose scripts may read what is served: https://viewer.example
+    /// An origin whose scripts may read the served files: https://viewer.example
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<String>,
 
-    /// Ask for no token; for unix:PATH, which this user alone can connect to
+    /// Require no token; only with unix:PATH, because only this user can connect to it
     #[arg(long)]
     no_token: bool,
 }
@@ -111,8 +112,8 @@ impl Serve {
     fn refuse(&self) -> Result<(), String> {
         if self.no_token && matches!(self.listen, Listen::Network(_)) {
             return Err(
-                "serve: --no-token is for unix:PATH: every user of this machine, and every \
-                        page in a browser on it, can connect to a port"
+                "serve: --no-token is only for unix:PATH, because every user of this machine, and \
+                 every page in a browser on it, can connect to a port"
                     .to_owned(),
             );
         }
@@ -133,18 +134,20 @@ impl Serve {
         }
         let is_url = |source: &Location| source.url().is_some();
         if self.sources.len() > 1 && self.sources.iter().any(is_url) {
-            return Err("serve: a source by URL is served alone".to_owned());
+            return Err("serve: a source by URL must be the only source".to_owned());
         }
         if self.sources.len() > limits::HTTP_SOURCES {
             let most = limits::HTTP_SOURCES;
-            return Err(format!("serve: at most {most} sources; a directory is one"));
+            return Err(format!(
+                "serve: at most {most} sources; a directory of files counts as one"
+            ));
         }
         let mut names = BTreeSet::new();
         for source in &self.sources {
             let name = name(source);
             if self.sources.len() > 1 && !names.insert(name.clone()) {
                 let name = printable_bytes(&name);
-                return Err(format!("serve: two sources are called {name}"));
+                return Err(format!("serve: two sources are named {name}"));
             }
         }
         Ok(())
@@ -167,7 +170,7 @@ pub(in crate::cli) fn name(source: &Location) -> Vec<u8> {
 fn host(text: &str) -> Result<String, String> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if text.is_empty() || !text.bytes().all(is_part) {
-        return Err("the name of a host is needed, without a port".to_owned());
+        return Err("a host name without a port is required".to_owned());
     }
     Ok(text.trim_end_matches('.').to_owned())
 }
@@ -183,7 +186,7 @@ fn origin(text: &str) -> Result<String, String> {
             Ok(text.to_ascii_lowercase())
         }
         _ => Err(
-            "an origin is a scheme, a host and perhaps a port: https://viewer.example".to_owned(),
+            "an origin is a scheme, a host and an optional port: https://viewer.example".to_owned(),
         ),
     }
 }
@@ -213,7 +216,7 @@ mod tests {
         assert_eq!(serve(&["a.h5"], usual(), false), Ok(()));
         assert_eq!(serve(&["x/a.h5", "x/b.h5"], usual(), false), Ok(()));
         let twice = serve(&["x/a.h5", "y/a.h5"], usual(), false).unwrap_err();
-        assert!(twice.contains("two sources are called a.h5"), "{twice}");
+        assert!(twice.contains("two sources are named a.h5"), "{twice}");
         let far = serve(&["a.h5", "https://host/b.h5"], usual(), false).unwrap_err();
         assert!(far.contains("alone"), "{far}");
         assert!(

@@ -37,12 +37,12 @@ impl Default for Listen {
 pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<Listen, String> {
     if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
         if path.is_empty() {
-            return Err("unix: needs a path behind it".to_owned());
+            return Err("unix: must be followed by a path".to_owned());
         }
         return Ok(Listen::Unix(OsString::from_vec(path.to_vec()).into()));
     }
     let wrong =
-        || "an address and a port are needed, as in 127.0.0.1:8080, or unix:PATH".to_owned();
+        || "an address and a port are required, as in 127.0.0.1:8080, or unix:PATH".to_owned();
     let text = text.into_string().map_err(|_| wrong())?;
     let port = text
         .strip_prefix("localhost:")

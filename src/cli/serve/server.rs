@@ -282,18 +282,20 @@ fn tell(at: &At, token: Option<&str>, way: Way, is_open: bool) {
     if browser.is_some() {
         let address = at.authority();
         complain(&format!(
-            "programs that do not find this name use http://{address}/ and the token as \
+            "programs that cannot resolve this name use http://{address}/ and send the token as \
              `Authorization: Bearer TOKEN`"
         ));
     }
     if is_open {
         complain(
-            "warning: other machines can connect, and the token and all bytes go to them as they \
-             are; `ssh -L` is a safe way",
+            "warning: other machines can connect, and the token and all bytes are sent \
+             unencrypted; `ssh -L` is a safe alternative",
         );
     }
     if way == Way::Tunnel {
-        complain("no display here: run the second line where there is one, and open the first");
+        complain(
+            "no display here: run the second line on a machine with a display, and open the first",
+        );
     }
     let mut output = io::stdout();
     for line in lines {

@@ -104,7 +104,7 @@ fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
                     &serve.settings.remote,
                     ends,
                 ))),
-                None => Err(Error::Usage("there is no fetcher".to_owned())),
+                None => Err(Error::Usage("the fetcher does not exist".to_owned())),
             },
         };
         sources.push((location, source.map_err(failed)?));
@@ -140,7 +140,7 @@ fn of_user(location: &Location, path: &std::path::Path, error: &Error) -> Error 
 
 /// Receives the listening socket and the token from the keeper.
 fn listening(serve: &Serve) -> Result<(Server, Access, i32)> {
-    let nothing = || Error::Usage("there is no socket to listen on".to_owned());
+    let nothing = || Error::Usage("no socket to listen on".to_owned());
     let mut token = [0; TOKEN];
     let received = rights::receive(io::stdin().as_fd(), &mut token);
     let (length, files) = received.map_err(|_| nothing())?;
@@ -205,8 +205,8 @@ fn enter(
             .is_some_and(|first| first.reader != own.reader)
             && is_root()
         {
-            let reason = "its owner is another than that of the first source; --run-as USER \
-                          reads all as one user";
+            let reason = "its owner differs from the owner of the first source; with --run-as USER \
+                          one user reads all sources";
             return Err(Report::failure(&location.name(), reason));
         }
         caged = source.caged(&caged);

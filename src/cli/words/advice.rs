@@ -21,11 +21,11 @@ pub(in crate::cli) fn refuse(program: Program, mount: &Mount) -> Result<()> {
         if program == Program::Command && is_word(source) && !source.exists() {
             return Err(no_command(&source.to_string_lossy()));
         }
-        refuse_dead(source, "it lies on a mount whose program is gone")?;
+        refuse_dead(source, "it is in a mount whose program has ended")?;
     }
     refuse_dead(
         &mount.mountpoint,
-        "the program that served the mount there is gone",
+        "the program that served the mount there has ended",
     )
 }
 
@@ -57,17 +57,17 @@ pub(in crate::cli) fn of(program: Program, mount: &Mount) -> Vec<String> {
     let mut advice = Vec::new();
     // mount(8) already prints this warning for its helpers.
     if program == Program::Command && mount.settings.asks_to_write {
-        advice.push("warning: -o rw: the mount is read-only all the same".to_owned());
+        advice.push("warning: -o rw: the mount is always read-only".to_owned());
     }
     if let Some(level) = logging::unknown_level() {
         advice.push(format!(
-            "warning: H5FS_LOG: `{level}` is no level; they are off, error, warn, info, debug, \
-             trace"
+            "warning: H5FS_LOG: `{level}` is not a level; the levels are off, error, warn, info, \
+             debug, trace"
         ));
     }
     if mount.mountpoint.is_dir() && !is_empty(&mount.mountpoint) {
         advice.push(format!(
-            "warning: {point}: is not empty; the mount hides what is in it"
+            "warning: {point}: is not empty; the mount hides its content"
         ));
     }
     advice.extend(mount.source.path().and_then(of_directory));
@@ -79,7 +79,7 @@ pub(in crate::cli) fn of_directory(source: &Path) -> Option<String> {
     let shown = source.display();
     is_zarr(source).then(|| {
         format!(
-            "warning: {shown}: is a Zarr store, which is shown as a directory of ordinary files; \
+            "warning: {shown}: is a Zarr store, and h5fs shows its files as ordinary files; \
              zarr-python reads it as arrays"
         )
     })

@@ -28,13 +28,13 @@ pub(in crate::cli) fn missing(os_release: &str, is_conda: bool) -> String {
         }
     };
     let conda = if is_conda {
-        " (conda cannot: the program has to run as root)"
+        " (conda cannot: the program must run as root)"
     } else {
         ""
     };
     format!(
-        "no fusermount3, which mounts for users; {remedy}{conda}; `h5fs ls` and `h5fs cat` work \
-         without"
+        "fusermount3 is not installed; a user who is not root needs it to mount; {remedy}{conda}; \
+         `h5fs ls` and `h5fs cat` work without"
     )
 }
 

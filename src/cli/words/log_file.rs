@@ -40,7 +40,7 @@ impl LogFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| match error.raw_os_error() {
             Some(errno) if Errno::from_raw(errno) == Errno::ENXIO => {
-                Error::Usage(format!("{}: nobody reads this pipe", path.display()))
+                Error::Usage(format!("{}: no program reads this pipe", path.display()))
             }
             _ => Error::io(&error, path.display().to_string()),
         };

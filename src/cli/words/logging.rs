@@ -312,7 +312,7 @@ impl Rationed {
                 &Record::builder()
                     .level(Level::Warn)
                     .target("h5fs::log")
-                    .args(format_args!("{left_out} lines were left out here"))
+                    .args(format_args!("{left_out} lines omitted here"))
                     .build(),
             );
         }

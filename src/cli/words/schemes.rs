@@ -24,8 +24,8 @@ pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
     match scheme {
         // The rest of the text may be a secret.
         Some(scheme) => Err(Error::Usage(format!(
-            "{scheme}…: no such file, and no URL of a source: \
-             these begin with s3://, gs://, az://, hf://, http://, https://, pelican:// or osdf://"
+            "{scheme}…: no such file, and not a URL that h5fs can read: these begin with s3://, \
+             gs://, az://, hf://, http://, https://, pelican:// or osdf://"
         ))),
         None => Ok(location),
     }
