@@ -1,16 +1,21 @@
-//! The process that sees to it that a mount ends well.
+//! The supervisor process of a mount, which removes the mount at its end.
 //!
-//! It starts the worker, waits, and takes the mount away when the worker ends for any reason or at
-//! SIGINT, SIGTERM or SIGHUP. It reads nothing of the source, so no source can make it fail. A
-//! mount that another program made at the same place is left alone: our mount is known by the
-//! number that the kernel gave it. Where another mount covers it, it is taken away as soon as that
-//! is gone.
+//! The supervisor starts the worker and waits. It unmounts if the worker ends for any reason, or at
+//! SIGINT, SIGTERM or SIGHUP. It reads no bytes of the source, so no source can make it fail. It
+//! recognizes its own mount by the kernel's mount number, and leaves mounts of other programs at
+//! the same place alone. If another mount covers its mount, it unmounts as soon as the other one is
+//! gone.
 //!
-//! The worker's standard output is a pipe to here: lines tell of the mount, and its end, that the
-//! worker is gone. The worker's standard input is a leash: its end tells the worker that the
-//! supervisor is gone. By it, the worker asks whether processes that wait for it were killed. The worker can do nothing about its mount, since its cage lets nobody out,
-//! so unmounting is done here alone. The source may have taken the worker over: it is not believed
-//! (see `report`), and a mount that does not answer any more is ended.
+//! Two connections lead to the worker:
+//!
+//! - The worker's standard output is a pipe. Its lines report the state of the mount, and its end
+//!   means that the worker has exited.
+//! - The worker's standard input is the supervision pipe. Its end means that the supervisor has
+//!   exited. The worker also uses it to ask whether processes that wait for a response were killed.
+//!
+//! The sandbox prevents the worker from unmounting, so only the supervisor unmounts. A malicious
+//! source may have taken over the worker. Therefore the supervisor does not trust its reports (see
+//! `report`), and ends a mount that no longer responds.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -49,29 +54,30 @@ use crate::cli::words::logging::{self, Destination};
 use crate::error::{Error, Result, words_of};
 use crate::limits;
 
-/// How long a worker may take to end once its mount is gone.
+/// Time for a worker to exit after its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The same of one that still serves when the mount is taken away: its requests may wait for a
-/// server that does not answer.
+/// Time for a worker to exit if it still serves when the mount is removed. Its requests may wait
+/// for a server that does not respond.
 const SERVING_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long after its fetcher a worker that has ended may take to be gone.
+/// Time between the exit of the fetcher and the exit of its worker, if both end together.
 pub(in crate::cli) const TOGETHER: Duration = Duration::from_millis(500);
 
-/// Between two looks at what is about to end.
+/// Interval at which the supervisor checks whether a process has exited.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Why a mount is ended whose worker cannot be trusted.
+/// The reason for the end of a mount whose worker cannot be trusted.
 const GARBLED: &str = "the worker's reports are invalid";
 
-/// Why a mount is ended to whose server there is no way any more.
+/// The reason for the end of a mount that has lost its connection to the server.
 pub(in crate::cli) const FETCHER_GONE: &str = "the fetcher has ended";
 
-/// Supervises one mount until it ends, with the launcher at the other end of the standard streams.
+/// Supervises one mount until it ends. The launcher is at the other end of the standard streams.
 pub(in crate::cli) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
     close_inherited();
-    // It fails only for the leader of a process group, and a child of the launcher leads none.
+    // The call fails only for the leader of a process group, and a child of the launcher is not a
+    // leader.
     let _ = nix::unistd::setsid();
     supervise(call, mount, Launcher::Pipe)
 }
@@ -81,14 +87,14 @@ pub(in crate::cli) fn run_in_foreground(call: &Call, mount: &Mount) -> ExitCode 
     supervise(call, mount, Launcher::User)
 }
 
-/// The same, and opens what is to be looked at as soon as the mount answers.
+/// Supervises one mount in the foreground, and opens the browser as soon as the mount responds.
 pub(in crate::cli) fn run_for_viewer(call: &Call, mount: &Mount) -> ExitCode {
     supervise(call, mount, Launcher::Viewer)
 }
 
-/// Closes what the launcher inherited beyond the three standard streams: a caller that waits for
-/// the end of such a pipe, or holds a lock by it, must not wait for the unmount. Nothing of our own
-/// is open yet.
+/// Closes inherited file descriptors except the standard streams. A caller that waits for the end
+/// of such a pipe, or holds a lock with it, must not wait for the unmount. The supervisor itself
+/// has no open files yet.
 fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
@@ -99,18 +105,22 @@ fn close_inherited() {
         .filter(|number| *number > 2)
         .collect();
     for number in open {
-        // One of them was the directory's own and is closed already.
+        // One of the descriptors belonged to the listing of the directory, and is already closed.
         let _ = nix::unistd::close(number);
     }
 }
 
-/// Settings by which the worker's C library, where it is glibc, keeps freed memory (`mallopt(3)`).
-/// Up to 16 MiB at the end of the heap stay for the next chunks: fresh memory costs a page fault
-/// every 4 KiB. Blocks of 16 MiB or more are given back at once. Without these settings glibc
-/// learns from freed blocks to keep up to 32 and 64 MiB in each of its heaps, of which there are as
-/// many as threads. There is one heap: memory that one thread has freed then serves all others, and
-/// any thread may answer a request. The heap grows by a mebibyte at a time, so that threads seldom
-/// wait for that.
+/// Settings for glibc's allocator in the worker (`mallopt(3)`):
+///
+/// - Up to 16 MiB of free memory stay at the end of the heap for the next chunks, because fresh
+///   memory costs a page fault for every 4 KiB.
+/// - Blocks of 16 MiB or more are returned to the system at once.
+/// - There is one heap for all threads, because any thread may use memory that another one has
+///   freed.
+/// - The heap grows in steps of a mebibyte, so that threads seldom wait for its growth.
+///
+/// By default, glibc would raise its thresholds to 32 and 64 MiB, in as many heaps as there are
+/// threads.
 const ALLOCATOR: [(&str, &str); 4] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "16777216"),
@@ -118,14 +128,15 @@ const ALLOCATOR: [(&str, &str); 4] = [
     ("MALLOC_TOP_PAD_", "1048576"),
 ];
 
-/// The party that is told how the mount went.
+/// The recipient of reports about the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Launcher {
-    /// The launching process, through our standard output; its end shows at our standard input.
+    /// The launching process, which reads the supervisor's standard output and holds its standard
+    /// input.
     Pipe,
-    /// The user that called this very process.
+    /// The user that called this process.
     User,
-    /// The same, to look at the mount.
+    /// The user that called this process to open a browser.
     Viewer,
 }
 
@@ -137,7 +148,7 @@ impl Launcher {
                 complain(text);
                 Ok(())
             }
-            // The log says it.
+            // Warnings are in the log.
             (Launcher::User | Launcher::Viewer, Report::Warning(_)) => Ok(()),
             (Launcher::User, Report::Ready) => {
                 notify::ready();
@@ -151,26 +162,26 @@ impl Launcher {
 
 /// An event that the supervisor waits for.
 enum Event {
-    /// A line of the worker's.
+    /// A report line of the worker.
     Report(Report),
-    /// The worker sent a line that is no report.
+    /// The worker sent a line that is not a report.
     Garbled,
-    /// The worker closed its standard output: it is gone or about to be.
+    /// The worker closed its standard output, because it has exited or is exiting.
     WorkerGone,
-    /// The fetcher is gone.
+    /// The fetcher has exited.
     FetcherGone,
-    /// Somebody looked through the mount.
+    /// The result of a check through the mount.
     Look(Look),
-    /// The mount has not answered for too long.
+    /// The mount has not responded for too long.
     Hung,
     /// SIGINT, SIGTERM or SIGHUP.
     Signal(i32),
-    /// Nobody waits for the mount any more.
+    /// The launcher has exited, so no process waits for the mount.
     LauncherGone,
 }
 
 fn supervise(call: &Call, mount: &Mount, launcher: Launcher) -> ExitCode {
-    // While relative paths still lead on.
+    // Relative paths are valid only until the working directory changes.
     let scans = scans::place_of(&mount.source, &mount.settings);
     let code = match Supervisor::start(call, mount, launcher) {
         Ok(supervisor) => supervisor.run(),
@@ -189,20 +200,20 @@ struct Supervisor {
     events: Receiver<Event>,
     sender: Sender<Event>,
     worker: Child,
-    /// Held until the end.
+    /// Kept open until the end.
     _leash: Arc<Leash>,
     point: PathBuf,
     /// As the user wrote it.
     point_name: PathBuf,
     place: FreePlace,
-    /// Held until the mount is there, and others see it.
+    /// Held until the mount exists and is visible to others.
     lock: Option<Flock<File>>,
-    /// Known once the worker has mounted.
+    /// Known after the worker has mounted.
     own: Option<OwnMount>,
     /// Whether the worker serves its mount.
     is_served: bool,
     unanswered: Unanswered,
-    /// Shows what the worker writes to standard error, until it ends.
+    /// The thread that prints the worker's standard error until it ends.
     shown: Option<JoinHandle<()>>,
 }
 
@@ -225,7 +236,7 @@ impl Supervisor {
         let ends = start_fetcher(call, mount, &sender).map_err(of_source)?;
         let (mut worker, leash) = start_worker(call, launcher, ends.as_ref()).map_err(of_source)?;
         if ends.is_some() {
-            // The environment may hold keys.
+            // The environment may contain keys.
             cage::hide_memory();
         }
         watch_worker(&mut worker, &sender);
@@ -236,8 +247,8 @@ impl Supervisor {
             rotation::watch(file, asked, Arc::clone(&leash));
         }
         let shown = worker.stderr.take().map(show);
-        // The worker was started where the user stands, for the sake of relative paths; from here
-        // on no directory is held.
+        // The worker was started in the user's directory, because paths may be relative. From now
+        // on, the supervisor must not block any directory.
         let _ = std::env::set_current_dir("/");
         Ok(Supervisor {
             launcher,
@@ -258,7 +269,7 @@ impl Supervisor {
 
     fn run(mut self) -> ExitCode {
         let outcome = self.until_ready().and_then(|()| {
-            // A launcher that is not there any more was stopped: nobody knows of the mount.
+            // If the launcher has exited, it was stopped, and no user knows of the mount.
             let told = self.launcher.tell(&Report::Ready);
             told.map_err(|_| self.failure("the launcher has ended"))
         });
@@ -266,7 +277,7 @@ impl Supervisor {
             Ok(()) => {
                 if self.launcher == Launcher::Viewer {
                     let point = self.point.clone();
-                    // It looks through the mount, which may not answer.
+                    // The browser reads the mount, which may not respond.
                     thread::spawn(move || browser::show(&point));
                 }
                 self.until_the_end()
@@ -285,7 +296,7 @@ impl Supervisor {
         Report::failure(&self.point_name, reason)
     }
 
-    /// Waits until the mount answers.
+    /// Waits until the mount responds.
     fn until_ready(&mut self) -> std::result::Result<(), Report> {
         loop {
             match self.next() {
@@ -297,13 +308,17 @@ impl Supervisor {
                     self.lock = None;
                 }
                 Event::Report(warning @ Report::Warning(_)) => {
+<<<<<<< HEAD
                     // That the launcher has ended shows when it is told of the mount.
+=======
+                    // If the launcher has exited, the next report to it fails.
+>>>>>>> 771ea4ce (fs, cli: describe joined listings and the supervisor in plain English)
                     let _ = self.launcher.tell(&warning);
                 }
                 Event::Report(Report::Ready) => {
                     self.is_served = true;
                     if self.own.is_none() {
-                        // Its user was faster than this process.
+                        // The user has already unmounted.
                         if !self.is_taken_away() {
                             return Err(self.failure("the mount is gone"));
                         }
@@ -328,7 +343,8 @@ impl Supervisor {
                 Event::Look(Look::Ended) => return Err(self.failure("the mount is gone")),
                 Event::Hung => return Err(self.failure("the mount does not answer")),
                 Event::Garbled => return Err(self.failure(GARBLED)),
-                // The worker has told why it ended, or the end of its reports tells.
+                // Either the worker has reported why it ended, or the end of its reports shows
+                // this.
                 Event::FetcherGone if self.exits_soon(Instant::now() + TOGETHER) => {}
                 Event::FetcherGone => return Err(self.failure(FETCHER_GONE)),
                 Event::WorkerGone => {
@@ -344,8 +360,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether a mount in the foreground was served, and its user took it away before it was looked
-    /// at.
+    /// Returns whether a mount in the foreground was served, and unmounted by its user before the
+    /// first check.
     fn is_taken_away(&mut self) -> bool {
         self.is_served
             && self.launcher != Launcher::Pipe
@@ -353,7 +369,7 @@ impl Supervisor {
             && matches!(self.worker.wait(), Ok(status) if status.success())
     }
 
-    /// Waits until the mount is to end, or has ended, and leaves nothing behind.
+    /// Waits until the mount must end or has ended, and cleans up.
     fn until_the_end(mut self) -> ExitCode {
         let reason = loop {
             match self.next() {
@@ -364,9 +380,9 @@ impl Supervisor {
                 Event::FetcherGone if !self.exits_soon(Instant::now() + TOGETHER) => {
                     break Some(FETCHER_GONE.to_owned());
                 }
-                // A fetcher ends when its worker has.
+                // A fetcher exits after its worker.
                 Event::WorkerGone | Event::FetcherGone => break self.worker_failure(),
-                // The worker ends by itself, unless a request keeps it.
+                // The worker exits by itself, unless a request delays it.
                 Event::Look(Look::Ended) if self.gone_within(limits::UNMOUNTED_WORKER) => {
                     break self.worker_failure();
                 }
@@ -416,14 +432,13 @@ impl Supervisor {
                         return Event::Hung;
                     }
                 }
-                // The supervisor holds a sender itself, so the channel has no end.
+                // The supervisor keeps a sender, so the channel never closes.
                 Err(RecvTimeoutError::Disconnected) => return Event::WorkerGone,
             }
         }
     }
 
-    /// Looks through the mount from a thread: the thread that waits for the mount must still hear a
-    /// signal.
+    /// Checks the mount in a separate thread, so that the main thread still receives signals.
     fn look(&self) {
         if let Some(own) = self.own.clone() {
             let sender = self.sender.clone();
@@ -431,12 +446,12 @@ impl Supervisor {
         }
     }
 
-    /// Ends the worker and the mount, whatever state they are in. A mount that is covered stays.
+    /// Ends the worker and the mount in any state. A covered mount stays.
     fn stop(&mut self) {
         if matches!(self.worker.try_wait(), Ok(None)) {
             self.take_away();
-            // A worker ends by itself once its mount is gone. One that does not serve yet has
-            // nothing to finish.
+            // A worker exits by itself after its mount is gone. A worker that does not serve yet
+            // has no requests to finish.
             let is_gone = self.is_served && self.own.is_none();
             if !is_gone || !self.gone_within(SERVING_PATIENCE) {
                 self.kill();
@@ -444,13 +459,13 @@ impl Supervisor {
         }
         let _ = self.worker.wait();
         if self.own.is_none() {
-            // Killed, the worker leaves its mount behind, perhaps without ever having told of it.
+            // A killed worker leaves its mount, possibly before it reported the mount.
             self.own = self.place.mounted(None).ok().filter(OwnMount::is_dead);
         }
         self.take_away();
     }
 
-    /// Our mount is forgotten once it is gone, or cannot be taken away for good.
+    /// Removes the mount. Forgets it if it is gone, or can never be removed.
     fn take_away(&mut self) {
         let removal = self.own.as_ref().map(OwnMount::take_away);
         match removal {
@@ -463,7 +478,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes away what is left of our mount as soon as it can be reached.
+    /// Removes the rest of the mount as soon as it is no longer covered.
     fn wait_until_uncovered(&mut self) {
         if let Some(own) = self.own.take() {
             let point = self.point.display();
@@ -477,12 +492,13 @@ impl Supervisor {
     }
 
     fn kill(&self) {
-        // The helper that mounts for a user is in the worker's group.
+        // The helper that mounts for a user is in the worker's process group.
         let group = Pid::from_raw(i32::try_from(self.worker.id()).unwrap_or(i32::MAX));
         let _ = killpg(group, Signal::SIGKILL);
     }
 
-    /// How a worker ended that has closed its standard output; it may have done no more than that.
+    /// Returns the exit status of a worker that has closed its standard output. Kills the worker if
+    /// it does not exit.
     fn ended(&mut self) -> io::Result<ExitStatus> {
         if !self.exits_soon(Instant::now() + PATIENCE) {
             self.kill();
@@ -490,8 +506,8 @@ impl Supervisor {
         self.worker.wait()
     }
 
-    /// Waits for the end of the worker. Returns why the worker failed, or `None` if its mount has ended:
-    /// only the end of the mount ends the worker well.
+    /// Waits for the exit of the worker. Returns the reason of a failure, or `None` if its mount
+    /// has ended: a worker succeeds only after the end of its mount.
     fn worker_failure(&mut self) -> Option<String> {
         match self.ended() {
             Ok(status) if status.success() => None,
@@ -499,14 +515,14 @@ impl Supervisor {
         }
     }
 
-    /// Waits until all is shown that the worker wrote.
+    /// Waits until the worker's whole output is printed.
     fn show_rest(&mut self) {
         if let Some(shown) = self.shown.take() {
             let _ = shown.join();
         }
     }
 
-    /// Whether the worker ended within this time.
+    /// Returns whether the worker exits within this time.
     fn gone_within(&mut self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         loop {
@@ -522,7 +538,8 @@ impl Supervisor {
         }
     }
 
-    /// Between the end of a worker's output and its own there is only a moment.
+    /// Returns whether the worker exits before `end`. Polls, because a worker exits shortly after
+    /// it closes its output.
     fn exits_soon(&mut self, end: Instant) -> bool {
         while Instant::now() < end {
             if matches!(self.worker.try_wait(), Ok(Some(_))) {
@@ -534,15 +551,15 @@ impl Supervisor {
     }
 }
 
-/// Why the log cannot be written.
+/// Returns the report that the log cannot be written.
 fn of_log(mount: &Mount, error: &Error) -> Report {
     let source = mount.source.name();
     let file = mount.settings.log_file.as_deref().unwrap_or(&source);
     Report::failure(file, &error.to_string())
 }
 
-/// For the launcher: ends a mount that failed, as far as its supervisor has not done so already. A
-/// supervisor that waits until the mount can be reached is left alone.
+/// Ends a mount that failed, for the launcher, if the supervisor has not done this. A supervisor
+/// that waits for a covered mount is left alone.
 pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
     if let (Ok(None), Ok(id)) = (supervisor.try_wait(), i32::try_from(supervisor.id())) {
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
@@ -551,9 +568,9 @@ pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
     while Instant::now() < end {
         match supervisor.try_wait() {
             Ok(None) => {}
-            // It has seen to all.
+            // The supervisor has cleaned up.
             Ok(Some(status)) if status.code().is_some() => return,
-            // Killed, it leaves a worker, which leaves its mount.
+            // A killed supervisor leaves a worker, which leaves its mount.
             _ => match place.and_then(|place| place.mounted(None).ok()) {
                 Some(own) if own.is_dead() => drop(own.take_away()),
                 Some(_) => {}
@@ -564,7 +581,7 @@ pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
     }
 }
 
-/// Starts the worker, and gives its leash back.
+/// Starts the worker. Returns the supervisor's end of the supervision pipe.
 fn start_worker(
     call: &Call,
     launcher: Launcher,
@@ -581,10 +598,10 @@ fn start_worker(
             .stdout(Stdio::piped())
             .stderr(match launcher {
                 Launcher::Pipe => io::stdout().as_fd().try_clone_to_owned()?.into(),
-                // Nothing of it reaches the terminal as it is.
+                // The output is filtered before it reaches the terminal.
                 Launcher::User | Launcher::Viewer => Stdio::piped(),
             })
-            // Control-C is for the supervisor alone.
+            // Control-C must reach only the supervisor.
             .process_group(0)
             .spawn()?;
         Ok((worker, leash))
@@ -592,13 +609,14 @@ fn start_worker(
     started.map_err(|error| Error::io(&error, "starting the worker"))
 }
 
-/// Starts the fetcher of a source by URL; what leads to it. It ends when nobody has that any more.
+/// Starts the fetcher of a source by URL. Returns the sockets that lead to the fetcher, which exits
+/// after all of them are closed.
 fn start_fetcher(call: &Call, mount: &Mount, sender: &Sender<Event>) -> Result<Option<Ends>> {
     if mount.source.path().is_some() {
         return Ok(None);
     }
     let failed = |error: io::Error| Error::io(&error, "starting the fetcher");
-    // Nothing of it reaches the terminal as it is.
+    // The output is filtered before it reaches the terminal.
     let is_read = mount.foreground || mount.settings.log_file.is_some();
     let errors = if is_read {
         Stdio::piped()
@@ -619,7 +637,7 @@ fn start_fetcher(call: &Call, mount: &Mount, sender: &Sender<Event>) -> Result<O
     Ok(Some(ends))
 }
 
-/// The settings of [`ALLOCATOR`] that the user has not made otherwise.
+/// Returns the settings of [`ALLOCATOR`] that the user's environment does not override.
 pub(in crate::cli) fn allocator_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_free = |(name, _): &(&str, &str)| std::env::var_os(name).is_none();
     ALLOCATOR.into_iter().filter(is_free)
@@ -643,8 +661,7 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
     });
 }
 
-/// Shows the lines of a worker in the foreground.
-/// Passes on what a process writes, as far as it is text.
+/// Prints the lines that a process writes, if they are text.
 pub(in crate::cli) fn show(errors: ChildStderr) -> JoinHandle<()> {
     thread::spawn(move || {
         each_line(errors, |line| {
@@ -656,7 +673,7 @@ pub(in crate::cli) fn show(errors: ChildStderr) -> JoinHandle<()> {
 fn watch_launcher(sender: &Sender<Event>) {
     let sender = sender.clone();
     thread::spawn(move || {
-        // It writes nothing: this returns when it ends.
+        // The launcher writes no bytes, so this returns when the launcher exits.
         let _ = io::stdin().read(&mut [0]);
         let _ = sender.send(Event::LauncherGone);
     });
@@ -664,7 +681,7 @@ fn watch_launcher(sender: &Sender<Event>) {
 
 fn watch_signals(launcher: Launcher, sender: &Sender<Event>) -> Result<()> {
     let mut watched = vec![SIGINT, SIGTERM];
-    // nohup(1) means what it says, as long as the user's own process is meant.
+    // The user's own process must respect nohup(1).
     if launcher == Launcher::Pipe || !hangup_is_ignored() {
         watched.push(SIGHUP);
     }
@@ -681,7 +698,8 @@ fn watch_signals(launcher: Launcher, sender: &Sender<Event>) -> Result<()> {
     Ok(())
 }
 
-/// Whether we were started with SIGHUP ignored; proc(5), /proc/PID/status, `SigIgn`.
+/// Returns whether this process was started with SIGHUP ignored: proc(5), /proc/PID/status,
+/// `SigIgn`.
 pub(in crate::cli) fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
@@ -695,7 +713,7 @@ fn signal(number: i32) -> &'static str {
     Signal::try_from(number).map_or("a signal", Signal::as_str)
 }
 
-/// How a worker ended.
+/// Describes the exit of a worker.
 pub(in crate::cli) fn describe(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => match (status.code(), status.signal()) {

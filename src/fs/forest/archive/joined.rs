@@ -1,13 +1,13 @@
-//! All data files of an archive as one, or some: which they are, and whether they have changed.
+//! The source of a joined file: all or some data files of an archive, and the detection of changes.
 //!
 //! | file | content |
 //! |---|---|
-//! | `listing` | the files at one time, and those that are left out |
-//! | `temporary` | names of temporary files, which are left out |
-//! | `watcher` | looks in the background whether the directory has changed |
+//! | `listing` | the files at one time, and the omitted ones |
+//! | `temporary` | names of temporary files, which are omitted |
+//! | `watcher` | checks in the background whether the directory has changed |
 //! | `source` | the files as the source of a joined file |
-//! | `member` | how one of them is opened |
-//! | `progress` | how many have been scanned |
+//! | `member` | opens one of the files |
+//! | `progress` | counts the scanned files |
 
 mod listing;
 pub(super) mod member;
@@ -37,29 +37,29 @@ use crate::source::directory::Directory;
 use crate::source::identity::{DirectoryIdentity, Identity};
 use crate::source::open::SharedOpen;
 
-/// How long a look at the directory is valid.
+/// Time for which a check of the directory is valid.
 const VALID: Duration = Duration::from_secs(1);
 
-/// The same of a far directory: a look is a request for each of its listings.
+/// The same time for a remote directory, where a check needs a request for each listing.
 const FAR_VALID: Duration = Duration::from_secs(30);
 
-/// Files that are left out because a writer has locked them, and that each look tries again.
+/// Limit of omitted files that a writer has locked. Each check tries them again.
 const LOCKED: usize = 64;
 
-/// The files that are one.
+/// The files that are joined.
 pub(super) struct Files {
     lister: Lister,
-    /// The files when they were opened last.
+    /// The files when they were last opened.
     opened: Mutex<Arc<Listing>>,
-    /// What the last look found, and when, if that is not what was opened.
+    /// The result of the last check with its time, if it differs from `opened`.
     found: Mutex<Option<(Instant, Listing)>>,
-    /// Files that are left out as long as a writer has locked them.
+    /// Files that are omitted while a writer has locked them.
     locked: Mutex<Vec<PathBuf>>,
-    /// How often one of these was found to be free.
+    /// Number of times that such a file was found unlocked.
     freed: AtomicUsize,
     was_opened: AtomicBool,
-    /// Far files that were not in the state that a listing told: what an earlier mount read of them
-    /// is not believed.
+    /// Remote files whose state differed from their listing. Stored scans of earlier mounts are not
+    /// used for them.
     distrusted: Mutex<HashSet<(PathBuf, Identity)>>,
     pub(super) progress: Arc<Progress>,
 }
@@ -89,7 +89,7 @@ impl Files {
         })
     }
 
-    /// The files that are there now, as a source that tells when others are.
+    /// Opens the current files as a source that detects changes.
     ///
     /// # Errors
     /// Fails as [`Lister::list`] does.
@@ -99,7 +99,7 @@ impl Files {
             Some((_, listing)) => listing,
             None => {
                 if self.was_opened.swap(true, Ordering::Relaxed) {
-                    // It is opened anew because something has changed.
+                    // The source is opened again because something has changed.
                     self.root().forget_listings();
                 }
                 self.list(cancel)?
@@ -127,17 +127,17 @@ impl Files {
         }))
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub(super) fn root(&self) -> &Arc<dyn Directory> {
         &self.lister.root
     }
 
-    /// Which files are joined, and how.
+    /// Returns the choice of the files and of the dimension that joins them.
     pub(super) fn choice(&self) -> &Choice {
         &self.lister.choice
     }
 
-    /// The files when they were opened last.
+    /// Returns the files when they were last opened.
     pub(super) fn opened(&self) -> Arc<Listing> {
         Arc::clone(&lock(&self.opened))
     }
@@ -146,11 +146,11 @@ impl Files {
         self.lister.list(self.freed.load(Ordering::Relaxed), cancel)
     }
 
-    /// Whether the files are no longer those of the listing with this hash.
+    /// Returns whether the files differ from the listing with this hash.
     fn differ_from(&self, hash: u64) -> bool {
         let is_one_free = self.is_one_free();
         let when = Instant::now();
-        // A directory that cannot be listed now has not changed for that.
+        // If the directory cannot be listed now, no change is known.
         let Ok(now) = self.list(&CancelToken::default()) else {
             return is_one_free;
         };
@@ -161,7 +161,7 @@ impl Files {
         differ
     }
 
-    /// A writer has locked a file, which is tried again.
+    /// Records a file that a writer has locked, so that it is tried again.
     fn set_locked(&self, path: &Path) {
         let mut locked = lock(&self.locked);
         if locked.len() < LOCKED && !locked.iter().any(|own| own == path) {
@@ -169,7 +169,7 @@ impl Files {
         }
     }
 
-    /// A far file was not in the state in which it was listed.
+    /// Records a remote file whose state differed from its listing.
     fn distrust(&self, file: &File) {
         if self.root().is_far() {
             let own = (file.path.clone(), file.state.clone());
@@ -190,7 +190,7 @@ impl Files {
         opened.is_ok_and(|source| detect::refuse_locked(&*source).is_err())
     }
 
-    /// Whether one of the files that were locked is free by now: others are listed then.
+    /// Returns whether one of the locked files is unlocked now, so that the listing changes.
     fn is_one_free(&self) -> bool {
         let locked = lock(&self.locked).clone();
         let is_free = locked.iter().any(|path| !self.is_locked(path));

@@ -1,4 +1,4 @@
-//! The data files of a directory at one time: which they are, and which are left out.
+//! The data files of a directory at one time, and the omitted ones.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -21,10 +21,10 @@ use crate::source::directory::Directory;
 use crate::source::identity::Identity;
 use crate::wire::{Count, to_u64};
 
-/// Symbolic links that lead to one another.
+/// Limit of consecutive symbolic links.
 const LINKS: usize = 8;
 
-/// Directories within directories.
+/// Limit of nested directories.
 const DEPTH: usize = 32;
 
 /// Lists the files that are joined.
@@ -32,27 +32,27 @@ pub(super) struct Lister {
     pub(super) root: Arc<dyn Directory>,
     pub(super) look: Arc<Look>,
     pub(super) choice: Choice,
-    /// Whether other users read them: all of these are shown what each file holds.
+    /// Whether other users read the joined file, which shows them the content of every member.
     pub(super) allow_other: bool,
-    /// Whether files and directories that cannot be read now are left out.
+    /// Whether files and directories that cannot be read now are omitted.
     pub(super) partial: bool,
 }
 
-/// The data files of a directory at one time, in the order of their paths.
+/// The data files of a directory at one time, sorted by path.
 #[derive(Debug, Default)]
 pub(in crate::fs::forest::archive) struct Listing {
     pub(super) names: Vec<Arc<[u8]>>,
     pub(super) files: Vec<File>,
-    /// Files and directories that are left out, and why.
+    /// Omitted files and directories, with reasons.
     pub(in crate::fs::forest::archive) left_out: Vec<(String, String)>,
-    /// Tells the files and their states from others.
+    /// A hash of the files and their states.
     pub(super) hash: u64,
 }
 
 impl Listing {
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory of the listing, in bytes.
     pub(super) fn weight(&self) -> u64 {
-        /// What an allocation takes besides its bytes, and the names, which are shared.
+        /// Memory of an allocation in addition to its bytes, and of the names, which are shared.
         const OWN: usize = 64;
         let file = |file: &File| size_of::<File>().with_more(file.path.as_os_str().len());
         let files = self
@@ -65,26 +65,26 @@ impl Listing {
     }
 }
 
-/// A data file in the state in which it was listed.
+/// A data file, and its state when it was listed.
 #[derive(Debug)]
 pub(super) struct File {
-    /// Its path; not its name where that is a symbolic link.
+    /// The path of the file itself. If the name is a symbolic link, this is the path of its target.
     pub(super) path: PathBuf,
     pub(super) state: Identity,
 }
 
-/// Files while they are looked for.
+/// The results of a search in progress.
 struct Found<'a> {
     files: Vec<(Arc<[u8]>, File)>,
     left_out: Vec<(String, String)>,
-    /// Symbolic links, which are followed at last.
+    /// Symbolic links, which are followed last.
     links: Vec<PathBuf>,
     cancel: &'a CancelToken,
 }
 
 impl Found<'_> {
     /// # Errors
-    /// `Limit` for too many.
+    /// `Limit` if there are too many.
     fn link(&mut self, path: PathBuf) -> Result<()> {
         if self.links.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
@@ -95,7 +95,7 @@ impl Found<'_> {
     }
 
     /// # Errors
-    /// `Limit` for too many.
+    /// `Limit` if there are too many.
     fn leave_out_temporary(&mut self) -> Result<()> {
         let names: Vec<_> = self.files.iter().map(|(name, _)| name).collect();
         let reasons = temporary::reasons(&names);
@@ -109,7 +109,7 @@ impl Found<'_> {
     }
 
     /// # Errors
-    /// `Limit` for too many.
+    /// `Limit` if there are too many.
     fn tell(&mut self, path: &Path, reason: &str) -> Result<()> {
         if self.left_out.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
@@ -122,11 +122,11 @@ impl Found<'_> {
 }
 
 impl Lister {
-    /// Lists the files. `freed` counts the files that writers have unlocked: it makes the listing
-    /// another one, although no file has changed.
+    /// Lists the files. `freed` counts the files that writers have unlocked. It changes the hash of
+    /// the listing, even if no file has changed.
     ///
     /// # Errors
-    /// Fails if the directory cannot be listed; `Limit` for too many files;
+    /// Fails if the directory cannot be listed. `Limit` if there are too many files. Returns
     /// [`Error::unwanted`] if `cancel` ends the request.
     pub(super) fn list(&self, freed: usize, cancel: &CancelToken) -> Result<Listing> {
         let mut found = Found {
@@ -188,7 +188,8 @@ impl Lister {
             });
             match looked {
                 Ok(looked) => self.take_looked(path, looked, depth, found)?,
-                // What has gone meanwhile, or is no file; a server lists what it then does not have.
+                // The file was removed meanwhile, or is not a regular file. On a server, a listed
+                // file should exist.
                 Err(Error::NotFound) if !self.root.is_far() || !self.takes(&path) => {}
                 Err(error) => self.leave_out(&path, error, found)?,
             }
@@ -196,11 +197,11 @@ impl Lister {
         Ok(())
     }
 
-    /// Leaves a file or directory out that could not be looked at, if the next look would fail as well,
-    /// or the user asks for a part. What a server refuses, it may give to the next login.
+    /// Omits a file or directory that could not be read, if the error is permanent or the user
+    /// permits a partial result. A server may refuse access now and permit it after the next login.
     ///
     /// # Errors
-    /// Fails with the error itself if that is not so.
+    /// Fails with the given error in all other cases.
     fn leave_out(&self, path: &Path, error: Error, found: &mut Found<'_>) -> Result<()> {
         let lasts = !error.is_passing()
             || is_own_mount(&error)
@@ -212,7 +213,7 @@ impl Lister {
         found.tell(path, &error.to_string())
     }
 
-    /// Takes what was found at `path`: a file, or all that a directory contains.
+    /// Adds the object at `path`: a file, or all files in a directory.
     fn take_looked(
         &self,
         path: PathBuf,
@@ -237,7 +238,8 @@ impl Lister {
         }
     }
 
-    /// Takes the targets of links, unless a target was taken by its own name or by another link.
+    /// Adds the targets of links, unless a target was added before by its own name or by another
+    /// link.
     fn follow(&self, found: &mut Found<'_>) -> Result<()> {
         let taken = found.files.iter().map(|(_, file)| file.path.clone());
         let mut taken: HashSet<PathBuf> = taken.collect();
@@ -258,25 +260,25 @@ impl Lister {
         Ok(())
     }
 
-    /// Whether the file of this name is one of those that were chosen.
+    /// Returns whether the choice includes the file of this name.
     fn takes(&self, name: &Path) -> bool {
         self.choice.takes(name.as_os_str().as_bytes())
     }
 
-    /// Whether other users, who are shown the files as one, may not read this one alone.
+    /// Returns whether other users, who can read the joined file, must not read this file.
     fn is_private(&self, looked: &Looked) -> bool {
         const ALL: u32 = 0o444;
         const ALL_SEARCH: u32 = 0o555;
         let wanted = match looked.kind {
             EntryKind::Directory => ALL_SEARCH,
             EntryKind::DataFile => ALL,
-            // What it leads to is looked at by itself.
+            // The target of a link is checked separately.
             _ => return false,
         };
         self.allow_other && looked.there.attributes.mode & wanted != wanted
     }
 
-    /// Whether a directory above a file is private.
+    /// Returns whether a directory above a file is private.
     fn is_hidden(&self, path: &Path) -> bool {
         self.allow_other
             && path.ancestors().skip(1).any(|above| {
@@ -304,10 +306,11 @@ impl Lister {
         Ok(())
     }
 
-    /// The data file within the directory that a symbolic link leads to; `None` where that is none.
+    /// Returns the data file in the directory to which a symbolic link leads, or `None` if the
+    /// target is another kind of file.
     ///
     /// # Errors
-    /// `Usage` for a link that leads elsewhere; fails if what it leads to cannot be read.
+    /// `Usage` for a link that leads out of the directory. Fails if the target cannot be read.
     fn led_to(&self, link: &Path) -> Result<Option<(PathBuf, Identity)>> {
         let refused = |why: &str| Err(Error::Usage(why.to_owned()));
         let mut at = link.to_path_buf();
@@ -339,7 +342,7 @@ fn is_own_mount(error: &Error) -> bool {
     errno::of(error) == Errno::EDEADLK as i32
 }
 
-/// A relative path without `..`; `None` of one that leads out of the directory.
+/// Returns a relative path without `..`, or `None` if the path leads out of the directory.
 fn within(path: &Path) -> Option<PathBuf> {
     let mut own = PathBuf::new();
     for component in path.components() {

@@ -22,17 +22,17 @@ use crate::source::local::audience::Readers;
 use crate::source::neighbours::Neighbours;
 use crate::source::open::SharedOpen;
 
-/// How long nobody may have written to a file before what was read of it is kept for the next mount: a
-/// page in memory that a program has mapped changes without another time until the system has written
-/// it to the disk, which takes half a minute.
+/// Minimum age of a file's last change before its scan is stored for the next mount. If a program
+/// writes to a memory map, the file's time changes only when the system writes the page to disk, up
+/// to half a minute later.
 const CALM: Duration = Duration::from_secs(60);
 
-/// How members are opened.
+/// Options for opening members.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::fs::forest::archive) struct MemberOptions {
     pub(in crate::fs::forest::archive) force: bool,
     pub(in crate::fs::forest::archive) verify: bool,
-    /// Whether a member that cannot be read now is left out.
+    /// Whether a member that cannot be read now is omitted.
     pub(in crate::fs::forest::archive) partial: bool,
 }
 
@@ -43,13 +43,13 @@ pub(in crate::fs::forest::archive) struct OpenListed {
     neighbours: Arc<Neighbours>,
     caches: detect::Caches,
     options: MemberOptions,
-    /// The states in which far members were scanned, by their numbers, if these are not the states of
-    /// the listing in all that an answer tells.
+    /// The states in which remote members were scanned, by their numbers. Contains only members
+    /// whose state has facts that the listing lacks.
     scanned: Mutex<HashMap<usize, Identity>>,
 }
 
 impl OpenListed {
-    /// Opens the files that were listed last.
+    /// Creates an opener for the last listing of the files.
     pub(in crate::fs::forest::archive) fn new(
         files: &Arc<Files>,
         neighbours: Arc<Neighbours>,
@@ -70,7 +70,7 @@ impl OpenListed {
         self.listing.files.get(number).ok_or(Error::NotFound)
     }
 
-    /// Opens a file in the state in which it is now.
+    /// Opens a file in its current state.
     fn source(&self, file: &File) -> Result<SharedOpen> {
         let root = self.files.root();
         let opened = root.open(&file.path);
@@ -80,20 +80,21 @@ impl OpenListed {
                 error if root.is_far() || !is_of_another_kind(&error) => error,
                 _ => stale(file),
             })?;
-        // Of an object, a listing may know less.
+        // For a remote object, a listing may have fewer facts.
         if !root.is_far() && opened.opened() != file.state {
             return Err(stale(file));
         }
         Ok(opened)
     }
 
-    /// Opens the content of a file that is open.
+    /// Opens the container of an open file.
     fn member(&self, file: &File, source: SharedOpen) -> Result<Opened> {
         let (options, absolute) = (self.options, self.files.root().absolute(&file.path));
         if !options.force {
             detect::refuse_locked(&*source).inspect_err(|_| self.files.set_locked(&file.path))?;
         }
-        // Whoever may read the files as one is shown what a member takes from other files.
+        // All users who may read the joined file can see the data that a member includes from other
+        // files.
         let readers = self.neighbours.readers();
         if !readers.may_read([], || source.audience())? {
             let what = "not every user may read it";
@@ -121,7 +122,7 @@ impl OpenListed {
         })
     }
 
-    /// The state in which a member was scanned.
+    /// Returns the state in which a member was scanned.
     fn expected(&self, number: usize, file: &File) -> Identity {
         let scanned = lock(&self.scanned).get(&number).cloned();
         scanned.unwrap_or_else(|| file.state.clone())
@@ -179,7 +180,7 @@ impl OpenMember for OpenListed {
     fn key(&self, number: usize) -> Option<Key> {
         let file = self.file(number).ok()?;
         let shows_changes = match &file.state {
-            // A date has seconds, in which it may have changed twice.
+            // A date has a resolution of a second, within which the object may change twice.
             Identity::Object(object) => !object.state.etag.is_empty(),
             state => state.is_calm_for(CALM),
         };
@@ -215,12 +216,12 @@ impl OpenMember for OpenListed {
     }
 }
 
-/// A file is not what it was when it was listed or scanned.
+/// Returns the error for a file that has changed since it was listed or scanned.
 fn stale(file: &File) -> Error {
     Error::caused(Cause::Stale, file.path.display().to_string())
 }
 
-/// Whether something else has taken the place of a regular file: nothing, a directory, a FIFO, a link.
+/// Returns whether a regular file was removed, or replaced by a directory, a FIFO or a link.
 fn is_of_another_kind(error: &Error) -> bool {
     const OTHERS: [Errno; 5] = [
         Errno::ENOENT,
@@ -232,14 +233,15 @@ fn is_of_another_kind(error: &Error) -> bool {
     OTHERS.contains(&Errno::from_raw(errno::of(error)))
 }
 
-/// The key of a file in one state, read with or without `force` and `verify`, for other users or not.
+/// Returns the key of a file in one state. The key depends on `force`, `verify`, and whether other
+/// users read the file.
 fn key_of(file: (&Path, &Identity), how: (bool, bool, bool)) -> Key {
     let mut hasher = KeyHasher::default();
     (file, how).hash(&mut hasher);
     hasher.0.finalize().into()
 }
 
-/// Puts facts together to a key that no others have.
+/// A hasher that writes facts into a cryptographic hash.
 #[derive(Default)]
 struct KeyHasher(Sha256);
 

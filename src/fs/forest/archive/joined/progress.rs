@@ -1,27 +1,27 @@
-//! How many members have been scanned, as `.h5fs/status` shows it.
+//! Counts the scanned members, for `.h5fs/status`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::wire::to_u64;
 
-/// Members that have been scanned of those that are joined now.
+/// The progress of the current scan.
 #[derive(Debug, Default)]
 pub(in crate::fs::forest::archive) struct Progress {
     done: AtomicUsize,
     all: AtomicUsize,
-    /// Since the mount: members that had to be opened.
+    /// Number of members that were opened for scans since the mount.
     read: AtomicUsize,
 }
 
 impl Progress {
-    /// The line of the status; `None` while no member is scanned.
+    /// Returns the line of the status, or `None` if no scan is in progress.
     pub(in crate::fs::forest::archive) fn text(&self) -> Option<String> {
         let all = self.all.load(Ordering::Relaxed);
         let done = self.done.load(Ordering::Relaxed);
         (all > 0).then(|| format!("{done} of {all} files"))
     }
 
-    /// Members that were opened to be scanned, since the mount.
+    /// Returns the number of members that were opened for scans since the mount.
     pub(in crate::fs::forest::archive) fn read(&self) -> u64 {
         to_u64(self.read.load(Ordering::Relaxed))
     }
@@ -31,7 +31,7 @@ impl Progress {
         self.all.store(all, Ordering::Relaxed);
     }
 
-    /// Counts one more member; `was_known` says that it was not opened.
+    /// Counts one more member. `was_known` means that its stored scan was used.
     pub(super) fn scanned(&self, was_known: bool) {
         self.done.fetch_add(1, Ordering::Relaxed);
         self.read

@@ -1,4 +1,4 @@
-//! The files of a directory as the source of a joined file. It has no bytes of its own.
+//! The files of a directory as the source of a joined file. This source has no bytes.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::source::directory::Directory;
 use crate::source::identity::Identity;
 use crate::source::open::{OpenSource, OpenedState, SharedState};
 
-/// The files as they were when they were listed.
+/// The files of one listing.
 pub(super) struct OpenFiles {
     pub(super) root: Arc<dyn Directory>,
     pub(super) state: Arc<FilesState>,
@@ -21,7 +21,7 @@ pub(super) struct OpenFiles {
     pub(super) allow_other: bool,
 }
 
-/// The state of all files together.
+/// The common state of all files.
 #[derive(Debug)]
 pub(super) struct FilesState(pub(super) Identity);
 

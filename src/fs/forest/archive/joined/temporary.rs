@@ -1,12 +1,12 @@
-//! Names of temporary files, which are not joined: a program that replaces a file writes the next one
-//! under such a name first, and both would lie at one place.
+//! Recognizes names of temporary files, which are not joined. A program that replaces a file writes
+//! the new file under such a name first, and both files would have the same place.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::detect;
 
-/// Endings of names under which programs write, download or keep what is not the file itself.
+/// Suffixes of names that programs use for incomplete files, downloads and backups.
 const ENDINGS: [&[u8]; 11] = [
     b".tmp",
     b".temp",
@@ -21,7 +21,7 @@ const ENDINGS: [&[u8]; 11] = [
     b"~",
 ];
 
-/// Whether each of the files is left out because its name is that of a temporary file, and why.
+/// Returns for each file the reason why it is omitted as a temporary file, or `None`.
 pub(super) fn reasons(names: &[&Arc<[u8]>]) -> Vec<Option<String>> {
     let all: HashSet<&[u8]> = names.iter().map(|name| &***name).collect();
     let are_all_temporary = names.iter().all(|name| is_temporary(name));
@@ -44,7 +44,7 @@ fn is_temporary(name: &[u8]) -> bool {
     })
 }
 
-/// The data file whose whole name is the beginning of this one, such as `x.h5` of `x.h5.old`.
+/// Returns the data file whose whole name is a prefix of this name, such as `x.h5` for `x.h5.old`.
 fn original<'n>(name: &'n [u8], all: &HashSet<&[u8]>) -> Option<&'n [u8]> {
     if detect::is_named(name) {
         return None;
@@ -59,7 +59,7 @@ fn original<'n>(name: &'n [u8], all: &HashSet<&[u8]>) -> Option<&'n [u8]> {
 mod tests {
     use super::*;
 
-    /// The names of these that are not left out.
+    /// Returns the names that are not omitted.
     fn taken<'n>(names: &[&'n str]) -> Vec<&'n str> {
         let own: Vec<Arc<[u8]>> = names.iter().map(|name| name.as_bytes().into()).collect();
         let reasons = reasons(&own.iter().collect::<Vec<_>>());

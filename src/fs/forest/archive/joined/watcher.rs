@@ -1,8 +1,9 @@
-//! Looks in the background whether a directory has changed.
+//! Checks in the background whether a directory has changed.
 //!
-//! A look lists the whole directory, so no request does it. A request that reads takes the result of
-//! the last look, and begins the next one if the last is old. A request that opens or looks up waits
-//! for that one, and may be cancelled meanwhile. Without requests, nothing is listed.
+//! A check lists the whole directory, so no request performs it. A request that reads uses the
+//! result of the last check, and starts the next one if the last is old. A request that opens or
+//! looks up waits for the next check, and may be cancelled meanwhile. Without requests, the
+//! directory is not listed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +15,16 @@ use crate::error::Result;
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 
-/// How long a request waits for a look before it continues among the heavy requests, and the interval
-/// at which it then checks whether it is cancelled.
+/// Time for which a request waits for a check before it counts as a heavy request. Also the
+/// interval at which the request then checks whether it is cancelled.
 const QUICK: Duration = Duration::from_millis(10);
 
-/// Whether a directory has changed, as the last look found.
+/// The result of the last check of a directory.
 pub(super) struct Watcher {
-    /// How long the result of a look is valid.
+    /// Time for which the result is valid.
     valid: Duration,
     look: Box<Look>,
-    /// A change is final.
+    /// Whether the directory has changed. This never becomes false again.
     is_changed: AtomicBool,
     state: Mutex<State>,
     ended: Condvar,
@@ -33,13 +34,13 @@ pub(super) struct Watcher {
 type Look = dyn Fn() -> bool + Send + Sync;
 
 struct State {
-    /// When the last look ended.
+    /// End of the last check.
     looked: Instant,
     is_looking: bool,
 }
 
 impl Watcher {
-    /// A watcher of a directory that was listed just now.
+    /// Creates a watcher of a directory that has just been listed.
     pub(super) fn new(valid: Duration, look: Box<Look>) -> Arc<Self> {
         Arc::new(Watcher {
             valid,
@@ -53,7 +54,7 @@ impl Watcher {
         })
     }
 
-    /// Returns the result of the last look, and begins another one if that is old.
+    /// Returns the result of the last check, and starts another one if the last is old.
     pub(super) fn is_changed(self: &Arc<Self>) -> bool {
         let mut state = lock(&self.state);
         if self.is_due(&state) {
@@ -62,16 +63,16 @@ impl Watcher {
         self.is_changed.load(Ordering::Relaxed)
     }
 
-    /// Waits until the result of the last look is valid.
+    /// Waits until the result of the last check is valid.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request before.
+    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request first.
     pub(super) fn refresh(self: &Arc<Self>, cancel: &CancelToken) -> Result<()> {
         let began = Instant::now();
         let mut state = lock(&self.state);
         while self.is_due(&state) {
             if !self.begin(&mut state) {
-                // The system has no more threads.
+                // The system cannot start another thread.
                 drop(state);
                 self.run();
                 return Ok(());
@@ -91,7 +92,7 @@ impl Watcher {
         !self.is_changed.load(Ordering::Relaxed) && state.looked.elapsed() >= self.valid
     }
 
-    /// Begins a look unless one is under way. Returns whether one is.
+    /// Starts a check unless one is in progress. Returns whether one is in progress.
     fn begin(self: &Arc<Self>, state: &mut State) -> bool {
         if !state.is_looking {
             let own = Arc::clone(self);
@@ -109,7 +110,7 @@ impl Watcher {
     }
 }
 
-/// Ends a look, however it ends.
+/// A guard that records the end of a check, even after a panic.
 struct End<'a>(&'a Watcher);
 
 impl Drop for End<'_> {
@@ -137,7 +138,7 @@ mod tests {
     use crate::limits::tests::eventually;
     use crate::memory::cancel::Canceller;
 
-    /// Looks that have begun, and a way to end each with its result.
+    /// The number of checks that have started, and a channel that ends each with its result.
     struct Looks {
         begun: Arc<AtomicUsize>,
         end: Sender<bool>,
@@ -165,12 +166,12 @@ mod tests {
         let (watcher, looks) = watcher(Duration::ZERO);
         assert!(!watcher.is_changed());
         eventually("a look begins", || looks.count() == 1);
-        // It goes on for as long as the directory takes, and no second one begins.
+        // The check continues as long as the directory needs, and no second check starts.
         assert!(!watcher.is_changed() && !watcher.is_changed());
         assert_eq!(looks.count(), 1);
         looks.end.send(true).unwrap();
         eventually("its result is taken", || watcher.is_changed());
-        // A change is final: nothing is left to be looked for.
+        // A change is final, so no further check starts.
         assert!(watcher.is_changed() && looks.count() == 1);
     }
 
