@@ -308,11 +308,7 @@ impl Supervisor {
                     self.lock = None;
                 }
                 Event::Report(warning @ Report::Warning(_)) => {
-<<<<<<< HEAD
-                    // That the launcher has ended shows when it is told of the mount.
-=======
                     // If the launcher has exited, the next report to it fails.
->>>>>>> 771ea4ce (fs, cli: describe joined listings and the supervisor in plain English)
                     let _ = self.launcher.tell(&warning);
                 }
                 Event::Report(Report::Ready) => {
