@@ -139,7 +139,7 @@ impl Error {
     /// Creates an error for work that was abandoned because all readers that waited for it were
     /// cancelled.
     pub fn unwanted() -> Self {
-        Self::caused(Cause::Unwanted, "nobody waits for it any more")
+        Self::caused(Cause::Unwanted, "no reader waits for the result")
     }
 
     /// Returns whether the file has changed since it was opened.
@@ -215,7 +215,7 @@ impl fmt::Display for Error {
             Error::Effort { max } => {
                 write!(
                     f,
-                    "metadata that is looked at at a time is over the limit of {max}"
+                    "metadata read for one request is over the limit of {max}"
                 )
             }
             Error::NotFound => f.write_str("no such name"),

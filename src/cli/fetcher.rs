@@ -85,7 +85,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
         run_as,
     }) = Asked::of(task)
     else {
-        return Err(Error::Usage("a URL is needed".to_owned()));
+        return Err(Error::Usage("a URL is required".to_owned()));
     };
     rotation::ignore();
     if let Some(destination) = destination(task) {
@@ -121,7 +121,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
                 .display();
             let unusable = |error| {
                 let reason = words_of(&error);
-                format!("{directory}: nothing is cached on disk: {reason}")
+                format!("{directory}: the disk cache is not used: {reason}")
             };
             let (cache, warning) = match cache {
                 Ok(cache) => (cache, None),
@@ -326,12 +326,12 @@ fn exchange(
     let is_hidden = hosts::may_see_secrets(&own.uri);
     if lets_bearer_in && !is_hidden {
         return Err(Error::Usage(
-            "a token and a shared access signature are sent over https alone".to_owned(),
+            "a token and a shared access signature are sent only over https".to_owned(),
         ));
     }
     if url.user_info().is_some() && !is_hidden {
         return Err(Error::Usage(
-            "a user and a password are sent over https alone".to_owned(),
+            "a user and a password are sent only over https".to_owned(),
         ));
     }
     let mut ports = vec![80, 443, hosts::port(&own.uri)];
@@ -361,7 +361,7 @@ fn server(text: Option<String>) -> Result<Option<Url>> {
     let named = text.map(|text| match Location::parse(text.into())? {
         Location::Url(url) if url.is_server() => Ok(url),
         _ => Err(Error::Usage(
-            "the endpoint is no URL of a server".to_owned(),
+            "the endpoint is not the URL of a server".to_owned(),
         )),
     });
     named.transpose()

@@ -60,7 +60,7 @@ pub(in crate::fs) fn is_stale(error: &Error) -> bool {
 
 /// Creates the error for a text whose size cannot be determined because it is too long.
 pub(super) fn too_long() -> Error {
-    refusal(Errno::EOVERFLOW, "a text that is too long to be counted")
+    refusal(Errno::EOVERFLOW, "a text that is too long to count")
 }
 
 /// Returns whether the system denied access to the user who reads.

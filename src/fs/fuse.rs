@@ -267,7 +267,7 @@ impl Mounted {
         });
         match ended.recv() {
             Ok(Ok(served)) => served.map_err(|error| Error::io(&error, "serving the mount")),
-            _ => Err(Error::Usage("a thread that serves panicked".to_owned())),
+            _ => Err(Error::Usage("a serving thread panicked".to_owned())),
         }
     }
 }

@@ -39,12 +39,12 @@ pub static FAMILIES: &[Family] = &[
     figure(
         "source_opened_total",
         "source opened",
-        "Times that the source was opened, each time in another state.",
+        "Number of states of the source that were opened.",
     ),
     figure(
         "uptime_seconds",
         "uptime seconds",
-        "Seconds since the mount was made.",
+        "Seconds since the start of the mount.",
     ),
     Family {
         name: "resident_memory_bytes",
@@ -52,26 +52,26 @@ pub static FAMILIES: &[Family] = &[
         fact: None,
         help: "Resident memory of the process that serves the mount.",
     },
-    figure("inodes", "inodes known", "Inode numbers that are in use."),
+    figure("inodes", "inodes known", "Inode numbers in use."),
     figure(
         "files_open",
         "files open",
-        "Data files of the directory that are open.",
+        "Open data files of the directory.",
     ),
     figure(
         "files_open_at_most",
         "files open at most",
-        "Data files that may be open at a time.",
+        "Maximum number of open data files.",
     ),
     figure(
         "open_files_bytes",
         "bytes of open files",
-        "Memory of the data files that are open, about.",
+        "Approximate memory of the open data files.",
     ),
     figure(
         "joined_files_read_total",
         "joined files read",
-        "Data files that were read to be shown as one; without those that were known before.",
+        "Data files that were read for `joined`, not counting files that were already known.",
     ),
     figure(
         "handles_open",
@@ -97,7 +97,7 @@ pub static FAMILIES: &[Family] = &[
     figure(
         "cache_evictions_total",
         "cache evictions",
-        "Chunks that made room in the cache for others.",
+        "Chunks that were evicted from the cache.",
     ),
     figure(
         "chunks_decoded_total",
@@ -107,19 +107,19 @@ pub static FAMILIES: &[Family] = &[
     figure(
         "bytes_served_total",
         "bytes served",
-        "Bytes that reads were answered with; what the kernel has in its page cache is not asked for.",
+        "Bytes returned to reads; reads from the kernel's page cache are not counted.",
     ),
     Family {
         name: "requests_total",
         label: Some("request"),
         fact: None,
-        help: "Requests of the kernel.",
+        help: "Requests from the kernel.",
     },
     Family {
         name: "errors_total",
         label: Some("kind"),
         fact: Some("errors"),
-        help: "Lines that .h5fs/errors has had: what could not be read.",
+        help: "Lines written to .h5fs/errors: parts that could not be read.",
     },
     figure(
         "network_requests_total",
@@ -129,17 +129,17 @@ pub static FAMILIES: &[Family] = &[
     figure(
         "network_bytes_total",
         "network bytes",
-        "Bytes of the answers of the server of the source.",
+        "Bytes of the responses from the server of the source.",
     ),
     figure(
         "network_retries_total",
         "network retries",
-        "Requests to the server of the source that were sent once more.",
+        "Requests to the server of the source that were sent again.",
     ),
     figure(
         "network_waited_milliseconds_total",
         "network milliseconds waited",
-        "Time that requests to the server of the source took, added up.",
+        "Total time of the requests to the server of the source.",
     ),
     figure(
         "disk_cache_bytes",
@@ -317,7 +317,7 @@ h5fs_up{source=\"c\"} 0
 # HELP h5fs_handles_open Open files and directories of the mount.
 # TYPE h5fs_handles_open gauge
 h5fs_handles_open{source=\"a\\\"b\\\\\\n\",mount=\"/m\"} 7
-# HELP h5fs_errors_total Lines that .h5fs/errors has had: what could not be read.
+# HELP h5fs_errors_total Lines written to .h5fs/errors: parts that could not be read.
 # TYPE h5fs_errors_total counter
 h5fs_errors_total{source=\"c\",kind=\"corrupt\"} 2
 ";

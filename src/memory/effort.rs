@@ -194,7 +194,7 @@ impl Effort {
         if bytes <= left {
             return Ok(());
         }
-        let of_one = |all| Error::limit("metadata that is looked at for one object", all);
+        let of_one = |all| Error::limit("metadata read for one object", all);
         Err(grant.in_full.map_or(Error::Effort { max: left }, of_one))
     }
 

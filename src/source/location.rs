@@ -132,7 +132,7 @@ impl Location {
         match text.to_str().map(Url::parse) {
             Some(Some(url)) => Ok(Location::Url(url?)),
             _ if Scheme::begins(text.as_encoded_bytes()) => {
-                Err(Error::Usage("a URL is written in UTF-8".to_owned()))
+                Err(Error::Usage("a URL must be UTF-8".to_owned()))
             }
             _ => Ok(Location::Path(text.into())),
         }
@@ -211,7 +211,10 @@ impl Url {
         };
         let (scheme, prefix, rest) = Scheme::ALL.iter().find_map(starts)?;
         let parsed = match rest.len() > limits::URL_BYTES {
-            true => Err(format!("a URL has at most {} bytes", limits::URL_BYTES)),
+            true => Err(format!(
+                "a URL may have at most {} bytes",
+                limits::URL_BYTES
+            )),
             false if ABFS.contains(&prefix) => Self::of_data_lake(rest),
             false if scheme == Scheme::Azure => Self::of_blob(rest),
             false if prefix == DATASETS => {
@@ -232,12 +235,14 @@ impl Url {
             return Self::of_access_point(rest);
         }
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
-        refuse_signature(key, "a presigned URL is written https://…")?;
+        refuse_signature(key, "write a presigned URL as https://…")?;
         let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         match bucket {
             "" => Err("the bucket is missing".to_owned()),
-            _ if bucket.contains(['@', ':']) => Err("a bucket has no user".to_owned()),
-            _ if !bucket.bytes().all(is_of_bucket) => Err(format!("`{bucket}` is no bucket")),
+            _ if bucket.contains(['@', ':']) => Err("a bucket takes no user".to_owned()),
+            _ if !bucket.bytes().all(is_of_bucket) => {
+                Err(format!("`{bucket}` is not a bucket name"))
+            }
             _ => Ok(Url {
                 scheme,
                 authority: bucket.to_owned(),
@@ -253,7 +258,7 @@ impl Url {
         let (resource, behind) = rest.split_once('/').unwrap_or((rest, ""));
         let (name, key) = behind.split_once('/').unwrap_or((behind, ""));
         let authority = format!("{resource}/{name}");
-        let wrong = "an access point is written s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/";
+        let wrong = "write an access point as s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/";
         AccessPoint::parse(&authority).ok_or(wrong)?;
         Ok(Url {
             scheme: Scheme::S3,
@@ -269,15 +274,15 @@ impl Url {
         let (account, behind) = rest.split_once('/').unwrap_or((rest, ""));
         refuse_signature(
             behind,
-            "a shared access signature is given by AZURE_STORAGE_SAS_TOKEN or `credentials`, \
-             or the URL is written https://…",
+            "give a shared access signature in AZURE_STORAGE_SAS_TOKEN or `credentials`, or write \
+             the URL as https://…",
         )?;
         let (container, key) = behind.split_once('/').unwrap_or((behind, ""));
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-$".contains(&byte);
         let is_name = |name: &str| !name.is_empty() && name.bytes().all(is_of_name);
         if !is_name(account) || !is_name(container) {
             return Err(
-                "an account and a container are needed: az://ACCOUNT/CONTAINER/".to_owned(),
+                "an account and a container are required: az://ACCOUNT/CONTAINER/".to_owned(),
             );
         }
         Ok(Url {
@@ -297,7 +302,7 @@ impl Url {
             ends.find_map(|end| host.strip_suffix(end).map(str::to_owned))
         };
         let (container, host) = authority.split_once('@').unwrap_or_default();
-        let needed = "a container and an account are needed: \
+        let needed = "a container and an account are required: \
                       abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/";
         let account = account(host).ok_or(needed)?;
         Self::of_blob(&format!("{account}/{container}/{key}")).map_err(|_| needed.to_owned())
@@ -307,7 +312,7 @@ impl Url {
     fn of_page(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
         let is_wrong = |c: char| c.is_ascii_control() || c.is_whitespace();
         if rest.contains(is_wrong) {
-            return Err("a URL holds no spaces; they are written %20".to_owned());
+            return Err("a URL contains no spaces; write them as %20".to_owned());
         }
         let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
         let (rest, query) = match rest.split_once('?') {
@@ -323,12 +328,14 @@ impl Url {
         match host {
             "" => Err("the host is missing".to_owned()),
             _ if !has_right_port(host) || user_info.is_none() && is_cut(authority, fragment) => {
-                Err("no port from 1 to 65535 follows the host; \
-                     a `/`, `?` or `#` of a password is encoded (%2F, %3F, %23)"
-                    .to_owned())
+                Err(
+                    "the text after the host is not a port from 1 to 65535; encode a `/`, `?` or \
+                     `#` in a password as %2F, %3F or %23"
+                        .to_owned(),
+                )
             }
             // The message does not quote the host, which may be a user and a password.
-            _ if !host.bytes().all(is_of_host) => Err("the host is none".to_owned()),
+            _ if !host.bytes().all(is_of_host) => Err("the host name is not valid".to_owned()),
             _ => Ok(Url {
                 scheme,
                 authority: host.to_owned(),

@@ -438,7 +438,7 @@ impl Neighbours {
 fn private(name: &Path) -> Error {
     refused(
         name,
-        "allow_other: not all who may read the source may read it; see umask=",
+        "allow_other: not every user who may read the source may read this file; see umask=",
     )
     .error()
 }

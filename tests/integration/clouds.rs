@@ -72,8 +72,8 @@ fn tokens_of_google_are_found_where_its_libraries_find_them() {
     let text = file(&top, "text");
     fs::write(&text, "sesame").expect("a file");
     for (name, word) in [
-        ("wrong", "no token is given out"),
-        ("text", "no JSON"),
+        ("wrong", "no token was issued"),
+        ("text", "not JSON"),
         ("none", "No such file"),
     ] {
         let credentials = file(&top, name);

@@ -159,6 +159,6 @@ fn a_search_is_bounded_and_says_so() {
         lines.iter().partition(|line| line.get("error").is_some());
     assert_eq!((names.len(), errors.len()), (128, 1));
     let error = errors[0]["error"].as_str().expect("text");
-    assert!(error.contains("groups within groups"), "{error}");
+    assert!(error.contains("depth of the searched groups"), "{error}");
     assert_eq!(end["is_whole"], true);
 }

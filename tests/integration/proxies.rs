@@ -344,7 +344,7 @@ fn secrets_over_http_go_through_no_proxy() {
     }
     let password = format!("http://joe:{SECRET}@files.invalid/a.h5");
     let refused = listed(&[&password], &[("http_proxy", &address)]);
-    let told = "a user and a password are sent over https alone";
+    let told = "a user and a password are sent only over https";
     assert!(refused.one_line().contains(told), "{refused:?}");
     let variables = [
         (
@@ -354,7 +354,7 @@ fn secrets_over_http_go_through_no_proxy() {
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRET),
     ];
     let refused = listed(&["s3://data/a.h5"], &variables);
-    let told = "AWS_CONTAINER_CREDENTIALS_FULL_URI: credentials come over https";
+    let told = "AWS_CONTAINER_CREDENTIALS_FULL_URI: credentials are accepted only over https";
     assert!(refused.one_line().contains(told), "{refused:?}");
 }
 

@@ -91,7 +91,7 @@ fn a_selector_that_picks_nothing_is_explained() {
         ),
         (
             "group[0]",
-            "a selector picks from an array, and this object is none".to_owned(),
+            "a selector needs an array, and this object is not an array".to_owned(),
         ),
         (
             "soft[0]",
@@ -120,7 +120,7 @@ fn a_selector_that_picks_nothing_is_explained() {
 #[test]
 fn a_link_that_leads_nowhere_is_named() {
     let (_kept, top, _) = written();
-    let refused = "link to ../above.h5:/x: ../above.h5 (external=within: it climbs out of the \
+    let refused = "link to ../above.h5:/x: ../above.h5 (external=within: it leads outside the \
                    source's directory)";
     for (path, wanted) in [
         ("soft", "link to /nowhere/x: no such object"),

@@ -324,7 +324,7 @@ fn a_tree_of_a_dataset_is_a_directory() {
 fn what_lists_no_names_is_refused_in_one_line() {
     let server = Server::start();
     server.put("/app/", b"<html><title>Sign in</title></html>".to_vec());
-    for (path, word) in [("/app/", "neither by an index page"), ("/none/", "404")] {
+    for (path, word) in [("/app/", "neither with an index page"), ("/none/", "404")] {
         let url = server.url(path);
         let (mount, finished) = Mount::attempt(Path::new(&url), &["--timeout", "10"]);
         assert!(!finished.status.success() && !mount.is_up());

@@ -142,7 +142,7 @@ impl Address {
     /// # Errors
     /// `NotFound` if no object with the prefix can have this name.
     pub(super) fn object(&self, name: &[u8], region: &str) -> Result<Target, Trouble> {
-        let absent = || Trouble::new(Failure::NotFound, "there is no such object");
+        let absent = || Trouble::new(Failure::NotFound, "no such object");
         if name.is_empty() {
             let own = format!("{}{}", self.home(), self.url.file_name());
             return self.target(&own, None, region);
@@ -248,7 +248,7 @@ impl Address {
         region: &str,
     ) -> Result<Target, Trouble> {
         if !self.url.scheme().has_keys() {
-            return Err(Trouble::other("only prefixes of stores are listed"));
+            return Err(Trouble::other("only the prefix of a store can be listed"));
         }
         let prefix = std::str::from_utf8(prefix);
         let prefix = prefix.map_err(|_| Trouble::new(Failure::NotFound, "no such prefix"))?;
@@ -309,7 +309,7 @@ impl Address {
             [] => text,
             parts => format!("{text}?{}", encoded(parts.join("&"), IN_PATH)),
         };
-        let no_uri = |_| Trouble::other("no URI can be made of this name");
+        let no_uri = |_| Trouble::other("this name cannot be part of a URI");
         Ok(Target {
             uri: text.parse().map_err(no_uri)?,
             method: Method::GET,

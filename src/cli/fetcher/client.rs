@@ -200,7 +200,7 @@ impl Client {
                 Trouble::passing(error.to_string())
             }
             E::Timeout(_) => Trouble::late(),
-            E::LargeResponseHeader(..) => Trouble::other("the answer's header is too long"),
+            E::LargeResponseHeader(..) => Trouble::other("the response header is too long"),
             E::ConnectProxyFailed(_) => Trouble::other("the proxy refuses the connection"),
             E::Protocol(error) => Trouble::passing(format!("HTTP: {error}")),
             // The texts of the other errors may contain the URI.
@@ -283,7 +283,7 @@ impl Answer {
             if Instant::now() < end {
                 Ok(())
             } else {
-                Err(Trouble::passing("the answer comes too slowly"))
+                Err(Trouble::passing("the response arrives too slowly"))
             }
         })
     }
@@ -307,7 +307,7 @@ impl Answer {
             }
             text.extend_from_slice(&piece[..length]);
             if text.len() > most {
-                return Err(Trouble::other("the answer is too long"));
+                return Err(Trouble::other("the response is too long"));
             }
             goes_on(length)?;
         }

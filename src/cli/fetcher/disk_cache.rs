@@ -85,7 +85,7 @@ impl DiskCache {
         let metadata = directory.symlink_metadata()?;
         let is_own = metadata.uid() == nix::unistd::geteuid().as_raw();
         if !metadata.is_dir() || !is_own || metadata.mode() & 0o077 != 0 {
-            let reason = format!("{}: not this user's alone", directory.display());
+            let reason = format!("{}: other users have access", directory.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
         }
         Ok(DiskCache {
@@ -210,7 +210,7 @@ impl DiskCache {
         {
             let directory = self.directory.display();
             let reason = words_of(&error);
-            log::warn!("{directory}: nothing is read from disk any more: {reason}");
+            log::warn!("{directory}: the disk cache is no longer read: {reason}");
         }
     }
 
@@ -257,7 +257,7 @@ impl DiskCache {
         if let Err(error) = &written {
             let directory = self.directory.display();
             let reason = words_of(error);
-            let text = format!("{directory}: nothing is cached on disk any more: {reason}");
+            let text = format!("{directory}: the disk cache is no longer written: {reason}");
             if self.full.set(text.clone()).is_ok() {
                 log::warn!("{text}");
             }
@@ -310,7 +310,7 @@ fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::other("no regular file"))
+        Err(io::Error::other("not a regular file"))
     }
 }
 

@@ -81,8 +81,7 @@ impl Counted {
 }
 
 /// Hint for an HTTP server that refuses a request without a login.
-const HINT: &str =
-    "; `netrc`, `bearer_token_file`, `header_file` and `cookies` say where a login is";
+const HINT: &str = "; `netrc`, `bearer_token_file`, `header_file` and `cookies` provide a login";
 
 /// A function that returns the target of the requested object or listing in a region.
 pub(super) type Wanted<'a> = dyn Fn(&Address, &str) -> Result<Target, Trouble> + 'a;
@@ -210,7 +209,7 @@ impl Exchange {
             return Ok(());
         }
         let shown = &target.shown;
-        let text = format!("{shown}: the server sends a page in place of it, maybe for a login");
+        let text = format!("{shown}: the server sends a page instead of it, possibly a login page");
         Err(self.hinted(Trouble::of_login(text), target))
     }
 
@@ -373,7 +372,7 @@ impl Exchange {
         request.uri_mut().clone_from(uri);
         *request.headers_mut() = headers;
         let turn = self.turns.take(uri, allowed);
-        let turn = turn.map_err(|_| Trouble::passing("the server takes no more requests"))?;
+        let turn = turn.map_err(|_| Trouble::passing("the server accepts no more requests"))?;
         Counted::add(&self.counted.requests, 1);
         let began = Instant::now();
         let answer = self.client.send(request, is_led, allowed.left());
@@ -504,7 +503,7 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
         authority.is_some_and(|authority| !authority.contains('@'))
     };
     uri.filter(is_whole)
-        .ok_or_else(|| Trouble::other("a redirect to no URL"))
+        .ok_or_else(|| Trouble::other("a redirect without a valid URL"))
 }
 
 /// Removes the parts `.` and `..` from a path; RFC 3986, section 5.2.4.

@@ -96,7 +96,7 @@ impl Login {
             });
         }
         Err(Error::Usage(
-            "tokens, headers, netrc and cookies are for http:// and https:// URLs".to_owned(),
+            "tokens, headers, netrc and cookies are only for http:// and https:// URLs".to_owned(),
         ))
     }
 
@@ -130,7 +130,7 @@ impl Login {
         let is_named = settings.header_file.is_some() || settings.bearer_token_file.is_some();
         if is_named && !may_see_secrets(&self.origin) {
             return Err(Error::Usage(
-                "a token and headers are sent over https alone".to_owned(),
+                "a token and headers are sent only over https".to_owned(),
             ));
         }
         if let Some(path) = settings.netrc.as_ref().and_then(netrc_file) {
@@ -245,10 +245,10 @@ fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
     let token = text.trim();
     let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_of_token) {
-        return Err("no bearer token in it".to_owned());
+        return Err("it contains no bearer token".to_owned());
     }
     let value = HeaderValue::from_str(&format!("Bearer {token}"));
-    let value = value.map_err(|_| "no bearer token in it".to_owned())?;
+    let value = value.map_err(|_| "it contains no bearer token".to_owned())?;
     Ok(sensitive(value))
 }
 
@@ -260,7 +260,7 @@ fn headers(text: &str) -> std::result::Result<Vec<Header>, String> {
         .map(|(number, line)| header_of(line).ok_or_else(|| unusable(number)))
         .collect::<std::result::Result<_, _>>()?;
     if headers.is_empty() {
-        return Err("no header in it".to_owned());
+        return Err("the file contains no header".to_owned());
     }
     match headers.iter().find(|(name, _)| OWN.contains(name)) {
         Some((name, _)) => Err(format!("h5fs sends `{name}` itself")),
@@ -276,7 +276,10 @@ fn header_of(line: &str) -> Option<Header> {
 
 /// Returns the error for an invalid line. The line itself may be a secret.
 fn unusable(number: usize) -> String {
-    format!("line {}: no `Name: value`", number.saturating_add(1))
+    format!(
+        "line {}: not of the form `Name: value`",
+        number.saturating_add(1)
+    )
 }
 
 fn sensitive(mut value: HeaderValue) -> HeaderValue {
@@ -342,9 +345,9 @@ mod tests {
         assert_eq!(told, [("x-api-key", "a: b"), ("authorization", "Token c")]);
         assert!(parsed.iter().all(|(_, value)| value.is_sensitive()));
         for (wrong, reason) in [
-            ("", "no header in it"),
-            ("a: b\nsesame", "line 2: no `Name: value`"),
-            ("a b: c", "line 1: no `Name: value`"),
+            ("", "the file contains no header"),
+            ("a: b\nsesame", "line 2: not of the form `Name: value`"),
+            ("a b: c", "line 1: not of the form `Name: value`"),
             ("Range: bytes=0-", "h5fs sends `range` itself"),
         ] {
             assert_eq!(headers(wrong).unwrap_err(), reason);

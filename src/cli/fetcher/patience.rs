@@ -62,7 +62,7 @@ impl Pace {
         self.brought = self.brought.saturating_add(bytes);
         if self.since.elapsed() >= self.step {
             if self.brought < limits::SLOWEST / 4 {
-                return Err(Trouble::passing("an answer comes too slowly"));
+                return Err(Trouble::passing("a response arrives too slowly"));
             }
             *self = Self::new(self.step);
         }

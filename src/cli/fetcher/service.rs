@@ -129,10 +129,10 @@ impl Service {
                     .stack_size(limits::CONNECTION_STACK)
                     .spawn(move || service.work());
                 if let Err(error) = thread {
-                    log::warn!("no thread for one more connection: {}", words_of(&error));
+                    log::warn!("no thread for another connection: {}", words_of(&error));
                 }
             }
-            Err(_) => self.fail(id, &Trouble::other("too many requests at a time")),
+            Err(_) => self.fail(id, &Trouble::other("too many concurrent requests")),
         }
     }
 
@@ -234,7 +234,10 @@ impl Service {
         let mut state = self.of_object(job, name, |transfer| transfer.open(FIRST, &mut sink))?;
         if !state.is_told_apart() {
             let shown = self.exchange.address.url();
-            self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
+            self.warn(format!(
+                "{shown}: the server sends neither an entity tag nor a date: only the length and \
+                 the first and last 64 KiB show a change"
+            ));
             self.sample(job, name, &mut state, &first)?;
         }
         self.tell_uncached(shown, &state);
@@ -392,7 +395,7 @@ impl Service {
 
     fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
         let token = std::str::from_utf8(after);
-        let token = token.map_err(|_| Trouble::other("a listing from nowhere"))?;
+        let token = token.map_err(|_| Trouble::other("a listing without a start"))?;
         // Released when the names have been sent.
         let room = self.listings.room();
         let mut page = self.listed(job, prefix, token, &room)?;
@@ -477,7 +480,7 @@ impl Service {
 
     fn object(&self, number: u32) -> Result<Arc<Object>, Trouble> {
         let object = lock(&self.objects).get(&number).cloned();
-        object.ok_or_else(|| Trouble::other("an object that is not open"))
+        object.ok_or_else(|| Trouble::other("the object is not open"))
     }
 
     fn fail(&self, id: u64, trouble: &Trouble) {

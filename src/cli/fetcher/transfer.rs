@@ -161,7 +161,7 @@ impl<'a> Transfer<'a> {
         let mut pace = Pace::new(self.exchange.client.step);
         let body = answer.whole(limits::LISTING_BYTES, |length| {
             let held = room.hold(length, &allowed);
-            if held.map_err(|_| Trouble::passing("no room for one more large listing"))? {
+            if held.map_err(|_| Trouble::passing("no memory for another large listing"))? {
                 // The server was not read from while this thread waited for room.
                 pace = Pace::new(self.exchange.client.step);
             }
@@ -201,7 +201,7 @@ impl<'a> Transfer<'a> {
         let Remedy::Again(wish) = trouble.remedy else {
             return Err(Stop::Failed(trouble.after_login()));
         };
-        log::debug!("tried again: {}", trouble.text);
+        log::debug!("retrying: {}", trouble.text);
         match self.patience.pause(wish) {
             Ok(()) => {
                 Counted::add(&self.exchange.counted.retries, 1);
@@ -247,7 +247,7 @@ impl<'a> Transfer<'a> {
     /// else the failure `changed`.
     fn page_or(&self, changed: Trouble, answer: &Answer) -> Trouble {
         if answer.is_led && answer.is_html() && self.exchange.login.is_some() {
-            let text = "the server sends a page in place of the object: the login may have expired";
+            let text = "the server sends a page instead of the object: the login may have expired";
             Trouble::of_login(text)
         } else {
             changed
@@ -269,7 +269,7 @@ impl<'a> Transfer<'a> {
             let read = answer.body.read(&mut buffer[..most]);
             let length = read.map_err(|error| Trouble::passing(words_of(&error)))?;
             if length == 0 {
-                return Err(Trouble::passing("an answer is cut off").into());
+                return Err(Trouble::passing("a response was truncated").into());
             }
             Counted::add(&self.exchange.counted.bytes, to_u64(length));
             sink(*at, &buffer[..length])?;
@@ -299,13 +299,13 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
             let state = state(answer, 0)?;
             return Ok(Part { end: 0, state });
         }
-        let text = "the server serves no ranges";
+        let text = "the server supports no ranges";
         return Err(Trouble::new(Failure::NoRanges, text));
     };
     if is_encoded(answer) {
-        return Err(Trouble::other("the server encodes what it sends"));
+        return Err(Trouble::other("the server encodes the response"));
     }
-    let wrong = || Trouble::passing("an answer is for another range");
+    let wrong = || Trouble::passing("a response has another range than requested");
     let (first, last, length) = content_range(content).ok_or_else(wrong)?;
     let is_asked_for = first == range.start && last >= first && last < length;
     // A response may be longer than requested, if it starts at the right offset.
@@ -340,7 +340,7 @@ fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, Trouble> {
     let length = answer.header("content-range");
     let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
     match length {
-        Some(length) if length > at => Err(Trouble::passing("the server refuses a right range")),
+        Some(length) if length > at => Err(Trouble::passing("the server refuses a valid range")),
         Some(length) => state(answer, length),
         None => Err(Trouble::other("the server refuses the range")),
     }

@@ -25,11 +25,11 @@ pub(super) enum Remedy {
 }
 
 /// Servers with one name may send different entity tags for the same bytes.
-const RETAGGED: &str = "the object has another entity tag; if its servers give differing tags, \
-    `etag=weak` compares its length and its date alone";
+const RETAGGED: &str = "the object has another entity tag; if its servers send different tags, \
+                        `etag=weak` compares only length and date";
 
 /// Message if no response or only a part of it arrived.
-const LATE: &str = "no answer came in time";
+const LATE: &str = "no response arrived in time";
 
 impl Trouble {
     /// Returns a permanent failure.

@@ -61,7 +61,9 @@ impl FileIndex {
         let make_room = |weight| self.own.make_room(weight);
         let index = Arc::new(PathIndex::build(container, &make_room));
         if !index.is_complete() {
-            log::warn!("the file has too many links: not every group's own path is known");
+            log::warn!(
+                "the file has too many links, so the canonical paths of some groups are unknown"
+            );
         }
         if index.check().is_ok() {
             self.own.put((), Arc::clone(&index), index.weight());

@@ -446,7 +446,7 @@ impl Mount {
     ) -> Result<()> {
         let guard = self.options.guard.as_ref();
         if guard.is_some_and(|guard| guard.is_on_the_way(watch.path())) {
-            return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
+            return Err(refusal(Errno::EDEADLK, "the mount hides it"));
         }
         let mut reopened = watch.reopen(cancel)?;
         let grows = |file: &FileState| file.is_growing() && !file.is_changed();
@@ -475,7 +475,7 @@ impl Mount {
         }
         let generation = self.generation.fetch_add(1, Ordering::Relaxed);
         self.show(opened, generation.wrapping_add(1));
-        log::warn!("{}: has changed; opened anew", watch.path().display());
+        log::warn!("{}: has changed; opened again", watch.path().display());
         Ok(())
     }
 

@@ -19,8 +19,8 @@ pub(in crate::fs) fn refuse_fine_list(file: &dyn OpenSource, options: &Options) 
     let umask = options.umask.unwrap_or(0);
     if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
         return Err(Error::Usage(
-            "allow_other: its access control list is finer than permission bits; \
-             `setfacl -b` takes it away, umask=077 keeps others out"
+            "allow_other: permission bits cannot express its access control list; `setfacl -b` \
+             removes the list, umask=077 excludes other users"
                 .to_owned(),
         ));
     }

@@ -150,9 +150,9 @@ impl Access {
         let name = token.host_name();
         let port = self.address.map_or(0, |address| address.port());
         let reason = format!(
-            "browsers open http://{name}:{port}/ with the token: under this host a cookie would go \
-             to the servers of other users, too; where a browser does not find the name, \
-             --allow-host 127.0.0.1 accepts that"
+            "open http://{name}:{port}/ with the token in a browser: under this host name, the \
+             browser would also send the cookie to the servers of other users; if the browser \
+             cannot resolve the name, use --allow-host 127.0.0.1"
         );
         Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
     }
@@ -186,7 +186,7 @@ impl Access {
         let fields = parts.headers.get_all(HOST).iter().count();
         let named = match parts.uri.authority() {
             _ if fields > 1 || fields == 0 && parts.version > Version::HTTP_10 => {
-                return Err(Fault::bad("one Host is needed"));
+                return Err(Fault::bad("exactly one Host header is required"));
             }
             Some(authority) => authority.as_str().to_owned(),
             // Browsers do not use HTTP/1.0.
@@ -197,10 +197,10 @@ impl Access {
                 .to_owned(),
         };
         let host = named.parse::<Authority>();
-        let host = host.map_err(|_| Fault::bad("the Host is none"))?;
+        let host = host.map_err(|_| Fault::bad("the Host header is not valid"))?;
         let name = host.host().trim_end_matches('.').to_ascii_lowercase();
         self.known_host(name, address.ip()).ok_or_else(|| {
-            let reason = "this server does not go by that name; --allow-host NAME lets it in";
+            let reason = "this server does not have that name; --allow-host NAME accepts it";
             Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
         })
     }
@@ -237,8 +237,8 @@ pub fn is_usual_loopback(address: IpAddr) -> bool {
 }
 
 fn unknown() -> Fault {
-    let reason = "a token is needed: open the URL that h5fs has printed, or send \
-                  `Authorization: Bearer TOKEN`";
+    let reason = "a token is required: open the URL that h5fs printed, or send `Authorization: \
+                  Bearer TOKEN`";
     Fault::new(StatusCode::UNAUTHORIZED, reason)
 }
 

@@ -179,7 +179,7 @@ impl Search {
             Level::new(&self.root, (ino, Some(ino)), cancel)
         } else {
             let most = to_u64(limits::HTTP_SEARCH_DEPTH);
-            Err(Error::limit("groups within groups that are searched", most))
+            Err(Error::limit("depth of the searched groups", most))
         };
         if opened.as_ref().is_err_and(Error::is_unwanted) {
             return opened.map(drop);

@@ -229,6 +229,6 @@ fn hash(path: &[u8]) -> u64 {
 }
 
 fn too_many() -> Fault {
-    let reason = "too many requests wait for their turn";
+    let reason = "too many requests are waiting";
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, reason)
 }

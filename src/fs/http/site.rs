@@ -144,12 +144,12 @@ impl Site {
             return Err(Turned::away(preflight()));
         }
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
-            let reason = "nothing here can be changed: GET and HEAD are answered";
+            let reason = "this server is read-only: use GET or HEAD";
             let fault = Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
             return Err(Turned::away(refused(&fault)));
         }
         if has_body {
-            let reason = "a request for a file has no body";
+            let reason = "a request for a file must not have a body";
             let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
             return Err(Turned::away(refused(&fault)));
         }
@@ -185,7 +185,7 @@ impl Site {
             Ok(answer) => answer,
         };
         if self.has_no_end(asked, answer.body()) {
-            let reason = "this answer has no length, so that it needs HTTP/1.1";
+            let reason = "this response has no length, so it requires HTTP/1.1";
             let fault = Fault::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, reason);
             answer = refused(&fault);
         }
@@ -408,7 +408,7 @@ fn without_content(verdict: Verdict, validators: &Validators, kind: &str) -> Res
         let answer = described(StatusCode::NOT_MODIFIED, validators, kind);
         return made(answer, Content::Empty);
     }
-    let reason = "the file is not in the state that is asked for";
+    let reason = "the file is not in the requested state";
     refused(&Fault::new(StatusCode::PRECONDITION_FAILED, reason))
 }
 

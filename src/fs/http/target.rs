@@ -35,7 +35,7 @@ impl Target {
     /// slash or a NUL, or an empty name.
     pub(super) fn of(uri: &Uri) -> Result<Self, Fault> {
         let path = uri.path().strip_prefix('/');
-        let path = path.ok_or_else(|| Fault::bad("the target is no path"))?;
+        let path = path.ok_or_else(|| Fault::bad("the request target is not a path"))?;
         let mut target = Target {
             is_directory: path.is_empty() || path.ends_with('/'),
             ..Target::default()
@@ -85,7 +85,7 @@ fn sought(text: &str) -> Result<Vec<u8>, Fault> {
     if (1..=limits::HTTP_WANTED).contains(&text.len()) {
         Ok(text)
     } else {
-        Err(Fault::bad("no text to be sought, or a long one"))
+        Err(Fault::bad("the search text is empty or too long"))
     }
 }
 

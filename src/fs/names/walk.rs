@@ -128,7 +128,7 @@ impl Followed {
     fn fault(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         match self.text.first() {
-            Some(b'/') => format!("link to {text}: leads out of the source"),
+            Some(b'/') => format!("link to {text}: leads outside the source"),
             _ => format!("link to {text}: no such name"),
         }
     }

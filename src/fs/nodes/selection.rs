@@ -114,7 +114,7 @@ pub(in crate::fs) fn why_absent(directory: &Target<'_>, shown: &[u8]) -> Result<
 /// Returns what is wrong with the shown `selector` after the name of an object.
 fn fault(node: &Node, selector: &[u8]) -> Option<String> {
     let Some(array) = node.array() else {
-        return Some("a selector picks from an array, and this object is none".to_owned());
+        return Some("a selector needs an array, and this object is not an array".to_owned());
     };
     let selector = name::unescape(selector, false)?;
     selector::fault::of(&selector, &array.datatype, &array.shape)

@@ -335,7 +335,7 @@ fn damage(target: &Target<'_>) -> Error {
     let found = target.directory().find(&target.inode.name);
     match found.map(|found| found.target) {
         Ok(LinkTarget::Damaged(error)) | Err(error) => error,
-        Ok(_) => Error::corrupt("link: leads to no object", None),
+        Ok(_) => Error::corrupt("link: its target does not exist", None),
     }
 }
 

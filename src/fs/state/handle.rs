@@ -192,7 +192,7 @@ impl<O: Openable> Handles<O> {
         let mut others = lock(&self.open);
         refuse_over(&open)?;
         if others.len() >= limits::OPEN_HANDLES {
-            return Err(refusal(Errno::EMFILE, "files that are open at a time"));
+            return Err(refusal(Errno::EMFILE, "number of open files"));
         }
         let place = others.entry(handle.0);
         place.or_insert_with(|| Some(Arc::new(open)));

@@ -122,7 +122,9 @@ fn absent(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'stat
     let text = match link {
         LinkTarget::Hard(_) => return Ok(None),
         LinkTarget::UserDefined(class) => {
-            format!("user-defined link of class {class}: only its maker can follow it")
+            format!(
+                "user-defined link of class {class}: only the program that made it can follow it"
+            )
         }
         _ => match follow_to(target.mount, target.file, target.inode.node, link)? {
             Some(_) => return Ok(None),

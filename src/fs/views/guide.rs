@@ -27,8 +27,8 @@ const fn row(
 pub static GUIDE: &[GuideRow] = &[
     row(
         &["npy/PATH.npy"],
-        "NumPy's format, also for `numpy.load(…, mmap_mode='r')`; h5py's booleans and complex numbers \
-         have the corresponding NumPy types, and texts are padded with zeros, as h5py reads them",
+        "NumPy's format, also for `numpy.load(…, mmap_mode='r')`; booleans, complex numbers and \
+         padded strings have the NumPy types that h5py returns",
         "",
     ),
     row(
@@ -69,7 +69,7 @@ pub static GUIDE: &[GuideRow] = &[
     ),
     row(
         &["html/index.html", "html/PATH.html", "html/PATH.png"],
-        "a page about the file, and about each object; the picture that the page of an array shows",
+        "a page about the file and about each object; the picture on the page of an array",
         "#pages",
     ),
     row(
@@ -125,7 +125,7 @@ pub static GUIDE: &[GuideRow] = &[
     ),
     row(
         &["external/FILE"],
-        "another file that a link leads to: its path beneath the source's directory, with `%2F` for \
+        "another file that a link leads to: its path below the source's directory, with `%2F` for \
          `/`",
         "",
     ),
@@ -136,21 +136,22 @@ pub static GUIDE: &[GuideRow] = &[
     ),
     row(
         &["joined/", "joined.zarr"],
-        "in the mount of a directory: all its data files as one file; those that match, `joined[PATTERN]/`",
+        "in the mount of a directory: all its data files as one file; `joined[PATTERN]/`: the \
+         files that match",
         "joined.md",
     ),
     row(
         &["members.csv"],
-        "beneath `joined/.h5fs`: the files that it is made of, and where each lies",
+        "in `joined/.h5fs`: the joined files, and the place of each file",
         "joined.md",
     ),
     row(&["status"], "version, cache, bytes served …", ""),
     row(
         &["errors"],
-        "the last 1000 things that could not be read: time, object, reason",
+        "the last 1000 parts that could not be read: time, object, reason",
         "",
     ),
-    row(&["metrics"], "the figures of `status` for Prometheus", ""),
+    row(&["metrics"], "the numbers of `status` for Prometheus", ""),
 ];
 
 #[cfg(test)]

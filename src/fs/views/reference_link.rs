@@ -129,7 +129,7 @@ fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
         let reason = match found {
             None => "no object",
             Some(_) if index.is_complete() => "an object without a path",
-            Some(_) => "an object whose path is not known",
+            Some(_) => "an object whose path is unknown",
         };
         return Ok(Some(nowhere(node.number(), reason)));
     };

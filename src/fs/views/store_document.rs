@@ -186,7 +186,7 @@ impl Members<'_> {
     fn add(&mut self, path: &[u8], document: &[u8]) -> Result<()> {
         let Ok(key) = std::str::from_utf8(path) else {
             return Err(Error::unsupported(
-                "a name in a document that is no UTF-8",
+                "a name that is not UTF-8 in a document",
                 None,
             ));
         };
@@ -195,7 +195,7 @@ impl Members<'_> {
             return Err(too_many());
         }
         if !self.paths.insert(path.to_vec()) {
-            return Err(Error::corrupt("group: two links of one name", None));
+            return Err(Error::corrupt("group: two links with the same name", None));
         }
         let member = self.documents.key(key);
         member.extend_from_slice(document.trim_ascii_end());
@@ -205,7 +205,7 @@ impl Members<'_> {
 
 fn too_many() -> Error {
     Error::limit(
-        "documents below a group",
+        "number of documents below a group",
         limits::ZARR_CONSOLIDATED_LINKS as u64,
     )
 }

@@ -100,7 +100,8 @@ impl Changes {
             return None;
         }
         let descriptor = self.inotify.add_watch(path.as_str(), mask);
-        let descriptor = descriptor.inspect_err(|errno| log::debug!("no watch: {errno}"));
+        let descriptor =
+            descriptor.inspect_err(|errno| log::debug!("the file cannot be watched: {errno}"));
         let descriptor = descriptor.ok()?;
         let watching = watched.entry(descriptor).or_default();
         watching.push(Arc::downgrade(&signs));

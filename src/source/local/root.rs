@@ -238,7 +238,7 @@ impl Directory {
                 if there.is_ok() {
                     Err(refused(
                         name,
-                        "external=within: it climbs out of the source's directory",
+                        "external=within: it leads outside the source's directory",
                     ))
                 } else {
                     Ok(None)
@@ -278,17 +278,17 @@ impl Directory {
             Ok(named) => match open_named(&File::from(named)) {
                 Ok(file) => match FileSource::from_file(file, &path, self.changes.as_ref()) {
                     Ok(file) => Ok(Some((Arc::new(file), path))),
-                    Err(_) => Err(failed("no regular file")),
+                    Err(_) => Err(failed("not a regular file")),
                 },
                 Err(error) => match error.raw_os_error().map(Errno::from_raw) {
-                    Some(Errno::EINVAL | Errno::EISDIR) => Err(failed("no regular file")),
+                    Some(Errno::EINVAL | Errno::EISDIR) => Err(failed("not a regular file")),
                     errno => Err(failed(errno.unwrap_or(Errno::EIO).desc())),
                 },
             },
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
             Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
                 name,
-                "external=within: it leads out of the source's directory",
+                "external=within: it leads outside the source's directory",
             )),
             Err(errno) => Err(failed(errno.desc())),
         }

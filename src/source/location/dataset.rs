@@ -12,7 +12,7 @@ const HOST: &str = "huggingface.co";
 /// # Errors
 /// Describes the notation of a dataset.
 pub(super) fn page(rest: &str) -> Result<String, String> {
-    let needed = "a dataset is written hf://datasets/OWNER/NAME[@REVISION]/PATH";
+    let needed = "write a dataset as hf://datasets/OWNER/NAME[@REVISION]/PATH";
     let mut parts = rest.splitn(4, '/');
     let mut next = || parts.next().unwrap_or_default();
     let (kind, owner, named, path) = (next(), next(), next(), next());

@@ -293,7 +293,7 @@ impl NeighbourStates {
 
     fn stale(&self) -> Error {
         self.note_change();
-        Error::caused(Cause::Stale, "a file beside the source")
+        Error::caused(Cause::Stale, "a file next to the source")
     }
 }
 

@@ -213,7 +213,7 @@ impl Connection {
         if opened.state().length <= needed {
             Ok(opened)
         } else {
-            Err(Error::caused(Cause::Stale, "an object that grows"))
+            Err(Error::caused(Cause::Stale, "reading an object that grows"))
         }
     }
 
@@ -530,7 +530,7 @@ impl Shared {
         let end = region
             .checked_add(bytes)
             .filter(|end| i64::try_from(*end).is_ok());
-        state.free = end.ok_or_else(|| Error::limit("objects that are opened", region))?;
+        state.free = end.ok_or_else(|| Error::limit("number of open objects", region))?;
         Ok(region)
     }
 
@@ -659,6 +659,6 @@ impl State {
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
-    let failed = |error| Error::io(&error, "a thread to speak with the fetcher");
+    let failed = |error| Error::io(&error, "starting a thread for the fetcher");
     thread.map(drop).map_err(failed)
 }

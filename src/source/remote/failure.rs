@@ -33,18 +33,15 @@ pub(super) fn changed() -> Error {
 
 /// Returns the error for a fetcher that has ended or sent an invalid message.
 pub(super) fn ended() -> Error {
-    Error::caused(Cause::Failed, "the process that has the network has ended")
+    Error::caused(Cause::Failed, "the fetcher has ended")
 }
 
 /// Returns the error for a fetcher that did not reply in time.
 pub(super) fn silent() -> Error {
-    Error::caused(
-        Cause::Failed,
-        "no answer from the process that has the network",
-    )
+    Error::caused(Cause::Failed, "the fetcher does not answer")
 }
 
 /// Returns the error for a reply of the wrong type.
 pub(super) fn unfitting() -> Error {
-    Error::caused(Cause::Failed, "an answer to another question")
+    Error::caused(Cause::Failed, "the response does not belong to the request")
 }

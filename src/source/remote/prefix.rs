@@ -52,7 +52,7 @@ impl Prefix {
     /// user has not chosen to contact other servers or prefixes.
     pub(in crate::source) fn open(&self, path: &Path) -> Opened {
         let Some(name) = name(path) else {
-            return Err(refused(path, "it climbs out of the source's prefix"));
+            return Err(refused(path, "it leads outside the source's prefix"));
         };
         let place = self.path.join(OsStr::from_bytes(&name));
         let failed = |error: Error| {

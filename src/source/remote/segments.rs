@@ -43,7 +43,7 @@ impl Segments {
         let metadata = metadata.map_err(|error| Error::io(&error, "the cache on disk"))?;
         if !metadata.is_file() {
             return Err(Error::corrupt(
-                "reply of the fetcher: no regular file",
+                "reply of the fetcher: not a regular file",
                 None,
             ));
         }

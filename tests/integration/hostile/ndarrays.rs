@@ -40,7 +40,7 @@ fn too_much(anchors: &str, bad: &str, why: &str) {
     );
 }
 
-const LOOKS: &str = "looked at";
+const LOOKS: &str = "metadata read";
 
 /// Elements of no bytes: each list costs a step all the same.
 #[test]

@@ -235,7 +235,7 @@ impl<T: Transport> AbsoluteForm<T> {
         };
         let place = output
             .get_mut(..text.len())
-            .ok_or_else(|| Error::Io(std::io::Error::other("the request's header is too long")))?;
+            .ok_or_else(|| Error::Io(std::io::Error::other("the request header is too long")))?;
         place.copy_from_slice(&text);
         Ok(text.len())
     }

@@ -66,7 +66,7 @@ impl Names {
         let addresses = match (self.inner.resolve(uri, config, timeout), old) {
             (Ok(found), _) => found.to_vec(),
             (Err(error), Some((addresses, _))) => {
-                log::warn!("{}: {error}; its last addresses are used", key.0);
+                log::warn!("{}: {error}; the last known addresses are used", key.0);
                 addresses
             }
             (Err(error), None) => return Err(error),
@@ -109,7 +109,7 @@ impl Resolver for Names {
         if allowed.is_empty() {
             Err(ureq::Error::Io(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "a server led to an address that it may not lead to",
+                "a server redirected to an address that is not allowed",
             )))
         } else {
             Ok(allowed)

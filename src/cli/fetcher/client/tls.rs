@@ -43,7 +43,7 @@ impl Trust {
         let pinned: Vec<_> = CertificateDer::pem_slice_iter(&text).flatten().collect();
         let mut roots = RootCertStore::empty();
         if roots.add_parsable_certificates(pinned.iter().cloned()).0 == 0 {
-            return Err(failed("no certificate in it"));
+            return Err(failed("the file contains no certificate"));
         }
         let provider = Arc::new(ring::default_provider());
         let signed = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
@@ -133,7 +133,7 @@ impl<In: Transport> Connector<In> for Trust {
             .unwrap_or_default()
             .trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| ureq::Error::Tls("the host has no name for TLS"))?;
+        let name = name.map_err(|_| ureq::Error::Tls("the host name is not valid for TLS"))?;
         let mut session = ClientConnection::new(Arc::clone(&self.0), name)?;
         let boxed: Box<dyn Transport> = Box::new(plain);
         let mut stream = TransportAdapter::new(boxed, details.current_time.clone());

@@ -46,14 +46,14 @@ impl Cookies {
             }
             let wrong = || {
                 format!(
-                    "line {}: no cookie in seven fields",
+                    "line {}: not a cookie with seven fields",
                     number.saturating_add(1)
                 )
             };
             cookies.push(Cookie::of_line(line).ok_or_else(wrong)?);
         }
         if cookies.is_empty() {
-            return Err("no cookie in it".to_owned());
+            return Err("the file contains no cookie".to_owned());
         }
         Ok(Cookies {
             of_file: cookies,

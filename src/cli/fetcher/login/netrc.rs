@@ -32,7 +32,7 @@ impl Netrc {
             let mut value = || {
                 words
                     .next()
-                    .ok_or_else(|| "it ends within an entry".to_owned())
+                    .ok_or_else(|| "the file ends within an entry".to_owned())
             };
             match (word.as_str(), entries.last_mut()) {
                 ("machine", _) => entries.push(Entry {
@@ -47,13 +47,14 @@ impl Netrc {
                 // The word may be a secret, so the error does not contain it.
                 _ => {
                     return Err(
-                        "no netrc: `machine`, `login` and `password` are its words".to_owned()
+                        "not a netrc file: its words are `machine`, `login` and `password`"
+                            .to_owned(),
                     );
                 }
             }
         }
         if entries.is_empty() {
-            return Err("no `machine` in it".to_owned());
+            return Err("the file contains no `machine`".to_owned());
         }
         Ok(Netrc(entries))
     }

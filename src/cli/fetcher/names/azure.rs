@@ -56,7 +56,7 @@ impl Elements for Document {
             ["Prefix"] => whole.clone_into(&mut self.prefix),
             ["NextMarker"] if text.len() > limits::KEY_BYTES => {
                 return Err(Trouble::other(
-                    "the server's place in its listing is too long",
+                    "the continuation marker of the server's listing is too long",
                 ));
             }
             ["NextMarker"] => {

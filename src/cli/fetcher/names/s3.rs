@@ -45,7 +45,7 @@ impl Elements for Document {
             ["IsTruncated"] => self.is_truncated = truth(text).ok_or_else(wrong)?,
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
                 return Err(Trouble::other(
-                    "the server's place in its listing is too long",
+                    "the continuation marker of the server's listing is too long",
                 ));
             }
             ["NextContinuationToken"] => text.clone_into(&mut self.next),

@@ -55,7 +55,7 @@ pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
     path.push(b'/');
     let path = String::from_utf8_lossy(&path).into_owned();
     let files = files(path.trim_start_matches('/'));
-    let files = files.ok_or_else(|| Trouble::other("the catalog is elsewhere"))?;
+    let files = files.ok_or_else(|| Trouble::other("the catalog is on another server"))?;
     let files = format!("/{files}");
     let [_, service] = PLACES;
     let end = files.find(service).map_or(0, |at| at + service.len());

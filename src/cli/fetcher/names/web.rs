@@ -132,7 +132,7 @@ impl Question<'_> {
             Protocol::WebDav => webdav::page(&body, &base),
             Protocol::Index | Protocol::Tree => index::page(&body, &base)?.ok_or_else(|| {
                 let text = format!(
-                    "{}: the server lists no names: neither by an index page nor by WebDAV",
+                    "{}: the server lists no names, neither with an index page nor with WebDAV",
                     target.shown
                 );
                 self.no_index(text)
@@ -181,7 +181,7 @@ impl Question<'_> {
         if !is_odd && !index::is_login(body) {
             return Ok(());
         }
-        let text = "the server sends a page in place of the names, maybe for a login";
+        let text = "the server sends a page instead of the names, possibly a login page";
         let trouble = Trouble::of_login(format!("{}: {text}", target.shown));
         Err(self.exchange.hinted(trouble, target))
     }

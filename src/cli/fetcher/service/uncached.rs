@@ -28,7 +28,7 @@ impl Told {
         let reason = reason(state, has_weak_tags)?;
         let mut told = lock(&self.objects);
         let is_new = told.len() < limits::EARLY_LINES && told.insert(shown.to_owned());
-        is_new.then(|| format!("{shown}: nothing of it is cached on disk: {reason}"))
+        is_new.then(|| format!("{shown}: not cached on disk: {reason}"))
     }
 
     /// Returns the warning about a full cache, once.
@@ -45,7 +45,7 @@ fn reason(state: &ObjectState, has_weak_tags: bool) -> Option<&'static str> {
         return None;
     }
     Some(match state.etag.as_slice() {
-        [] if has_weak_tags => "`etag=weak` compares no entity tags",
+        [] if has_weak_tags => "`etag=weak` ignores entity tags",
         [] => "the server sends no entity tag",
         [b'W', b'/', ..] => "its entity tag is weak",
         _ if state.is_sampled() => "the server sends neither an entity tag nor a date",
@@ -69,7 +69,7 @@ mod tests {
         let text = tell(b"W/\"1\"", false).unwrap();
         assert_eq!(
             text,
-            "http://h/a: nothing of it is cached on disk: its entity tag is weak"
+            "http://h/a: not cached on disk: its entity tag is weak"
         );
         assert_eq!(tell(b"W/\"1\"", false), None);
         for (etag, weak, word) in [

@@ -28,7 +28,7 @@ use crate::memory::lock::lock;
 use crate::source::remote::message::Failure;
 
 /// Hint if no credentials are found.
-const PUBLIC: &str = "a public bucket is read with `anonymous`";
+const PUBLIC: &str = "for a public bucket, use `anonymous`";
 
 /// A key and its secret.
 pub(super) type Keys = (String, String);
@@ -166,7 +166,7 @@ fn refused_service() -> Option<String> {
     };
     let name = NAMES.into_iter().find(is_refused)?;
     Some(format!(
-        "{name}: credentials come over https, from this machine or from its host"
+        "{name}: credentials are accepted only over https, from this machine or from its host"
     ))
 }
 

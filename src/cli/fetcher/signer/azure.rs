@@ -62,7 +62,7 @@ impl Account {
         }
         let signature = variable("AZURE_STORAGE_SAS_TOKEN");
         let key = variable("AZURE_STORAGE_KEY").map(|text| {
-            let wrong = || Error::Usage("AZURE_STORAGE_KEY is no key".to_owned());
+            let wrong = || Error::Usage("AZURE_STORAGE_KEY is not a key".to_owned());
             key(&text).ok_or_else(wrong)
         });
         Ok(Account {
@@ -82,10 +82,10 @@ impl Account {
             };
             match word {
                 "AccountName" if value != name => {
-                    return Err("it is of another account".to_owned());
+                    return Err("it belongs to another account".to_owned());
                 }
                 "AccountKey" => {
-                    let key = key(value).ok_or("its AccountKey is no key")?;
+                    let key = key(value).ok_or("its AccountKey is not a key")?;
                     account.key = Some(key);
                 }
                 "SharedAccessSignature" => account.signature = Some(plain(value).to_owned()),
@@ -94,7 +94,7 @@ impl Account {
                     let url = location.and_then(|location| location.url().cloned());
                     account.endpoint = url.filter(Url::is_server);
                     if account.endpoint.is_none() {
-                        return Err("its BlobEndpoint is no URL of a server".to_owned());
+                        return Err("its BlobEndpoint is not the URL of a server".to_owned());
                     }
                 }
                 _ => {}
@@ -104,7 +104,7 @@ impl Account {
         if has_any {
             Ok(account)
         } else {
-            Err("no connection string".to_owned())
+            Err("not a connection string".to_owned())
         }
     }
 
@@ -140,10 +140,10 @@ impl Key {
             return Ok(headers);
         }
         let Some(key) = &self.key else {
-            let text = no_credentials("a public container is read with `anonymous`");
+            let text = no_credentials("for a public container, use `anonymous`");
             return Err(Trouble::new(Failure::Denied, text));
         };
-        let wrong = || Trouble::other("no request can be signed");
+        let wrong = || Trouble::other("requests cannot be signed");
         let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&Timestamp::now());
         let date = date.map_err(|_| wrong())?;
         let date = HeaderValue::from_str(&date).map_err(|_| wrong())?;

@@ -19,7 +19,7 @@ use crate::source::local::file::Opener;
 
 /// Formats the message that no valid credentials are found, with a reason or a hint.
 pub(super) fn no_credentials(reason: &str) -> String {
-    format!("no credentials are found that are valid ({reason})")
+    format!("no valid credentials are found ({reason})")
 }
 
 /// The credentials files. Each named file is opened by an opener process outside the sandbox.
@@ -81,7 +81,7 @@ impl HttpSend for Services {
         let failed = |_| reqsign_core::Error::unexpected("a service of credentials");
         if !hosts::may_give_credentials(request.uri()) {
             let host = request.uri().host().unwrap_or_default();
-            log::warn!("{host}: credentials are not asked for over http");
+            log::warn!("{host}: credentials are not requested over http");
             return Err(reqsign_core::Error::config_invalid(
                 "a service of credentials over http",
             ));

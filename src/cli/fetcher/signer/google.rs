@@ -195,8 +195,8 @@ impl Tokens {
 
     fn none(&self, remedy: Remedy) -> Trouble {
         let reason = match &self.file {
-            Some(file) => format!("{}: no token is given out for it", file.display()),
-            None => "a public bucket is read with `anonymous`".to_owned(),
+            Some(file) => format!("{}: no token was issued", file.display()),
+            None => "for a public bucket, use `anonymous`".to_owned(),
         };
         Trouble {
             failure: Failure::Denied,
@@ -229,10 +229,11 @@ impl Found {
         let failed = |reason: &str| Error::Usage(format!("{}: {reason}", path.display()));
         let text = files.open(path).and_then(profile::bounded);
         let text = text.map_err(|error| failed(&words_of(&error)))?;
-        let parsed: Value = serde_json::from_str(&text).map_err(|_| failed("no JSON"))?;
+        let parsed: Value = serde_json::from_str(&text).map_err(|_| failed("not JSON"))?;
         Self::parse(&parsed).ok_or_else(|| {
             failed(
-                "neither a service account's key nor a user's of `gcloud auth application-default`",
+                "neither a service account's key nor a user's credentials from `gcloud auth \
+                 application-default`",
             )
         })
     }

@@ -130,8 +130,12 @@ fn a_file_without_certificates_is_refused() {
     };
     let key = self_signed("127.0.0.1").key.serialize_pem();
     for (name, content, reason) in [
-        ("key.pem", Some(key.as_str()), "no certificate in it"),
-        ("empty.pem", Some(""), "no certificate in it"),
+        (
+            "key.pem",
+            Some(key.as_str()),
+            "the file contains no certificate",
+        ),
+        ("empty.pem", Some(""), "the file contains no certificate"),
         ("absent.pem", None, "No such file or directory"),
     ] {
         let path = directory.path().join(name);

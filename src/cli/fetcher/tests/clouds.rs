@@ -39,6 +39,9 @@ fn tokens_and_signatures_go_over_https_alone() {
             .err()
             .map(|error| error.to_string())
             .unwrap_or_default();
-        assert!(told.is_empty() || told.contains("https alone"), "{told}");
+        assert!(
+            told.is_empty() || told.contains("only over https"),
+            "{told}"
+        );
     }
 }

@@ -427,16 +427,16 @@ fn a_login_that_cannot_be_used_is_refused_at_once() {
     assert_eq!(
         text,
         format!(
-            "bearer_token_file: {}: no bearer token in it",
+            "bearer_token_file: {}: it contains no bearer token",
             token.display()
         )
     );
     std::fs::write(&token, "sesame").unwrap();
     let text = refused("http://192.0.2.1/a.h5", &of_token);
-    assert_eq!(text, "a token and headers are sent over https alone");
+    assert_eq!(text, "a token and headers are sent only over https");
     let text = refused("s3://bucket/a.h5", &of_token);
     assert!(
-        text.starts_with("tokens, headers, netrc and cookies are for http://"),
+        text.starts_with("tokens, headers, netrc and cookies are only for http://"),
         "{text}"
     );
     let absent = with(&|to| to.cookies = Some("/no/such/jar".into()));

@@ -35,7 +35,7 @@ fn a_state_is_its_tag_its_length_and_its_date() {
         let is_weak = tag != "\"1\"";
         assert_eq!(warnings.len(), usize::from(is_weak), "{warnings:?}");
         let names_it = |text: &String| {
-            text.contains("/a.h5: nothing of it is cached on disk: ")
+            text.contains("/a.h5: not cached on disk: ")
                 && text.contains(if tag == "W/\"1\"" {
                     "is weak"
                 } else {
@@ -147,7 +147,7 @@ fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
         let object = open(&connection, "").unwrap();
         let warnings = connection.warnings();
         assert!(
-            matches!(&warnings[..], [one, two] if one.contains("64 KiB alone")
+            matches!(&warnings[..], [one, two] if one.contains("first and last 64 KiB")
                 && two.contains("cached on disk: the server sends neither")),
             "{warnings:?}"
         );

@@ -243,7 +243,7 @@ fn a_listing_that_is_cut_each_time_says_so() {
     server.faults(|to| to.hang = u32::MAX);
     let error = connection.list(b"", b"").unwrap_err();
     assert!(
-        error.to_string().contains("no answer came in time"),
+        error.to_string().contains("no response arrived in time"),
         "{error}"
     );
 }

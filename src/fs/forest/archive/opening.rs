@@ -216,7 +216,7 @@ impl<'a> Teller<'a> {
     /// Logs how many lines were omitted from the log.
     fn end(self) {
         if let Some(more @ 1..) = self.count.checked_sub(limits::JOINED_TOLD) {
-            let reason = format!("{more} more are not joined, as `.h5fs/errors` says");
+            let reason = format!("{more} more are not joined; see `.h5fs/errors`");
             log::warn!(target: LACKS, "{}: {reason}", self.errors.name("/"));
         }
     }

@@ -75,7 +75,7 @@ impl OrdinaryFiles {
         match content {
             Content::File(file) => {
                 if Arc::strong_count(&self.open) > most_of_readers() {
-                    return Err(refusal(Errno::EMFILE, "files that are open at a time"));
+                    return Err(refusal(Errno::EMFILE, "number of open files"));
                 }
                 let failed = |error| Error::io(&error, path.display().to_string());
                 let metadata = file.metadata().map_err(failed)?;
@@ -147,7 +147,7 @@ impl OrdinaryFile {
         let (length, identity) = match self {
             OrdinaryFile::Local { file, .. } => {
                 let metadata = file.metadata();
-                let metadata = metadata.map_err(|error| Error::io(&error, "looking at a file"))?;
+                let metadata = metadata.map_err(|error| Error::io(&error, "checking a file"))?;
                 let identity = Identity::File(Fingerprint::of(&metadata));
                 (metadata.len(), identity)
             }

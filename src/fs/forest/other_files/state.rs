@@ -255,5 +255,5 @@ impl State {
 
 fn too_many() -> Error {
     let most = crate::wire::to_u64(limits::MOUNTED_FILES);
-    Error::limit("other files that are mounted", most)
+    Error::limit("number of mounted other files", most)
 }

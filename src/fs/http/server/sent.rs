@@ -144,7 +144,7 @@ impl Body for Sent {
                         return Poll::Pending;
                     };
                     let Some(bytes) = piece.inspect_err(|error| {
-                        log::warn!("an answer was cut off: {error}");
+                        log::warn!("a response was cut off: {error}");
                     })?
                     else {
                         continue;

@@ -140,7 +140,7 @@ fn group_rows(subject: &Subject<'_>) -> Result<Option<GroupRows>> {
     let decoded = table.columns.iter().map(|column| decoded(&column.source));
     if decoded.fold(0, u64::saturating_add) > limits::HTML_DECODED {
         return Err(Error::limit(
-            "bytes that a page decodes",
+            "bytes to decode for a page",
             limits::HTML_DECODED,
         ));
     }
@@ -182,7 +182,7 @@ fn picture(subject: &Subject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> 
 fn drawn(subject: &Subject<'_>, cancel: &CancelToken) -> Result<Text> {
     let (file, node) = (subject.file, subject.node);
     let container = &*file.container;
-    let too_large = || Error::limit("bytes that are decoded for a picture", limits::HTML_PICTURE);
+    let too_large = || Error::limit("bytes to decode for a picture", limits::HTML_PICTURE);
     let appearance = north::up(container, &file.engine, node, &|| subject.known_path())?;
     let image = image_of(container, node)?.ok_or(Error::NotFound)?;
     // Any other part may touch all chunks.

@@ -59,7 +59,7 @@ fn mask_of(file: &FileState, node: &Node) -> Result<Option<Masked>> {
         Some(Mask::Node(mask)) => {
             let mask = file.container.node(mask)?;
             let array = mask.array().map(Arc::clone);
-            let no_array = || Error::corrupt("ndarray: its mask is no ndarray", None);
+            let no_array = || Error::corrupt("ndarray: its mask is not an ndarray", None);
             Some(Masked::Array(array.ok_or_else(no_array)?))
         }
         Some(Mask::Array(mask)) => Some(Masked::Array(mask)),

@@ -476,8 +476,8 @@ impl<'a> Subject<'a> {
     /// Fails as [`document`](Self::document) does.
     pub(in crate::fs) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
         let (engine, effort) = (&self.file.engine, &self.file.effort);
-        let advice = " (a selector behind the name reads a part, as [0:1000]; parquet/ has tables \
-                      of any length)";
+        let advice = " (a selector after the name, such as [0:1000], reads a part; parquet/ has \
+                      tables of any length)";
         let count = self.count(advice, || counts::count_units(&units, engine, effort))?;
         Ok(Box::new(Counted::of(units, count)))
     }

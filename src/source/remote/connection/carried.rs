@@ -42,7 +42,7 @@ impl Shared {
             let (reply, files) = match rights::receive(self.socket.as_fd(), &mut packet) {
                 Ok((0, _)) | Err(_) => return self.end(),
                 Ok((length, _)) if length > PACKET => {
-                    (Err(Error::corrupt("too long a reply", None)), vec![])
+                    (Err(Error::corrupt("the reply is too long", None)), vec![])
                 }
                 Ok((length, files)) => {
                     let packet = packet.get(..length).unwrap_or_default();
@@ -50,7 +50,7 @@ impl Shared {
                 }
             };
             if let Err(error) = reply.and_then(|reply| self.take(reply, files)) {
-                log::error!("the fetcher is not listened to any more: {error}");
+                log::error!("the connection to the fetcher failed: {error}");
                 return self.end();
             }
             self.answered.notify_all();
@@ -109,7 +109,7 @@ impl State {
             }
             (Reply::Staged { length, .. }, None, None) => Ok(Some((*length, Place::Stage))),
             (Reply::Kept { .. }, ..) | (_, Some(_), _) => Err(Error::corrupt(
-                "reply of the fetcher: another number of files",
+                "reply of the fetcher: wrong number of files",
                 None,
             )),
             _ => Ok(None),
@@ -141,7 +141,7 @@ fn behind(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
     }
     let bytes = usize::together(entries.iter().map(ListedName::bytes));
     if entries.len() > limits::LISTING_NAMES || bytes > limits::LISTING_BYTES {
-        let what = "reply of the fetcher: too long a page";
+        let what = "reply of the fetcher: a page is too long";
         return Err(Error::corrupt(what, None));
     }
     Ok(reply)

@@ -113,7 +113,7 @@ impl Field for u32 {
 
     fn take(packet: &mut Cursor<'_>) -> Result<Self> {
         let number = packet.u64()?;
-        u32::try_from(number).map_err(|_| packet.corrupt("no number of an object"))
+        u32::try_from(number).map_err(|_| packet.corrupt("not the number of an object"))
     }
 }
 

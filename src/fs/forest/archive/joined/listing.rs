@@ -113,7 +113,7 @@ impl Found<'_> {
     fn tell(&mut self, path: &Path, reason: &str) -> Result<()> {
         if self.left_out.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
-            return Err(Error::limit("joined: files that are left out", most));
+            return Err(Error::limit("joined: number of files left out", most));
         }
         let name = path.display().to_string();
         self.left_out.push((name, reason.to_owned()));
@@ -252,7 +252,7 @@ impl Lister {
                     self.take(&link, target, state, found)?;
                 }
                 Ok(_) => {}
-                Err(Error::NotFound) => found.tell(&link, "a link that leads nowhere")?,
+                Err(Error::NotFound) => found.tell(&link, "a dangling link")?,
                 Err(Error::Usage(reason)) => found.tell(&link, &reason)?,
                 Err(error) => self.leave_out(&link, error, found)?,
             }
@@ -322,7 +322,7 @@ impl Lister {
                 .unwrap_or_else(|_| at.parent().unwrap_or(Path::new("")).join(&text));
             match within(&text) {
                 Some(within) => at = within,
-                None => return refused("a link that leads out of the directory"),
+                None => return refused("a link that leads outside the directory"),
             }
             let found = self.look.at(&at, false, None)?;
             match found.kind {
@@ -334,7 +334,7 @@ impl Lister {
                 _ => return found.unread.map_or(Ok(None), Err),
             }
         }
-        refused("too many links, one behind another")
+        refused("too many links in a chain")
     }
 }
 

@@ -56,7 +56,7 @@ impl Source for OpenFiles {
 
     fn read_wanted(&self, at: u64, _: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         Err(Error::corrupt(
-            "joined: files as one have no bytes of their own",
+            "joined: a joined file has no bytes of its own",
             at,
         ))
     }

@@ -28,10 +28,12 @@ pub(super) fn reasons(names: &[&Arc<[u8]>]) -> Vec<Option<String>> {
     let reason = |name: &[u8]| {
         if let Some(other) = original(name, &all) {
             let other = other.escape_ascii();
-            return Some(format!("its name is that of {other} with another ending"));
+            return Some(format!(
+                "a temporary file: its name is {other} with one more ending"
+            ));
         }
         let is_left_out = is_temporary(name) && !are_all_temporary;
-        is_left_out.then(|| "its name ends as that of a temporary file".to_owned())
+        is_left_out.then(|| "its name ends like the name of a temporary file".to_owned())
     };
     names.iter().map(|name| reason(name)).collect()
 }
