@@ -1,7 +1,7 @@
-//! Files that no library would write. Each file is built here structure by structure, and is tested
-//! with the same requests as every file. Only a damaged superblock or root may refuse the mount.
-//! Any other fault affects only its object: siblings stay readable, and no request exceeds its
-//! budget.
+//! Files that no library would write. Each file is assembled here structure by structure, and is
+//! tested with the same requests as every file. Only a damaged superblock or root may refuse the
+//! mount. Any other fault affects only its object: siblings stay readable, and no request exceeds
+//! its budget.
 
 mod answers;
 pub(crate) mod asdf;

@@ -1,21 +1,21 @@
-//! What a tree answers at a path, as one line: tests of time and memory compare it, so that none of them
-//! passes because everything failed.
+//! The response of a tree at a path, summarized as one line. Tests of time and memory compare the
+//! line, so that no test passes because every request failed.
 
 use h5fs::error::Result;
 use h5fs::fs::{Kind, Requests};
 
 use super::tree::Tree;
 
-/// Names of a directory, bytes of a file, and characters of a text that a line has.
+/// Number of names of a directory, bytes of a file, and characters of a text in a line.
 const SHOWN: usize = 3;
 const SHOWN_TEXT: usize = 60;
 
-/// What `good` answers in a file that has it next to `bad`.
+/// The response for `good` in a file that also contains `bad`.
 pub(crate) const GOOD: (&str, &str) = ("good", "file of 8 bytes: [103, 111, 111, …]");
 
 impl Tree {
-    /// Fails unless these paths answer as the lines say. A line that ends in `*` is the beginning of an
-    /// answer.
+    /// Fails unless the responses at these paths equal the lines. A line that ends in `*` is a
+    /// prefix of the response.
     #[track_caller]
     pub(crate) fn answers(&self, expected: &[(&str, &str)]) {
         for (path, line) in expected {
@@ -28,8 +28,8 @@ impl Tree {
         }
     }
 
-    /// Returns the line of a path: `directory: a, b, c, …`, `file of 8 bytes: [1, 2, 3, …]`, `link: text`,
-    /// or the same with an error.
+    /// Returns the line of a path: `directory: a, b, c, …`, `file of 8 bytes: [1, 2, 3, …]`, `link:
+    /// text`, or the same with an error.
     pub(crate) fn answer(&self, path: &str) -> String {
         match self.kind(path) {
             Err(error) => format!("error: {error}"),
@@ -43,8 +43,8 @@ impl Tree {
         }
     }
 
-    /// Returns the names of the extended attributes of a path but the built-in ones, or the error of
-    /// their list, as a line.
+    /// Returns the names of a path's extended attributes as a line, without the built-in ones, or
+    /// the error of the list.
     pub(crate) fn attributes_line(&self, path: &str) -> String {
         let ino = self.0.resolve(path.as_bytes()).expect("an object").ino;
         let is_own = |name: &Vec<u8>| !name.starts_with(b"user.h5fs.");

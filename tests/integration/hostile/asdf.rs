@@ -1,11 +1,11 @@
-//! ASDF files that nobody's library would write.
+//! ASDF files that no library would write.
 
 use h5fs::fs::{Kind, Requests};
 
 use super::tree::*;
 use super::visit::{Bounds, filesystem, walk};
 
-/// A block header as a test wants it.
+/// The fields of a block header.
 pub(super) struct Block {
     pub(super) header_size: u16,
     pub(super) flags: u32,
@@ -17,7 +17,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// The header of a block that holds `length` bytes as they are.
+    /// Returns the header of an uncompressed block of `length` bytes.
     pub(super) fn plain(length: u64) -> Self {
         Block {
             header_size: 48,
@@ -46,25 +46,26 @@ impl Block {
 
 const HEAD: &str = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
 
-/// A file: this tree, these blocks.
+/// Returns a file with this tree and these blocks.
 pub(crate) fn file(tree: impl AsRef<[u8]>, blocks: &[Vec<u8>]) -> Vec<u8> {
     let head = [HEAD.as_bytes(), b"--- !core/asdf-1.1.0\n"].concat();
     [&head, tree.as_ref(), b"\n...\n", &blocks.concat()].concat()
 }
 
-/// A file of one block.
+/// Returns a file with one block.
 pub(crate) fn exploded(content: &[u8]) -> Vec<u8> {
     file("{}", &[Block::plain(content.len() as u64).bytes(content)])
 }
 
-/// An ndarray of bytes over block `source`.
+/// Returns an ndarray of bytes in block `source`.
 pub(super) fn ndarray(source: &str, shape: &str, more: &str) -> String {
     format!(
         "!core/ndarray-1.1.0 {{source: {source}, datatype: uint8, byteorder: little, shape: {shape}{more}}}"
     )
 }
 
-/// `good` over the first block, which holds `goodness`, and `bad`, with more blocks.
+/// Returns a file with `good` in the first block, which contains `goodness`, and `bad`, with
+/// further blocks.
 fn beside(bad: &str, blocks: &[Vec<u8>]) -> Vec<u8> {
     let tree = format!("bad: {bad}\ngood: {}", ndarray("0", "[8]", ""));
     let mut all = vec![Block::plain(8).bytes(b"goodness")];
@@ -72,7 +73,7 @@ fn beside(bad: &str, blocks: &[Vec<u8>]) -> Vec<u8> {
     file(tree, &all)
 }
 
-/// A file whose tree cannot be read still mounts, and its root says why.
+/// Checks that a file whose tree cannot be read still mounts, and that its root reports the reason.
 #[track_caller]
 fn only_blocks(bytes: Vec<u8>) {
     let tree = Tree::new(bytes);
@@ -91,8 +92,8 @@ fn a_file_as_it_should_be() {
     assert_eq!(tree.content("bad"), Ok(b"abc".to_vec()));
 }
 
-/// Nine levels of nine aliases each are 10^9 nodes when they are copied. Here each is a symbolic
-/// link.
+/// Nine levels of nine aliases each would be 10^9 nodes if they were copied. Each alias is a
+/// symbolic link instead.
 #[test]
 fn alias_bombs() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
@@ -105,7 +106,7 @@ fn alias_bombs() {
     assert_eq!(tree.content("a9/0/0/0/0/0/0/0/0/0/0"), Ok(b"x\n".to_vec()));
     let seen = soon(|| walk(&tree.0, Bounds::OWN));
     assert_eq!((seen.objects, seen.errors), (10 + 10 * 9, 0));
-    // The same with merge keys, which bring in all that they name.
+    // The same with merge keys, which include all keys of their targets.
     let mut text = "m0: &m0 {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9}\n".to_owned();
     for level in 1..30 {
         let aliases = vec![format!("*m{}", level - 1); 9].join(", ");
@@ -199,7 +200,7 @@ fn texts_that_are_no_yaml() {
     soon(|| walk(&filesystem(marked).expect("a mount"), Bounds::SMALL));
 }
 
-/// What stands behind the root, which is a null or a mapping, is in no place, and that is told.
+/// Text after the root, which is a null or a mapping, is ignored, and this is reported.
 #[test]
 fn texts_that_go_on_behind_the_root() {
     for (text, names) in [
@@ -214,7 +215,7 @@ fn texts_that_go_on_behind_the_root() {
     }
 }
 
-/// To the reference library a key of null.
+/// The reference library reads this as a null key.
 #[test]
 fn an_anchor_before_a_colon() {
     let tree = Tree::new(file("&a: !core/software-1.0.0 {name: n}\nfloat: 3.14", &[]));
@@ -222,7 +223,7 @@ fn an_anchor_before_a_colon() {
     assert_eq!(tree.content("~/name"), Ok(b"n\n".to_vec()));
 }
 
-/// More text than any tree has: the blocks behind it are there all the same.
+/// A tree with more text than the limit. The blocks after it must still be found.
 #[test]
 fn a_tree_of_seventy_megabytes() {
     let long = format!("a: '{}'", "x".repeat(70 << 20));
@@ -342,12 +343,11 @@ fn block_headers_that_lie() {
     for lie in lies {
         bad_alone_is_bad(beside(&ndarray("1", "[4]", ""), &[lie.bytes(b"abcd")]));
     }
-    // Between two blocks stands no magic: the ones before it stay.
+    // Garbage between two blocks. The blocks before it stay readable.
     bad_alone_is_bad(beside(&ndarray("1", "[4]", ""), &[b"garbage".to_vec()]));
 }
 
-/// A chain of small blocks without content, as long as the file can hold, and an index that lies
-/// about it.
+/// A chain of empty blocks, as long as the file permits, and an index with wrong offsets.
 #[test]
 fn a_chain_of_empty_blocks() {
     let empty = Block::plain(0).bytes(b"");
@@ -383,7 +383,7 @@ fn streamed_blocks() {
         &[streamed.bytes(b"to the end")],
     ));
     assert_eq!(tree.content("bad"), Ok(b"to the end".to_vec()));
-    // What follows a streamed block is a part of it.
+    // All bytes after a streamed block belong to the block.
     let tree = good_is_good(beside(
         &ndarray("2", "[3]", ""),
         &[streamed.bytes(b"x"), Block::plain(3).bytes(b"abc")],
@@ -391,7 +391,7 @@ fn streamed_blocks() {
     tree.content("bad").expect_err("no third block");
 }
 
-/// Compressed blocks of which the header claims less or more than there is.
+/// Compressed blocks whose header contains a size that is too small or too large.
 #[test]
 fn compressed_blocks_that_lie() {
     let bomb = super::bounded::zeros_deflated(64 << 20);
@@ -405,7 +405,8 @@ fn compressed_blocks_that_lie() {
             &ndarray("1", "[65]", ""),
             &[zlib(data_size).bytes(&bomb)],
         ));
-        // It is less than the shape, less than the stream, or more than the stream can hold.
+        // The size is less than the shape, less than the stream, or more than the stream can
+        // contain.
         soon(|| tree.content("bad")).expect_err("another size");
     }
     let huge = ndarray("1", "[1099511627776]", "");
@@ -439,7 +440,8 @@ fn checksums_count_where_they_are_asked_for() {
     assert!(checked.text().contains("bad"), "{}", checked.text());
 }
 
-/// A chunked ndarray of 12 bytes: the first block, one of a wrong checksum, one that is not there.
+/// A chunked ndarray of 12 bytes: the first block, a block with a wrong checksum, and a missing
+/// block.
 #[test]
 fn a_damaged_chunk_is_lost_alone() {
     let chunk = |place: u64| {
@@ -474,8 +476,8 @@ fn a_damaged_chunk_is_lost_alone() {
     }
 }
 
-/// Few bytes name one chunk as often as a list may be long: one that covers every other element,
-/// one whose elements stand in the tree, one that is found at the end of a long reference.
+/// A few bytes name one chunk as often as the length limit of a list permits. The chunk covers
+/// every other element, has inline elements, or is the target of a long reference.
 #[test]
 fn one_chunk_again_and_again() {
     let column = ndarray("1", "[500, 1]", "");
@@ -506,7 +508,7 @@ fn one_chunk_again_and_again() {
     }
 }
 
-/// A chunk that does not say how long it is may be longer than what may stand in the tree.
+/// A chunk without a length may be longer than the limit of inline elements.
 #[test]
 fn a_long_chunk_of_open_length() {
     let length = (1 << 20) + 1;
@@ -547,7 +549,7 @@ fn a_check_looks_at_blocks_that_no_array_uses() {
         text.starts_with("/.h5fs/blocks/1: block: the checksum"),
         "{text}"
     );
-    // The last byte is lost, and with it the end of the chain.
+    // The last byte is missing, and with it the end of the chain.
     let (code, text) = check(&bytes[..bytes.len() - 1]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("/.h5fs/blocks: "), "{text}");
@@ -579,7 +581,8 @@ fn shapes_strides_and_offsets_that_do_not_fit() {
     bad("[99999999999999999999999999]", "");
 }
 
-/// Strides of zero make many elements of one: the size is exact, and a part costs a part.
+/// Strides of zero repeat one element. The size is exact, and the cost of a read depends only on
+/// its length.
 #[test]
 fn a_petabyte_of_one_element() {
     let petabyte = 1_u64 << 50;
@@ -596,7 +599,7 @@ fn a_petabyte_of_one_element() {
     }
 }
 
-/// More datatypes than make sense, in the places where one is expected.
+/// Invalid datatypes, in every place that needs a datatype.
 #[test]
 fn datatypes_that_cannot_be() {
     let bad = |datatype: &str| {
@@ -617,8 +620,8 @@ fn datatypes_that_cannot_be() {
     bad_alone_is_bad(beside(array, &[Block::plain(16).bytes(&[7; 16])]));
 }
 
-/// An array over a block says its byteorder and shape; only for its datatype, the reference library
-/// has a default.
+/// An array in a block needs a byteorder and a shape. The reference library has a default only for
+/// the datatype.
 #[test]
 fn arrays_that_do_not_say_what_they_are() {
     let words = ["byteorder: little", "shape: [2]", "datatype: uint8"];
@@ -635,7 +638,7 @@ fn inline_arrays_and_masks() {
     let wide = format!("!core/ndarray-1.1.0 [{}]", vec!["1"; 20_000].join(", "));
     let tree = good_is_good(beside(&wide, &[]));
     assert_eq!(tree.size("bad"), Ok(8 * 20_000));
-    // Two alternatives of each of twenty levels: 2^20 elements from a few lines.
+    // Two alternatives on each of twenty levels: a few lines define 2^20 elements.
     let mut text = "a0: &a0 [1, 2]\n".to_owned();
     for level in 1..60 {
         text += &format!("a{level}: &a{level} [*a{}, *a{}]\n", level - 1, level - 1);
@@ -659,7 +662,7 @@ fn inline_arrays_and_masks() {
     }
 }
 
-/// Only the header line may refuse the mount.
+/// Only an invalid header line may refuse the mount.
 #[test]
 fn files_that_only_begin_like_asdf() {
     refused(b"#ASDF ".to_vec());

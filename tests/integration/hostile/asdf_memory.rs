@@ -1,4 +1,4 @@
-//! What the blocks of ASDF files cost the mounted program in memory and time.
+//! The memory and time that blocks of ASDF files cost the mounted program.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,10 +12,11 @@ use crate::harness::Mount;
 
 const GIB: u64 = 1 << 30;
 
-/// A chunk of an `lz4` block: one byte, stored as it is.
+/// A chunk of an `lz4` block: one uncompressed byte.
 const CHUNK: &[u8] = b"\0\0\0\x06\x01\0\0\0\x10x";
 
-/// A directory with a file of these bytes, and of a hole of so many behind them; the file's path.
+/// Writes a file of these bytes, followed by a hole of this length, into a new directory. Returns
+/// the directory and the file's path.
 fn written(bytes: &[u8], hole: u64) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let source = directory.path().join("blocks.asdf");
@@ -25,7 +26,8 @@ fn written(bytes: &[u8], hole: u64) -> (tempfile::TempDir, PathBuf) {
     (directory, source)
 }
 
-/// `good`, and `bad` of eight bytes in a block of `used` bytes, which begins with `stored` and is a hole otherwise.
+/// Writes `good` and `bad`, which has eight bytes in a block of `used` bytes. The block starts with
+/// `stored` and then is a hole.
 fn mostly_a_hole(compression: [u8; 4], stored: &[u8], used: u64) -> (tempfile::TempDir, PathBuf) {
     let (good, bad) = (ndarray("0", "[8]", ""), ndarray("1", "[8]", ""));
     let block = Block {
@@ -39,7 +41,7 @@ fn mostly_a_hole(compression: [u8; 4], stored: &[u8], used: u64) -> (tempfile::T
     written(&bytes, used - stored.len() as u64)
 }
 
-/// A zlib stream of eight bytes.
+/// Returns a zlib stream of eight bytes.
 fn goodness() -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(b"goodness", 1)
 }
@@ -54,7 +56,7 @@ fn is_lost_alone(mount: &Mount, source: &Path) {
 
 #[test]
 fn blocks_of_gigabytes_that_hold_eight_bytes() {
-    // The second is more than there is memory.
+    // The second block is larger than the memory.
     for used in [3 * GIB, 299 * GIB] {
         let (_directory, source) = mostly_a_hole(*b"zlib", &goodness(), used);
         is_lost_alone(&mounted(&source), &source);
@@ -77,7 +79,7 @@ fn a_chunk_of_gigabytes_that_holds_eight_bytes() {
     }
 }
 
-/// What is verified is decoded within the same bounds as what is read.
+/// Verification decodes within the same limits as reads.
 #[test]
 fn long_blocks_of_eight_bytes_are_verified() {
     for used in [60 << 20, 100 << 20] {
@@ -87,7 +89,7 @@ fn long_blocks_of_eight_bytes_are_verified() {
     }
 }
 
-/// Four hundred blocks that an index says are there, all over the same half a million chunks.
+/// Four hundred blocks in an index, which all overlap the same half a million chunks.
 #[test]
 fn blocks_over_the_same_chunks() {
     const BLOCKS: u16 = 400;
@@ -100,7 +102,7 @@ fn blocks_over_the_same_chunks() {
         let block = Block {
             header_size: 54 * (BLOCKS - place) - 6,
             compression: *b"lz4\0",
-            // The first one leads nowhere.
+            // The length of the first block leads past the end of the file.
             allocated: if place == 0 { 1 << 40 } else { used },
             used,
             data_size: CHUNKS,
@@ -136,7 +138,7 @@ fn blocks_over_the_same_chunks() {
     keeps_its_promise(&mount, &source);
 }
 
-/// A block of a bzip2 stream of zeros decodes to 46 MB of them.
+/// One block of a bzip2 stream of zeros decodes to 46 MB.
 #[test]
 fn long_blocks_of_a_bzip2_stream() {
     const LENGTH: usize = 120_000_000;
@@ -162,13 +164,13 @@ fn long_blocks_of_a_bzip2_stream() {
         assert!(content.len() == LENGTH && content.iter().all(|&byte| byte == 0));
     }
     let (worker, _) = mount.worker_and_supervisor(&source);
-    // A decoder has 4 MiB, and makes two pieces of one; what is kept for a stream has 16 MiB at
-    // most.
+    // A decoder needs 4 MiB and splits one block into two pieces. The cached state of a stream
+    // needs at most 16 MiB.
     let most = PROMISED + (16 << 20) + THREADS * (6 << 20);
     assert!(worker.peak() <= most, "{} bytes", worker.peak());
 }
 
-/// As many blocks as a file may have, all of them empty.
+/// The maximum number of blocks in a file, all of them empty.
 #[test]
 fn a_million_blocks() {
     const BLOCKS: usize = 1 << 20;

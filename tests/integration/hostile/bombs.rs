@@ -1,5 +1,5 @@
-//! Chunks that decode to much more than the file holds, by every codec that can; what each costs
-//! the mounted program. And pages of two states of one file.
+//! Chunks of every codec that decode to much more than the file's size, and their cost for the
+//! mounted program. Also files that mix pages of two states.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use super::tree::*;
 use super::visit::{Bounds, walk};
 use crate::harness::{LONG, MOUNT_LIMIT, Mount, h5fs, run, script};
 
-/// The directory of the files that `bombs.py` writes.
+/// Returns the directory of the files that `bombs.py` writes.
 fn made() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -28,8 +28,8 @@ fn is_eio<T>(read: std::io::Result<T>) -> bool {
     read.err().and_then(|error| error.raw_os_error()) == Some(nix::errno::Errno::EIO as i32)
 }
 
-/// Seventeen chunks that say 4 KiB and hold 16 MiB. Whoever decodes them all, four at a time, has
-/// 64 MiB of them.
+/// Seventeen chunks with a declared size of 4 KiB and a content of 16 MiB. A program that fully
+/// decoded four at a time would need 64 MiB.
 #[test]
 fn chunks_that_hold_more_than_they_say() {
     let source = made().join("bombs.h5");
@@ -47,7 +47,8 @@ fn chunks_that_hold_more_than_they_say() {
             scope.spawn(move || {
                 let read = fs::read(name);
                 if name.ends_with("zfp") {
-                    // Its stream does not say how much it holds: that is cut off.
+                    // This stream does not declare its length, so the decoder stops at the chunk's
+                    // end.
                     assert_eq!(read.expect("a chunk").len(), 4096);
                 } else {
                     assert!(is_eio(read), "{}", name.display());
@@ -60,7 +61,8 @@ fn chunks_that_hold_more_than_they_say() {
     assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
 }
 
-/// A process that may have too little memory for a chunk says so to its reader, and serves on.
+/// If the memory limit does not suffice for a chunk, the read fails and the program continues to
+/// serve.
 #[test]
 fn a_chunk_for_which_there_is_no_memory() {
     let source = made().join("large-chunk.h5");
@@ -80,7 +82,7 @@ fn a_chunk_for_which_there_is_no_memory() {
     assert!(shown.contains("version: ") && worker.is_alive());
 }
 
-/// 256 MiB in one chunk of a file of 260 KB: served, with no more memory than is promised.
+/// A file of 260 KB with a chunk of 256 MiB. The chunk is served within the documented memory.
 #[test]
 fn a_chunk_of_256_mebibytes_in_a_file_of_260_kilobytes() {
     const CHUNK: u64 = 256 << 20;
@@ -102,11 +104,11 @@ fn a_chunk_of_256_mebibytes_in_a_file_of_260_kilobytes() {
     let stored = source.metadata().expect("file").len();
     let promised = ((8 + 64) << 20) + stored + 2 * CHUNK;
     assert!(worker.peak() <= promised, "{} bytes", worker.peak());
-    // The cache is smaller than the chunk, so nothing of it stays.
+    // The cache is smaller than the chunk, so no part of it is cached.
     assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
 }
 
-/// What every readable file of a tree holds.
+/// Returns the content of every readable file of a tree.
 fn contents(tree: &Tree, names: &[Vec<u8>]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let files = names.iter().filter_map(|name| {
         let text = String::from_utf8_lossy(name).into_owned();
@@ -115,8 +117,8 @@ fn contents(tree: &Tree, names: &[Vec<u8>]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     files.collect()
 }
 
-/// A file with one page of another of its states, wherever the page is: what has a checksum is that
-/// of one state or of the other, or an error; and a walk ends.
+/// A file with one page of another state, at every position. Each checksummed object equals one of
+/// the two states or fails, and a walk ends.
 #[test]
 fn one_page_of_another_state() {
     const PAGE: usize = 4096;
@@ -157,7 +159,7 @@ fn one_page_of_another_state() {
     println!("{torn} pages, {errors} errors");
 }
 
-/// Whether each chunk of what was read is as in one of the states; chunks have 400 or 1200 bytes.
+/// Returns whether each chunk of the bytes equals one of the states. Chunks have 400 or 1200 bytes.
 fn of_either(bytes: &[u8], whole: &[BTreeMap<Vec<u8>, Vec<u8>>; 2], name: &[u8]) -> bool {
     (0..bytes.len()).step_by(400).all(|at| {
         let end = (at + 400).min(bytes.len());

@@ -1,4 +1,4 @@
-//! Much asked for by a small file: work and memory stay in proportion to what a request needs.
+//! Small files that request much work. Work and memory must stay in proportion to the request.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,9 +9,9 @@ use h5fs::fs::{Filesystem, Kind, Options, Requests};
 use super::hdf5::*;
 use super::tree::*;
 
-/// Zeros as zlib has them, in a hundred and sixtieth of their length.
+/// Returns a zlib stream of zeros, which is 160 times shorter than the zeros.
 pub(crate) fn zeros_deflated(length: u32) -> Vec<u8> {
-    // One literal zero, then copies of it: 13 bits of the fixed code for 258 bytes.
+    // One literal zero, followed by copies of it. The fixed code needs 13 bits for 258 bytes.
     let mut bits = Bits::default();
     bits.put(1, 1); // last block
     bits.put(1, 2); // fixed codes
@@ -28,7 +28,7 @@ pub(crate) fn zeros_deflated(length: u32) -> Vec<u8> {
     bits.put_code(0, 7); // end of the block
     let mut stream = vec![0x78, 0x9c];
     stream.extend(bits.bytes);
-    // Adler-32 of zeros: the first sum stays 1, the second counts the bytes.
+    // Adler-32 of zeros: the first sum stays 1, and the second counts the bytes.
     stream.extend((((length % 65_521) << 16) | 1).to_be_bytes());
     stream
 }
@@ -40,7 +40,7 @@ struct Bits {
 }
 
 impl Bits {
-    /// The lowest bit first.
+    /// Appends bits, the lowest bit first.
     fn put(&mut self, value: u32, count: u32) {
         for i in 0..count {
             if self.used.is_multiple_of(8) {
@@ -52,7 +52,7 @@ impl Bits {
         }
     }
 
-    /// The highest bit first, as codes stand.
+    /// Appends a code, the highest bit first, as deflate requires.
     fn put_code(&mut self, code: u32, count: u32) {
         for i in (0..count).rev() {
             self.put(code >> i, 1);
@@ -73,7 +73,8 @@ fn the_bomb_is_sound() {
     assert_eq!(tree.content("bad"), Ok(vec![0; 100_000]));
 }
 
-/// A chunk of 256 MiB in a file of 1.7 MB is served; beside the cache it takes the chunk twice.
+/// A chunk of 256 MiB in a file of 1.7 MB is served. Without the cache, the program needs twice the
+/// memory of the chunk.
 #[test]
 fn a_chunk_of_256_mebibytes() {
     const LENGTH: u32 = 256 << 20;
@@ -90,7 +91,7 @@ fn a_chunk_of_256_mebibytes() {
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }
 
-/// A chunk that is larger than any is refused when it is opened, before anything is decoded.
+/// A chunk above the size limit is refused at open, before any decoding.
 #[test]
 fn a_chunk_of_three_gibibytes() {
     let mut file = Hdf5::new();
@@ -103,8 +104,8 @@ fn a_chunk_of_three_gibibytes() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
-/// A group of many names, each of an object of its own: listed, sought, and asked for the path of
-/// an object that says to have two names.
+/// A group with many names for different objects. The test lists the names, looks them up, and
+/// requests the path of an object with a reference count of two.
 #[test]
 fn two_hundred_thousand_names() {
     const NAMES: u64 = 200_000;
@@ -119,7 +120,7 @@ fn two_hundred_thousand_names() {
         Message(kind::DATATYPE, 0, byte_type()),
         Message(kind::LAYOUT, 0, vec![3, 0, 4, 0, b'w', b'o', b'r', b'd']),
     ]);
-    let object = [&object[..4], &[2], &object[5..]].concat(); // two links, it says
+    let object = [&object[..4], &[2], &object[5..]].concat(); // reference count of two
     assert_eq!(object.len() % 8, 0);
     let objects = file.put(&object.repeat(NAMES as usize));
     let names: Vec<u8> = (0..=NAMES)
@@ -162,7 +163,7 @@ fn two_hundred_thousand_names() {
     assert!(worker.peak() <= (4 + 64) << 20, "{} bytes", worker.peak());
 }
 
-/// A hundred thousand groups, each in the one before: no stack is as deep, no path as long.
+/// A hundred thousand nested groups, which would exceed any stack and any path limit.
 #[test]
 fn groups_a_hundred_thousand_deep() {
     const DEPTH: usize = 100_000;
@@ -186,13 +187,13 @@ fn groups_a_hundred_thousand_deep() {
         tree.0.read(handle, 0, 100).expect("bytes").to_vec(),
         b"goodness"
     );
-    // Its path is over 200 000 bytes; asking for it must not take the steps squared.
+    // Its path has over 200 000 bytes. The cost of the request must not be quadratic in the depth.
     soon(|| tree.0.listxattr(bottom.ino)).expect("a list");
     soon(|| tree.0.getxattr(bottom.ino, b"user.h5fs.path")).ok();
 }
 
-/// The superblock may stand at any doubling of 512: all of them are looked at, in a file of a
-/// terabyte too.
+/// A superblock may be at 512 times any power of two. All these offsets are searched, even in a
+/// file of a terabyte.
 #[test]
 fn a_superblock_far_into_a_terabyte() {
     let mut inner = Hdf5::new();
@@ -216,7 +217,7 @@ fn a_superblock_far_into_a_terabyte() {
     soon(|| Filesystem::open(&path, &Options::default()).map(|_| ())).expect_err("no format");
 }
 
-/// What the kernel and its programs see of all this.
+/// Reads such parts through the kernel with ordinary programs.
 #[test]
 fn a_mount_of_hostile_parts() {
     let mut file = Hdf5::new();

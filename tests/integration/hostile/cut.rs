@@ -1,5 +1,5 @@
-//! Files that are cut off, at every byte: refused, or what is there is right and what is not is an
-//! error.
+//! Files truncated at every byte. Each is refused, or its remaining parts are correct and its
+//! missing parts are errors.
 
 use nix::errno::Errno;
 
@@ -7,15 +7,15 @@ use super::hdf5::*;
 use super::tree::*;
 use super::values::heap_of;
 
-/// A file whose root is the first that it holds, and where that ends; the paths of all else, in the
-/// order in which the parts stand, with their content.
+/// A file whose root comes first, and the offset of the root's end. `contents` has the paths and
+/// contents of all other objects, in the order of their offsets.
 struct Whole {
     bytes: Vec<u8>,
     end_of_root: usize,
     contents: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// With groups, heaps, chunks and elements of each kind.
+/// Returns a file with groups, heaps, chunks and elements of each kind.
 fn whole(is_old: bool) -> Whole {
     let names = ["plain", "old", "dense", "chunked", "sequence"];
     let links = |at: [u64; 5]| -> Vec<Message> {
@@ -102,8 +102,8 @@ fn put_sequence(file: &mut Hdf5) -> u64 {
     file.put(&dataset(&[1], &sequence_type(), contiguous(data, 16), &[]))
 }
 
-/// Whether this is what there is at `path`; if not, it is an error. A group that cannot be read is
-/// no directory.
+/// Returns whether the path has this content. Otherwise, a read must fail. An unreadable group is
+/// not a directory.
 #[track_caller]
 fn is_read(tree: &Tree, path: &str, content: &[u8]) -> bool {
     match tree.content(path) {
@@ -139,7 +139,8 @@ fn cut_at_every_byte() {
                 .iter()
                 .map(|(path, content)| is_read(&tree, path, content));
             let is_read: Vec<bool> = is_read.collect();
-            // What stands before what can be read can be read, and all of it in the end.
+            // If an object is readable, all objects before it are readable. In the complete file,
+            // all are readable.
             assert!(is_read.is_sorted_by(|before, behind| before >= behind));
             assert!(length < bytes.len() || is_read.iter().all(|is_read| *is_read));
         }

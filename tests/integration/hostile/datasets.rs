@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use super::hdf5::*;
 use super::tree::*;
 
-/// A dataset whose message of type `kind` has this body.
+/// Checks a dataset with this body of its message of type `kind`.
 #[track_caller]
 pub(super) fn bad_message(kind: u8, body: Vec<u8>) -> Error {
     bad_alone_is_bad(with_bad_dataset(vec![Message(kind, 0, body)]))
@@ -20,12 +20,14 @@ fn extents_that_cannot_be() {
     bad_message(kind::DATASPACE, vec![2, 255, 0, 1]);
     bad_message(kind::DATASPACE, extent(&[1; 33]));
     bad_message(kind::DATASPACE, vec![2, 2, 0, 1, 9]);
-    bad_message(kind::DATASPACE, [vec![2, 1, 0, 0], words(&[4])].concat()); // scalar, yet with a dimension
+    // scalar, but with a dimension
+    bad_message(kind::DATASPACE, [vec![2, 1, 0, 0], words(&[4])].concat());
     for (rank, flags) in [(1, 0), (1, 1), (32, 0)] {
         let null = [vec![2, rank, flags, 2], words(&[4; 64])].concat();
-        bad_message(kind::DATASPACE, null); // of nothing, yet with dimensions
+        bad_message(kind::DATASPACE, null); // null dataspace, but with dimensions
     }
-    bad_message(kind::DATASPACE, [vec![2, 1, 1, 1], words(&[5, 4])].concat()); // over its maximum
+    // larger than its maximum
+    bad_message(kind::DATASPACE, [vec![2, 1, 1, 1], words(&[5, 4])].concat());
     bad_message(kind::DATASPACE, vec![2, 0, 0, 9]);
     bad_message(kind::DATASPACE, vec![9, 0, 0, 0]);
     bad_message(kind::DATASPACE, Vec::new());
@@ -40,18 +42,18 @@ fn datatypes_that_cannot_be() {
     bad(Vec::new());
     bad(class_type(0x00, 0, 1, &[0, 0, 8, 0])); // version 0
     bad(class_type(0x1f, 0, 1, &[])); // class 15
-    bad(class_type(0x10, 0, 0, &[0, 0, 8, 0])); // no bytes
+    bad(class_type(0x10, 0, 0, &[0, 0, 8, 0])); // size 0
     bad(class_type(0x10, 0, u32::MAX, &[0, 0, 8, 0]));
-    bad(class_type(0x10, 0, 1, &[0, 0, 200, 0])); // more bits than there are
+    bad(class_type(0x10, 0, 1, &[0, 0, 200, 0])); // more bits than the size permits
     bad(class_type(0x14, 0, 1, &[255, 255, 255, 255]));
-    bad(class_type(0x15, 255, 8, b"no end")); // the tag is cut off
-    bad(class_type(0x17, 0xff, 8, &[])); // a reference of no kind
+    bad(class_type(0x15, 255, 8, b"no end")); // unterminated tag
+    bad(class_type(0x17, 0xff, 8, &[])); // an unknown kind of reference
     bad(class_type(0x47, 0x99, 8, &[]));
-    bad(class_type(0x18, 0xffff, 1, &byte_type())); // 65535 names that are not there
-    bad(class_type(0x19, 0xff, 16, &byte_type())); // variable-length what?
+    bad(class_type(0x18, 0xffff, 1, &byte_type())); // 65535 members, none of which is present
+    bad(class_type(0x19, 0xff, 16, &byte_type())); // an unknown kind of variable length
     bad(class_type(0x19, 0, 1, &byte_type()));
     bad(class_type(0x19, 0, 17, &byte_type()));
-    // Arrays: of more than 4 GiB, of a size that is not their elements', of rank 200.
+    // Arrays: more than 4 GiB, a size that contradicts the elements, rank 200.
     let dims = |dims: &[u32]| {
         let mut body = vec![dims.len() as u8];
         body.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
@@ -62,7 +64,7 @@ fn datatypes_that_cannot_be() {
     bad(class_type(0x3a, 0, 9, &dims(&[1; 200])));
 }
 
-/// Elements of no bytes, of each class whose elements have a size of their own.
+/// Elements of size 0, for each class whose elements contain their own size.
 #[test]
 fn datatypes_of_no_bytes() {
     let bad = |body: Vec<u8>| bad_message(kind::DATATYPE, body);
@@ -73,18 +75,18 @@ fn datatypes_of_no_bytes() {
     bad(class_type(0x36, 0, 0, &[])); // compound
     bad(class_type(0x17, 0, 0, &[])); // reference to an object
     bad(class_type(0x17, 1, 0, &[])); // reference to a region
-    bad(class_type(0x47, 2, 0, &[])); // reference of the standard kind
+    bad(class_type(0x47, 2, 0, &[])); // reference of HDF5 1.12
     let none = class_type(0x13, 0, 0, &[]);
     bad(class_type(
         0x3a,
         0,
         0,
         &[&[1, 8, 0, 0, 0][..], &none].concat(),
-    )); // array of them
+    )); // array of size-0 elements
     bad(compound(4, 0, &none));
 }
 
-/// Elements of 4 GiB, less one byte, of which the file has 64 bytes.
+/// Elements of 4 GiB minus one byte, in a file with 64 bytes of data.
 #[test]
 fn datatypes_of_four_gibibytes() {
     let bad = |body: Vec<u8>| bad_message(kind::DATATYPE, body);
@@ -100,12 +102,12 @@ fn datatypes_of_four_gibibytes() {
     }
 }
 
-/// The whole file with a dataset `bad` that has this attribute.
+/// Returns a file with a dataset `bad` that has this attribute.
 fn attributed(body: &[u8]) -> Vec<u8> {
     with_bad_dataset(vec![Message(kind::ATTRIBUTE, 0, body.to_vec())])
 }
 
-/// A compound of one member.
+/// Returns a compound type with one member.
 fn compound(size: u32, offset: u8, member: &[u8]) -> Vec<u8> {
     class_type(0x36, 1, size, &[b"m\0", &[offset][..], member].concat())
 }
@@ -121,7 +123,7 @@ fn compounds_that_do_not_hold_their_members() {
     );
 }
 
-/// As deep as a message can be; a reader that calls itself for each would be at its stack's end.
+/// Datatypes nested as deep as a message permits. A recursive reader would overflow its stack.
 #[test]
 fn datatypes_nested_without_end() {
     let mut nested = byte_type();
@@ -155,7 +157,7 @@ fn data_in_one_piece_that_is_not_there() {
     bad(96, 8, 64); // less than the extent
 }
 
-/// Where layout and dataspace do not agree on the size, either may be what is damaged.
+/// If layout and dataspace contradict each other about the size, either may be damaged.
 #[test]
 fn extents_that_are_not_those_of_their_data() {
     for elements in [0, 1, 63, 65] {
@@ -171,8 +173,7 @@ fn extents_that_are_not_those_of_their_data() {
     }
 }
 
-/// Blocks of pointers are read at once: of elements as large as a type can say, none would be in
-/// any memory.
+/// Pointers are read in blocks. A block of elements with the maximum size would exceed any memory.
 #[test]
 fn pointers_of_four_gibibytes() {
     let elements = contiguous(UNDEFINED, 0);
@@ -188,7 +189,7 @@ fn pointers_of_four_gibibytes() {
     }
 }
 
-/// The part that is there is read, the part that is not is an error and not zeros.
+/// The existing part is readable. A read of the missing part is an error, and not zeros.
 #[test]
 fn data_that_is_cut_off() {
     let mut file = Hdf5::new();
@@ -212,15 +213,15 @@ fn layouts_that_cannot_be() {
     bad(Vec::new());
     bad(vec![9, 1]);
     bad(vec![3, 200]);
-    bad([&[3, 0, 64, 0][..], &[7; 10]].concat()); // compact, and cut off
-    bad([&[3, 0, 10, 0][..], &[7; 10]].concat()); // compact, and less than the extent
+    bad([&[3, 0, 64, 0][..], &[7; 10]].concat()); // compact, and truncated
+    bad([&[3, 0, 10, 0][..], &[7; 10]].concat()); // compact, and smaller than the extent
     bad([&[3, 0, 0xff, 0xff][..], &[7; 10]].concat());
     bad(vec![1, 1, 2]);
-    bad(vec![4, 3]); // virtual, and cut off
-    bad(chunked_4(4, &[64, 1], &[1], SOME).2); // a flag that nobody knows
+    bad(vec![4, 3]); // virtual, and truncated
+    bad(chunked_4(4, &[64, 1], &[1], SOME).2); // an unknown flag
 }
 
-/// A dataset of 64 bytes in chunks of 16 found by a tree of version 1.
+/// Returns a dataset of 64 bytes in chunks of 16, with a version 1 B-tree as index.
 fn chunk_tree(node: &[u8], pipeline: &[Message]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let tree = file.put(node);
@@ -229,12 +230,12 @@ fn chunk_tree(node: &[u8], pipeline: &[Message]) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// A key: stored bytes, mask, and where the chunk begins.
+/// Returns a key: stored size, mask, and offset of the chunk.
 fn key(size: u64, start: u64) -> [u64; 3] {
     [size, start, 0]
 }
 
-/// The mask, in the first word of a key, that leaves out the first filter.
+/// The bit in the first word of a key that skips the first filter.
 const SKIPPED: u64 = 1 << 32;
 
 #[test]
@@ -269,20 +270,20 @@ fn chunk_trees_that_lie() {
         let entry = [&key(16, 0)[..], &[at], &key(16, 64)].concat();
         bad(chunk_node(0, 1, &entry), &[]);
     }
-    // Left out is the filter, and what is stored is less than a chunk.
+    // The filter is skipped, and the stored size is less than a chunk.
     for stored in [0, 1, 15] {
         let entry = [&key(stored | SKIPPED, 0)[..], &[own], &key(16, 64)].concat();
         bad(chunk_node(0, 1, &entry), &[filters(&[(1, &[6])])]);
     }
-    // What a chunk's key says of its size counts where there are filters.
+    // With filters, the stored size in the key counts.
     for size in [0, 1 << 20, u64::from(u32::MAX)] {
         let entry = [&key(size, 0)[..], &[own], &key(16, 64)].concat();
         bad(chunk_node(0, 1, &entry), &[filters(&[(1, &[6])])]);
     }
 }
 
-/// A chunk, or data, where something else stands: an error over the superblock, elsewhere what
-/// stands there.
+/// A chunk or data that overlap another structure. An overlap with the superblock is an error, and
+/// any other overlap reads those bytes.
 #[test]
 fn chunks_and_data_that_overlap_headers() {
     let own = Hdf5::new().next();
@@ -313,9 +314,9 @@ fn chunks_and_data_that_overlap_headers() {
     }
 }
 
-/// A chunk that is nowhere in the grid, or outside the extent, is nobody's: the others are read. Where
-/// none is found, it may be that one's place that is damaged: what is not found is not taken for
-/// unwritten.
+/// A chunk at an offset between grid positions or outside of the extent is ignored, and the others
+/// are read. If a chunk is not found, its key may be the damaged one, so the chunk is not treated
+/// as unwritten.
 #[test]
 fn chunks_beside_the_grid_are_ignored() {
     let mut file = Hdf5::new();
@@ -337,7 +338,7 @@ fn chunks_beside_the_grid_are_ignored() {
     tree.part("bad", 32, 32).expect_err("not found");
 }
 
-/// The same chunk twice: nothing tells which of them is wrong, so neither is read.
+/// Two entries of the same chunk. Either may be wrong, so neither is read.
 #[test]
 fn a_chunk_twice() {
     let mut file = Hdf5::new();
@@ -349,7 +350,7 @@ fn a_chunk_twice() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
-/// Where the filters of a dataset are what is lost, filtered bytes are not taken for elements.
+/// If a dataset's filter message is lost, filtered bytes are not treated as elements.
 #[test]
 fn chunks_that_have_lost_their_filters() {
     for size in [0, 8, 15, 17, 1 << 20] {
@@ -358,8 +359,8 @@ fn chunks_that_have_lost_their_filters() {
     }
 }
 
-/// A damaged key between others hides its chunk, which is an error, or unwritten where the key may be
-/// right. It may lead a search past others: these are an error if the way to them goes over it.
+/// A damaged key between others hides its chunk. The chunk is an error, or unwritten if the key may
+/// be right. If a damaged key leads the search for other chunks astray, these are errors too.
 #[test]
 fn keys_of_chunks_out_of_order() {
     for damaged in 0..4 {
@@ -394,7 +395,7 @@ fn keys_of_chunks_out_of_order() {
     }
 }
 
-/// A dataset of 64 bytes in chunks of 16, found by an index of a layout message of version 4.
+/// Returns a dataset of 64 bytes in chunks of 16, with an index of a version 4 layout message.
 fn indexed(number: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let places: Vec<u64> = blocks.iter().map(|block| file.put(block)).collect();
@@ -414,7 +415,8 @@ fn indexed(number: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
 const FIXED: &[u8] = &[3, 10];
 const EXTENSIBLE: &[u8] = &[4, 32, 4, 4, 16, 10];
 
-/// The header of a fixed array: size of an entry, bits of a page, entries, data block.
+/// Returns the header of a fixed array: size of an entry, page bits, number of entries, and address
+/// of the data block.
 fn fixed_array(entry: u8, bits: u8, entries: u64, data: u64) -> Vec<u8> {
     sealed([&b"FAHD\0\0"[..], &[entry, bits], &words(&[entries, data])].concat())
 }
@@ -430,7 +432,7 @@ fn fixed_arrays_that_lie() {
     bad(fixed_array(255, 10, 4, 96));
     bad(fixed_array(8, 10, 0, 96));
     bad(fixed_array(8, 10, 4, 1 << 60));
-    bad(fixed_array(8, 10, 4, 0)); // the superblock is no data block
+    bad(fixed_array(8, 10, 4, 0)); // the address of the superblock
     let mut unsealed = fixed_array(8, 10, 4, 96);
     unsealed[6] ^= 1;
     bad(unsealed);
@@ -440,7 +442,7 @@ fn fixed_arrays_that_lie() {
     bad_alone_is_bad(indexed(FIXED, &[block, fixed_array(8, 10, 4, 96)]));
 }
 
-/// The header of an extensible array: the five sizes, and the index block.
+/// Returns the header of an extensible array: the five sizes, and the address of the index block.
 fn extensible_array(sizes: [u8; 5], index: u64) -> Vec<u8> {
     let statistics = words(&[0; 6]);
     let prefix = [&b"EAHD\0\0\x08"[..], &sizes].concat();
@@ -495,9 +497,9 @@ fn new_trees_of_chunks_that_lie() {
     });
 }
 
-/// A dataset of four chunks of 16 bytes, number `n` of which is of bytes `n + 1`, in a new tree:
-/// its leaves by the numbers of the chunks that they have, and the chunks that the root has between
-/// them if there are several.
+/// Returns a dataset of four chunks of 16 bytes in a version 2 B-tree. Chunk `n` contains bytes `n
+/// + 1`. `leaves` has the numbers of the chunks in each leaf. If there are several leaves,
+/// `between` has the chunks in the root.
 fn in_new_tree(leaves: &[&[u64]], between: &[u64]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let chunks = [1, 2, 3, 4].map(|byte| file.put(&[byte; 16]));
@@ -532,8 +534,8 @@ fn in_new_tree(leaves: &[&[u64]], between: &[u64]) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// Records out of order lead past chunks that are there, and of a chunk that is there twice one is
-/// wrong: of a leaf with such records, or with others than belong between those above, none is read.
+/// Records out of order hide existing chunks, and of two records of one chunk, one is wrong. A leaf
+/// with such records, or with records that do not fit between those of its parent, is not read.
 #[test]
 fn records_of_chunks_out_of_order() {
     let read = |bytes: Vec<u8>| {
@@ -551,7 +553,7 @@ fn records_of_chunks_out_of_order() {
             chunk.expect_err("its leaf is out of order");
         }
     }
-    // The record of chunk 2 stands in the root, which is sound.
+    // The record of chunk 2 is in the root, which is sound.
     for (number, chunk) in read(in_new_tree(&[&[3], &[0, 1]], &[2]))
         .into_iter()
         .enumerate()
@@ -575,7 +577,7 @@ fn single_and_implicit_chunks_that_are_not_there() {
     for size in [0, 1 << 40, u64::MAX] {
         filtered(size);
     }
-    // One chunk is said to be all, and is not.
+    // A single-chunk index for a dataset with several chunks.
     bad_alone_is_bad(indexed(&[1], &[vec![0; 16]]));
 }
 
@@ -584,15 +586,15 @@ fn fill_values_that_cannot_be() {
     let bad = |body: &[u8]| bad_message(kind::FILL_VALUE, body.to_vec());
     bad(&[]);
     bad(&[9, 0]);
-    bad(&[3, 0x20, 0, 0, 0, 0x7f]); // of 2 GiB
-    bad(&[3, 0x20, 4, 0, 0, 0, 1, 2, 3, 4]); // of four bytes for elements of one
+    bad(&[3, 0x20, 0, 0, 0, 0x7f]); // size of 2 GiB
+    bad(&[3, 0x20, 4, 0, 0, 0, 1, 2, 3, 4]); // four bytes for elements of one byte
     bad(&[2, 2, 2, 1, 0xfe, 0xff, 0xff, 0xff]);
-    bad(&[3, 0x20, 1, 0, 0, 0]); // cut off
-    bad(&[3, 0x20, 0, 0, 0, 0]); // there, and of no bytes
+    bad(&[3, 0x20, 1, 0, 0, 0]); // truncated
+    bad(&[3, 0x20, 0, 0, 0, 0]); // defined, but of size 0
     bad(&[3, 0x20, 0xff, 0xff, 0xff, 0xff]);
-    bad(&[3, 0x30, 1, 0, 0, 0, 7]); // there, and undefined
-    bad(&[3, 0x60, 1, 0, 0, 0, 7]); // a flag that nobody knows
-    // An undefined one leaves the content open: zeros.
+    bad(&[3, 0x30, 1, 0, 0, 0, 7]); // defined and undefined at the same time
+    bad(&[3, 0x60, 1, 0, 0, 0, 7]); // an unknown flag
+    // An undefined fill value permits any content, so it is zeros.
     let mut file = Hdf5::new();
     let undefined = Message(kind::FILL_VALUE, 0, vec![3, 0x10]);
     let bad = file.put(&dataset(
@@ -605,14 +607,13 @@ fn fill_values_that_cannot_be() {
     assert_eq!(tree.content("bad"), Ok(vec![0; 8]));
 }
 
-/// What was never stored is made of the fill value each time: it is no chunk to decode, nor one to
-/// keep.
+/// Unwritten chunks are filled from the fill value each time, and are not cached as decoded chunks.
 #[test]
 fn chunks_that_are_not_there_are_not_cached() {
     for (fill, pipeline) in [(0, vec![]), (7, vec![]), (0, vec![filters(&[(1, &[6])])])] {
         let value = Message(kind::FILL_VALUE, 0, vec![3, 0x20, 1, 0, 0, 0, fill]);
         let mut file = Hdf5::new();
-        // One chunk is there, the others are not.
+        // One chunk is stored, and the others are not.
         let stored = super::bounded::zeros_deflated(1 << 16);
         let [data, size] = if pipeline.is_empty() {
             [file.put(&vec![9; 1 << 16]), 1 << 16]
@@ -643,7 +644,7 @@ fn chunks_that_are_not_there_are_not_cached() {
     }
 }
 
-/// 2^60 bytes of which none is stored.
+/// A dataset of 2^60 bytes without stored chunks.
 #[test]
 fn a_dataset_of_an_exabyte() {
     let exabyte = 1_u64 << 60;
@@ -677,8 +678,8 @@ fn a_dataset_of_an_exabyte() {
     }
 }
 
-/// The whole file, with a dataset of 64 bytes whose raw file is called so, and of which these are
-/// the bytes.
+/// Returns a file with a dataset of 64 bytes in the raw file with this name, at this offset and
+/// size.
 fn in_raw_file(name: &[u8], offset: u64, size: u64) -> Vec<u8> {
     let mut file = Hdf5::new();
     let data = file.put(&[&[0; 8][..], name, &[0; 8]].concat());
@@ -695,8 +696,7 @@ fn in_raw_file(name: &[u8], offset: u64, size: u64) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// The raw files of a dataset that a stranger wrote: none is opened from a file in memory, and each
-/// is an error.
+/// Raw files with arbitrary names. A file in memory opens none of them, and each read fails.
 #[test]
 fn raw_files_anywhere() {
     for name in [
@@ -717,7 +717,8 @@ fn raw_files_anywhere() {
     bad_message(kind::EXTERNAL_FILES, Vec::new());
 }
 
-/// A raw file that may be read: what is past its end is zeros, however far.
+/// Segments of an existing raw file. A read after the end of the file returns zeros at any
+/// distance.
 #[test]
 fn places_in_a_raw_file_that_is_there() {
     let directory = tempfile::tempdir().expect("directory");
@@ -730,7 +731,7 @@ fn places_in_a_raw_file_that_is_there() {
         tree.content("bad")
     };
     assert_eq!(at(16, 64), Ok(vec![5; 64]));
-    assert_eq!(at(0, u64::MAX), Ok(vec![5; 64])); // a file that may grow
+    assert_eq!(at(0, u64::MAX), Ok(vec![5; 64])); // an unlimited segment
     assert_eq!(at(48, 64), Ok([[5; 32], [0; 32]].concat()));
     for far in [80, 1 << 40, (1 << 63) - 64, (1 << 63) - 1, 1 << 63] {
         assert_eq!(at(far, 64), Ok(vec![0; 64]), "{far}");
@@ -738,5 +739,5 @@ fn places_in_a_raw_file_that_is_there() {
     for past in [u64::MAX - 62, u64::MAX] {
         assert_eq!(errno_of(at(past, 64)), Errno::EIO, "{past}");
     }
-    assert_eq!(errno_of(at(16, 63)), Errno::EIO); // a byte too few
+    assert_eq!(errno_of(at(16, 63)), Errno::EIO); // one byte too few
 }

@@ -1,4 +1,4 @@
-//! How many files the mounted program has open, whatever the source names.
+//! The number of files that the mounted program keeps open, for any references in the source.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use super::hdf5::*;
 use super::values::{all, put_list, regular};
 use crate::harness::{H5FS, MOUNT_LIMIT, Mount, run};
 
-/// As many as are kept open of each kind, and a few.
+/// The sum of the limits for open files of each kind, and a few more.
 const FEW: usize = 600;
 
-/// Puts a virtual dataset of so many parts of `length` bytes, each the whole of the dataset `path`
-/// in the file that `name` calls so.
+/// Puts a virtual dataset with `parts` mappings of `length` bytes. Each maps the whole dataset
+/// `path` in the file with the name that `name` returns.
 fn put_parts(
     file: &mut Hdf5,
     parts: u64,
@@ -36,8 +36,7 @@ fn open_files(mount: &Mount, source: &Path) -> usize {
     open.count()
 }
 
-/// Virtual datasets of parts that are virtual datasets in turn, each part in a file that has many
-/// names.
+/// Virtual datasets whose sources are virtual datasets, each in a file with many names.
 #[test]
 fn virtual_sources_within_virtual_sources() {
     const PARTS: u64 = 50;
@@ -83,8 +82,7 @@ fn virtual_sources_within_virtual_sources() {
     }
 }
 
-/// Raw files, and sources of a virtual dataset, where the user may have fewer files open than there
-/// are.
+/// Raw files and sources of a virtual dataset, more than the user's limit of open files.
 #[test]
 fn more_files_than_the_user_may_have_open() {
     const FILES: u64 = 100;

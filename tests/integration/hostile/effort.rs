@@ -1,15 +1,16 @@
-//! Structures of megabytes, each within its bounds, that one request would meet thousands of times.
+//! Structures of megabytes, each within its limits, that a naive request would read thousands of
+//! times.
 
 use super::answers::GOOD;
 use super::hdf5::*;
 use super::requests::{costs_little, many, old_group_of};
 use super::values::{attribute_record, with_dense_attributes};
 
-/// As large as a block of a heap may be.
+/// The maximum size of a heap block.
 const BLOCK: u64 = 16 << 20;
 
-/// The IDs of an object of sixty bytes in each of these blocks in turn, by their numbers in the
-/// heap.
+/// Yields the IDs of an object of sixty bytes in each of these blocks, which are identified by
+/// their numbers in the heap.
 fn ids(blocks: &[u64], within: impl Fn(u64) -> u64) -> impl Iterator<Item = Vec<u8>> {
     let ids: Vec<Vec<u8>> = blocks
         .iter()
@@ -18,7 +19,7 @@ fn ids(blocks: &[u64], within: impl Fn(u64) -> u64) -> impl Iterator<Item = Vec<
     ids.into_iter().cycle().take(many(60_000))
 }
 
-/// A group `bad` whose links have these IDs on the heap.
+/// Returns a group `bad` whose links have these IDs in the heap.
 fn with_dense_links(mut file: Hdf5, heap: u64, ids: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let records: Vec<Vec<u8>> = (0_u32..)
         .zip(ids)
@@ -39,7 +40,7 @@ fn with_dense_links(mut file: Hdf5, heap: u64, ids: impl Iterator<Item = Vec<u8>
     file.beside_good(bad)
 }
 
-/// Links and attributes, all of them in a block that has to be read whole to be found damaged.
+/// Links and attributes in one damaged block, which must be read completely to detect the damage.
 #[test]
 fn a_damaged_block_of_sixteen_mebibytes() {
     let spoilt = || {
@@ -62,8 +63,8 @@ fn a_damaged_block_of_sixteen_mebibytes() {
     timed.tree.answers(&[GOOD]);
 }
 
-/// Blocks that are sound, and more than are kept, so that each object in turn has its block fetched
-/// again. They lie over each other.
+/// More valid blocks than the cache can keep. The objects alternate between them, so each object
+/// would read its block again. The blocks overlap in the file.
 #[test]
 fn four_blocks_of_sixteen_mebibytes_in_turn() {
     const APART: u64 = 64;
@@ -112,8 +113,8 @@ fn four_blocks_of_sixteen_mebibytes_in_turn() {
     timed.tree.answers(&[GOOD]);
 }
 
-/// Objects with two names each, as they say, so that their own paths are sought; and the header of
-/// each goes on in the same fifteen mebibytes.
+/// Objects with a reference count of two, so that their paths are searched. All headers continue in
+/// the same block of fifteen mebibytes.
 #[test]
 fn sixty_thousand_headers_of_fifteen_mebibytes() {
     let count = 60_000;
@@ -122,7 +123,7 @@ fn sixty_thousand_headers_of_fifteen_mebibytes() {
     let more = continuation(file.put(&block), block.len() as u64);
     let datatype = Message(kind::DATATYPE, 0, byte_type());
     let mut object = header_1(&[dataspace(&[1]), datatype, contiguous(UNDEFINED, 1), more]);
-    object[4] = 2; // links
+    object[4] = 2; // reference count
     let apart = object.len() as u64;
     let first = file.put(&object.repeat(count));
     let names: Vec<u8> = (0..count)

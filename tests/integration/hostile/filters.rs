@@ -1,4 +1,4 @@
-//! Filter pipelines, and what decoders are given.
+//! Filter pipelines, and the input of decoders.
 
 use h5fs::error::Error;
 
@@ -6,7 +6,7 @@ use super::datasets::bad_message;
 use super::hdf5::*;
 use super::tree::*;
 
-/// One chunk of 64 bytes, stored as `stored`, behind these filters.
+/// Checks a dataset with one chunk of 64 bytes. `stored` are its bytes after these filters.
 #[track_caller]
 fn bad_chunk(pipeline: &[(u16, &[u32])], stored: &[u8]) -> Error {
     let mut file = Hdf5::new();
@@ -22,7 +22,7 @@ fn pipelines_that_cannot_be() {
     bad_message(
         kind::FILTERS,
         vec![1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0, 0, 0, 0],
-    ); // a name of 65535
+    ); // a name of 65535 bytes
     bad_message(kind::FILTERS, vec![2, 1, 1, 0, 0, 0, 0xff, 0xff]); // 65535 parameters
     bad_alone_is_bad(with_bad_dataset(vec![filters(&[(1, &[6][..]); 255])]));
     assert!(
@@ -32,7 +32,8 @@ fn pipelines_that_cannot_be() {
     );
 }
 
-/// Deflate thirty-two times over: each pass is undone, and none gives more than a chunk may be.
+/// A pipeline with deflate thirty-two times. Each pass is decoded, and none may exceed the chunk
+/// size limit.
 #[test]
 fn one_filter_thirty_two_times() {
     let deflate = &[(1, &[6][..]); 32];
@@ -58,13 +59,13 @@ fn one_filter_thirty_two_times() {
     }
 }
 
-/// Bytes as zlib has them that does not compress.
+/// Returns a zlib stream with uncompressed blocks.
 fn stored_deflated(content: &[u8]) -> Vec<u8> {
     let mut stream = vec![0x78, 0x01];
     let mut blocks = content.chunks(0xffff).peekable();
     while let Some(block) = blocks.next() {
         let length = block.len() as u16;
-        stream.push(u8::from(blocks.peek().is_none())); // whether it is the last
+        stream.push(u8::from(blocks.peek().is_none())); // whether this is the last block
         stream.extend(length.to_le_bytes());
         stream.extend((!length).to_le_bytes());
         stream.extend(block);
@@ -84,7 +85,7 @@ fn coders_that_get_nonsense() {
         for filter in [
             1, 4, 5, 6, 307, 32_000, 32_001, 32_004, 32_008, 32_013, 32_015, 32_018, 32_026,
         ] {
-            // Parameters missing, absurd, plausible.
+            // Missing, absurd, and plausible parameters.
             for parameters in [
                 &[][..],
                 &[u32::MAX; 20],
@@ -94,7 +95,7 @@ fn coders_that_get_nonsense() {
                 let mut file = Hdf5::new();
                 let bad = one_chunk(&mut file, filters(&[(filter, parameters)]), 64, stored);
                 let tree = good_is_good(file.beside_good(bad));
-                // Some nonsense is a code for something; then it is all of the chunk.
+                // Some nonsense is a valid code. It must then decode to the whole chunk.
                 if let Ok(bytes) = tree.content("bad") {
                     assert_eq!(bytes.len(), 64, "filter {filter}");
                 }
@@ -103,8 +104,8 @@ fn coders_that_get_nonsense() {
     }
 }
 
-/// Parameters and lengths that a coder accepts for 64 bytes: it gets to the code, and the code
-/// ends.
+/// Parameters and lengths that a decoder accepts for 64 bytes. The decoder starts, and the code
+/// ends too early.
 #[test]
 fn coders_that_get_as_far_as_the_code() {
     let scale = |kind, factor, class, size| {
@@ -117,7 +118,7 @@ fn coders_that_get_as_far_as_the_code() {
     const SCALEOFFSET: u16 = 6;
     let length = |more: &[u8]| [&64_u32.to_le_bytes()[..], more].concat();
     let minimum = |bits: u32, more: &[u8]| [&bits.to_le_bytes()[..], &[8], &[0; 16], more].concat();
-    // Filter, parameters that make sense, a code that ends too early.
+    // Filter number, valid parameters, and a truncated code.
     let early: [(u16, Vec<u32>, Vec<u8>); 8] = [
         (SZIP, vec![0, 8, 8, 64], length(&[])),
         (SZIP, vec![32, 8, 8, 64], length(&[0xff; 7])),
@@ -134,8 +135,8 @@ fn coders_that_get_as_far_as_the_code() {
     }
 }
 
-/// Bits that are more than an element has, blocks of no samples and the like: no code is read by
-/// them.
+/// Invalid parameters, such as more bits than an element has, or blocks without samples. The
+/// decoder must refuse them before it reads the code.
 #[test]
 fn parameters_of_coders_that_cannot_be() {
     let stored = [&64_u32.to_le_bytes()[..], &[0; 200]].concat();
@@ -189,8 +190,7 @@ fn parameters_of_coders_that_cannot_be() {
     bad_chunk(&[(6, &[2, 0, 16, 0, 4, 0, 0])], &stored);
 }
 
-/// Elements that are larger than the chunk cannot be shuffled: the library leaves such chunks as
-/// they are.
+/// Elements larger than the chunk cannot be shuffled, so the library stores such chunks unchanged.
 #[test]
 fn shuffles_and_sums_that_do_not_fit() {
     bad_chunk(&[(2, &[0])], &[7; 64]);
@@ -203,11 +203,11 @@ fn shuffles_and_sums_that_do_not_fit() {
         assert_eq!(tree.content("bad"), Ok(stored.clone()), "{size}");
     }
     bad_chunk(&[(2, &[4])], &[7; 63]);
-    bad_chunk(&[(3, &[])], &[7; 3]); // shorter than the sum
-    bad_chunk(&[(3, &[])], &[7; 68]); // a wrong sum
+    bad_chunk(&[(3, &[])], &[7; 3]); // shorter than the checksum
+    bad_chunk(&[(3, &[])], &[7; 68]); // a wrong checksum
 }
 
-/// Deflate that holds 256 MiB, in a chunk that says 64 bytes: no more is decoded.
+/// A deflate stream of 256 MiB in a chunk of 64 bytes. The decoder stops at the end of the chunk.
 #[test]
 fn a_bomb_in_a_small_chunk() {
     bad_chunk(&[(1, &[9])], &super::bounded::zeros_deflated(256 << 20));

@@ -1,18 +1,18 @@
-//! Groups of the old and of the dense kind: trees, nodes, heaps.
+//! Old-style and dense groups: trees, nodes, heaps.
 
 use nix::errno::Errno;
 
 use super::hdf5::*;
 use super::tree::*;
 
-/// An old group in a file, its parts at known places.
+/// An old-style group in a file, with known addresses of its parts.
 struct Old {
     file: Hdf5,
     heap: u64,
     child: u64,
 }
 
-/// Names on the heap: nothing at 0, `one` at 8, `two` at 16, `six` at 24.
+/// Creates a heap of names: an empty one at 0, `one` at 8, `two` at 16, `six` at 24.
 fn old() -> Old {
     let mut file = Hdf5::new();
     let data = file.put(b"\0\0\0\0\0\0\0\0one\0\0\0\0\0two\0\0\0\0\0six\0\0\0\0\0");
@@ -27,7 +27,7 @@ impl Old {
         self.file.beside_good(bad)
     }
 
-    /// With one leaf of the tree and one node of symbols, which `spoil` changes.
+    /// Finishes the file with one leaf of the tree and this symbol table node.
     fn with_symbols(mut self, node: &[u8]) -> Vec<u8> {
         let node = self.file.put(node);
         let btree = self.file.put(&group_node(0, 1, &[0, node, 16]));
@@ -44,7 +44,7 @@ fn an_old_group_as_it_should_be() {
     assert_eq!(tree.content("bad/two"), Ok(b"child".to_vec()));
 }
 
-/// A search comes to the first of them.
+/// A lookup finds the first of them.
 #[test]
 fn equal_names_stand_once_in_whatever_order() {
     let mut old = old();
@@ -85,7 +85,7 @@ fn trees_that_claim_more_than_they_hold() {
     }
     let mut other = old();
     let mut node = group_node(0, 1, &[0, 0, 16]);
-    node[4] = 1; // chunks
+    node[4] = 1; // the tree type of chunks
     let btree = other.file.put(&node);
     bad_alone_is_bad(other.finish(btree));
     for address in [UNDEFINED, 1 << 60, 3] {
@@ -93,8 +93,8 @@ fn trees_that_claim_more_than_they_hold() {
     }
 }
 
-/// The second key is before the first. A search cannot be believed, and what is listed can be
-/// sought.
+/// The second key is less than the first, so a search is unreliable. Every listed name must be
+/// found.
 #[test]
 fn trees_whose_keys_are_out_of_order() {
     let mut old = old();
@@ -111,8 +111,8 @@ fn trees_whose_keys_are_out_of_order() {
     }
 }
 
-/// The keys are in order, but one of the names is under another's: a search would not find it, so
-/// it is not listed.
+/// The keys are in order, but a name is below the key of another name. A search would not find it,
+/// so it is not listed.
 #[test]
 fn names_that_are_not_where_they_are_sought() {
     let symbols_of = |names: &[u64], old: &mut Old| {
@@ -120,7 +120,8 @@ fn names_that_are_not_where_they_are_sought() {
         let count = u16::try_from(names.len()).expect("a few");
         old.file.put(&symbols(count, &entries))
     };
-    // Under a leaf, and under a leaf whose own keys allow it but not those above.
+    // Below a leaf, and below a leaf whose own keys include the name but whose parent's keys do
+    // not.
     for levels in [1, 2] {
         let mut old = old();
         let first = symbols_of(&[8, 16], &mut old);
@@ -143,7 +144,8 @@ fn names_that_are_not_where_they_are_sought() {
     }
 }
 
-/// The same name twice in a node, and in the next one: it leads to one object, and is listed once.
+/// The same name twice in a node, and again in the next node. It leads to one object, and is listed
+/// once.
 #[test]
 fn names_twice_in_an_old_group() {
     let mut old = old();
@@ -161,7 +163,7 @@ fn names_twice_in_an_old_group() {
     assert_eq!(tree.content("bad/two"), Ok(b"child".to_vec()));
 }
 
-/// 64 levels of two children each, both the same, would be 2^64 ways.
+/// 64 levels with two equal children each, which would be 2^64 paths.
 #[test]
 fn a_tree_that_branches_into_itself() {
     let mut old = old();
@@ -178,7 +180,8 @@ fn a_tree_that_branches_into_itself() {
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }
 
-/// One node of symbols under every entry of a leaf: a listing that is longer than the file can be.
+/// Every entry of a leaf has the same symbol table node, so the listing would be longer than any
+/// file permits.
 #[test]
 fn a_leaf_that_names_one_node_many_times() {
     let mut old = old();
@@ -211,7 +214,7 @@ fn nodes_of_symbols_that_lie() {
     bad_alone_is_bad(old().with_symbols(&symbols(u16::MAX, &[(8, child, 0)])));
 }
 
-/// An entry that cannot be read does not take the others with it.
+/// An entry that cannot be read does not affect the others.
 #[test]
 fn entries_that_lie_are_alone_in_it() {
     let child = old().child;
@@ -230,8 +233,7 @@ fn entries_that_lie_are_alone_in_it() {
     }
 }
 
-/// What an entry caches of its object is never believed: it is the object's header that says what
-/// it is.
+/// The cached information in an entry is ignored. Only the object header counts.
 #[test]
 fn entries_that_cache_what_is_not_so() {
     const SOFT_LINK: u32 = 2;
@@ -247,7 +249,7 @@ fn entries_that_cache_what_is_not_so() {
         let tree = with_scratch(kind, [0xff; 16]);
         assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
     }
-    // Where a soft link leads is all that the scratch alone knows.
+    // The target of a soft link is only in the scratch space.
     for value in [32, u32::MAX] {
         let mut scratch = [0; 16];
         scratch[..4].copy_from_slice(&value.to_le_bytes());
@@ -276,14 +278,14 @@ fn heaps_that_lie() {
     bad_alone_is_bad(bad_heap(local_heap(32, UNDEFINED)));
     bad_alone_is_bad(bad_heap(local_heap(0, 96)));
 
-    // A name that runs to the heap's end without a NUL.
+    // A name that extends to the end of the heap without a NUL.
     let mut old = old();
     let data = old.file.put(&[b'n'; 64]);
     old.heap = old.file.put(&local_heap(64, data));
     let child = old.child;
     bad_alone_is_bad(old.with_symbols(&symbols(1, &[(8, child, 0)])));
 
-    // The header of the heap is its data, or a part of it.
+    // The data of the heap overlap its header.
     for before in [0, 24, 31] {
         let mut old = self::old();
         let own = old.file.next();
@@ -292,7 +294,7 @@ fn heaps_that_lie() {
         bad_alone_is_bad(old.with_symbols(&symbols(1, &[(8, child, 0)])));
     }
 
-    // A free list that leads in a circle is the writers' business.
+    // A cyclic free list matters only to writers.
     let mut old = self::old();
     let data = old
         .file
@@ -305,7 +307,7 @@ fn heaps_that_lie() {
     assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
 }
 
-/// A sound index of names, for tests to spoil.
+/// Returns a valid index of names, which a test damages.
 fn names_index(root: u64) -> Btree2 {
     Btree2 {
         record_type: 5,
@@ -318,7 +320,7 @@ fn names_index(root: u64) -> Btree2 {
     }
 }
 
-/// A group with one link, `one`, on a heap.
+/// Returns a dense group with one link, `one`, in a heap. The arguments change the structures.
 fn dense(
     index: impl FnOnce(&mut Btree2),
     heap: impl FnOnce(&mut FractalHeap),
@@ -327,7 +329,7 @@ fn dense(
     dense_in(Hdf5::new(), index, heap, id)
 }
 
-/// The same behind what the file holds already.
+/// Appends such a group to a file.
 fn dense_in(
     mut file: Hdf5,
     index: impl FnOnce(&mut Btree2),
@@ -362,7 +364,7 @@ fn a_dense_group_as_it_should_be() {
     assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
 }
 
-/// Two records of one name.
+/// Two records with the same name.
 #[test]
 fn a_name_twice_in_a_dense_group() {
     let mut file = Hdf5::new();
@@ -388,7 +390,7 @@ fn a_name_twice_in_a_dense_group() {
     assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
 }
 
-/// A dense group of two links, whose names are filed under these hashes, in this order.
+/// Returns a dense group with two links. Their records have these hashes, in this order.
 fn filed_under(names: [(&[u8; 3], u32); 2]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let child = file.put_bytes(b"child");
@@ -408,7 +410,7 @@ fn filed_under(names: [(&[u8; 3], u32); 2]) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// What is listed can be opened; that there is more is an error.
+/// Every listed name can be opened. The missing rest of the listing is an error.
 #[test]
 fn names_under_wrong_hashes() {
     let hash = |name: &[u8; 3]| h5fs::wire::checksum::lookup3(name);
@@ -459,8 +461,8 @@ fn new_trees_that_lie() {
     }
 }
 
-/// A sound group, except that `spoil` changes its first block of this signature; the checksum is
-/// made right.
+/// Returns a valid group in which `spoil` changes the first block with this signature. The checksum
+/// is updated.
 fn dense_but(signature: &[u8; 4], sealed_bytes: usize, spoil: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = dense(|_| {}, |_| {}, |_| {});
     let at = bytes.windows(4).position(|four| four == signature);
@@ -471,7 +473,7 @@ fn dense_but(signature: &[u8; 4], sealed_bytes: usize, spoil: impl FnOnce(&mut [
     bytes
 }
 
-/// When nodes are split and merged, and where a heap has free space, is for who writes.
+/// Only writers need the split and merge percents of nodes, and the free space of a heap.
 #[test]
 fn fields_for_writers_are_not_parsed() {
     let tree = names_index(0).header().len();
@@ -480,7 +482,7 @@ fn fields_for_writers_are_not_parsed() {
         .map(|percent| dense_but(b"BTHD", tree, |header| header[14..16].fill(percent)));
     let managers = [0, 96, 1 << 60].map(|manager: u64| {
         dense_but(b"FRHP", heap, |header| {
-            header[30..38].copy_from_slice(&u64::MAX.to_le_bytes()); // free bytes
+            header[30..38].copy_from_slice(&u64::MAX.to_le_bytes()); // number of free bytes
             header[38..46].copy_from_slice(&manager.to_le_bytes());
         })
     });
@@ -491,7 +493,7 @@ fn fields_for_writers_are_not_parsed() {
     }
 }
 
-/// A node that is its own child, on as many levels as the header claims.
+/// A node that is its own child on every level of the header's depth.
 #[test]
 fn a_new_tree_that_is_its_own_child() {
     let mut file = Hdf5::new();
@@ -538,7 +540,7 @@ fn fractal_heaps_that_lie() {
     }
 }
 
-/// A block of the heap that says to stand elsewhere in it may be another one.
+/// If the offset in a heap block is wrong, the block may be another one.
 #[test]
 fn blocks_at_another_place_of_their_heap() {
     for at in 13..17 {
@@ -550,8 +552,8 @@ fn blocks_at_another_place_of_their_heap() {
     }
 }
 
-/// Links are on a heap or in the header: without heap or index it is not known which, and none
-/// would be listed.
+/// Links are either in a heap or in the header. If the message has only a heap or only an index,
+/// the storage is unknown, and an empty listing would be wrong.
 #[test]
 fn heaps_without_an_index_of_names() {
     let with_info = |flags: u8, heap: u64, index: u64| {
@@ -567,7 +569,8 @@ fn heaps_without_an_index_of_names() {
     assert_eq!(tree.names("bad"), Ok(Vec::new()));
 }
 
-/// Links alone make no group: the message that says whether they are all is lost.
+/// Link messages without a link info message do not make a group, because that message tells
+/// whether they are complete.
 #[test]
 fn links_without_a_link_info_message() {
     let link = hard_link(b"one", SOME);
@@ -579,9 +582,9 @@ fn heap_ids_that_lie() {
     let lies: [fn(&mut Vec<u8>); 6] = [
         |id| id[1..5].fill(0xff),     // offset past the heap
         |id| id[5..8].fill(0xff),     // length past the block
-        |id| *id = heap_id(500, 200), // over the block's end
-        |id| id[0] = 0x10,            // a huge object, of which there are none
-        |id| id[0] = 0x20,            // a tiny object: 1 byte, no link
+        |id| *id = heap_id(500, 200), // past the block's end
+        |id| id[0] = 0x10,            // a huge object, but there are none
+        |id| id[0] = 0x20,            // a tiny object: 1 byte, not a link
         |id| id[0] = 0xf0,
     ];
     for lie in lies {
@@ -589,7 +592,7 @@ fn heap_ids_that_lie() {
     }
     let huge = |heap: &mut FractalHeap| heap.huge = 1 << 60;
     bad_alone_is_bad(dense(|_| {}, huge, |id| id[0] = 0x10));
-    // Too short for what they are to say: a managed, a huge, a tiny object.
+    // Too short for a managed, a huge, and a tiny object.
     for length in [0, 1, 4] {
         for first in [0, 0x10, 0x20] {
             let short = |heap: &mut FractalHeap| heap.id_length = length;
@@ -598,7 +601,7 @@ fn heap_ids_that_lie() {
     }
 }
 
-/// The tree of a heap's huge objects, whose root is its own child.
+/// The B-tree of a heap's huge objects has itself as child.
 #[test]
 fn a_tree_of_huge_objects_that_is_its_own_child() {
     const HUGE_OBJECT: u8 = 0x10;
@@ -606,7 +609,7 @@ fn a_tree_of_huge_objects_that_is_its_own_child() {
         let mut file = Hdf5::new();
         let root = file.next();
         let mut node = b"BTIN\0\x01".to_vec();
-        node.extend(words(&[96, 8, 7])); // an address, a length, an ID
+        node.extend(words(&[96, 8, 7])); // address, length, ID
         for _ in 0..2 {
             node.extend(root.to_le_bytes());
             node.push(1);
@@ -627,8 +630,8 @@ fn a_tree_of_huge_objects_that_is_its_own_child() {
     }
 }
 
-/// A group with one link, `one`, on a heap of one filtered block; `stored` makes its bytes
-/// of where the heap is and of the link.
+/// Returns a group with one link, `one`, in a heap with one filtered block. `stored` makes the
+/// block's bytes from the heap's address and the link.
 fn dense_filtered(
     block_size: u64,
     mask: u32,
@@ -659,8 +662,7 @@ fn dense_filtered(
     file.beside_good(bad)
 }
 
-/// A filtered root block that decodes to more than a block is, or to as much as it says, all of it
-/// zeros.
+/// A filtered root block that decodes to more than the block size, or exactly to it but all zeros.
 #[test]
 fn filtered_root_blocks_that_are_bombs() {
     const NOT_APPLIED: u32 = 1;

@@ -1,8 +1,7 @@
-//! HDF5 files, written structure by structure, with sizes, counts and addresses as the test wants
-//! them.
+//! Writes HDF5 files structure by structure, with any sizes, counts and addresses.
 //!
-//! Addresses and lengths have eight bytes. A block is bytes; [`Hdf5`] puts blocks one after another
-//! and says where they came to stand. Checksums are right unless a test spoils them.
+//! Addresses and lengths have eight bytes. A block is a sequence of bytes. [`Hdf5`] appends blocks
+//! and returns their addresses. Checksums are correct unless a test changes them.
 
 use h5fs::wire::checksum::lookup3;
 
@@ -29,30 +28,30 @@ pub(crate) mod kind {
     pub(crate) const CACHE_IMAGE: u8 = 24;
 }
 
-/// A header message: its type, its flags, its body.
+/// A header message: type, flags, body.
 #[derive(Debug, Clone)]
 pub(crate) struct Message(pub(crate) u8, pub(crate) u8, pub(crate) Vec<u8>);
 
-/// A file that grows.
+/// A file to which blocks are appended.
 #[derive(Debug, Clone)]
 pub(crate) struct Hdf5(pub(crate) Vec<u8>);
 
-/// Where each file with a superblock of version 2 has the bytes `some`, for a dataset that needs no
-/// more.
+/// Address of the bytes `some` in each file with a version 2 superblock, for datasets that need no
+/// other data.
 pub(crate) const SOME: u64 = 88;
 
 impl Hdf5 {
-    /// Room for a superblock.
+    /// Creates a file with space for a superblock.
     pub(crate) fn new() -> Self {
         Hdf5([&[0; SOME as usize][..], b"some", &[0; 4]].concat())
     }
 
-    /// Where the next block will stand.
+    /// Returns the address of the next block.
     pub(crate) fn next(&self) -> u64 {
         self.0.len().next_multiple_of(8) as u64
     }
 
-    /// Puts a block at the end; where it stands.
+    /// Appends a block. Returns its address.
     pub(crate) fn put(&mut self, block: &[u8]) -> u64 {
         let at = self.next();
         self.0.resize(at as usize, 0);
@@ -60,27 +59,27 @@ impl Hdf5 {
         at
     }
 
-    /// Puts a block in a place that was kept free.
+    /// Writes a block into reserved space.
     pub(crate) fn put_at(&mut self, at: u64, block: &[u8]) {
         let at = at as usize;
         self.0[at..at + block.len()].copy_from_slice(block);
     }
 
-    /// The file with a superblock of version 2 and the root group at `root`.
+    /// Returns the file with a version 2 superblock and the root group at `root`.
     pub(crate) fn rooted(mut self, root: u64) -> Vec<u8> {
         let end = self.0.len() as u64;
         self.put_at(0, &superblock_2(2, 0, UNDEFINED, end, root));
         self.0
     }
 
-    /// The file with a superblock of version 0.
+    /// Returns the file with a version 0 superblock.
     pub(crate) fn rooted_old(mut self, root: u64) -> Vec<u8> {
         let end = self.0.len() as u64;
         self.put_at(0, &superblock_0(end, UNDEFINED, root));
         self.0
     }
 
-    /// Puts a group of the new kind, with its links in its header.
+    /// Puts a new-style group with its links in its header.
     pub(crate) fn put_group(&mut self, links: &[(&[u8], u64)]) -> u64 {
         let messages: Vec<Message> = links
             .iter()
@@ -89,7 +88,7 @@ impl Hdf5 {
         self.put(&group(&messages))
     }
 
-    /// Puts a dataset of bytes, whose content stands in one piece.
+    /// Puts a dataset of bytes with contiguous storage.
     pub(crate) fn put_bytes(&mut self, content: &[u8]) -> u64 {
         let data = self.put(content);
         let count = content.len() as u64;
@@ -101,7 +100,7 @@ impl Hdf5 {
         ))
     }
 
-    /// Puts a dataset of so many bytes, which are in the raw file called `name`.
+    /// Puts a dataset of `count` bytes in the raw file `name`.
     pub(crate) fn put_in_raw_file(&mut self, name: &str, count: u64) -> u64 {
         let names = self.put(&[&[0; 8], name.as_bytes(), &[0; 8]].concat());
         let heap = self.put(&local_heap(16 + name.len() as u64, names));
@@ -111,8 +110,8 @@ impl Hdf5 {
         self.put(&dataset(&[count], &byte_type(), layout, &[list]))
     }
 
-    /// The whole file: in its root the dataset `good`, which holds `goodness`, and the object at
-    /// `bad` as `bad`.
+    /// Returns the file. Its root contains the dataset `good`, with the bytes `goodness`, and the
+    /// object at address `bad` with the name `bad`.
     pub(crate) fn beside_good(mut self, bad: u64) -> Vec<u8> {
         let good = self.put_bytes(b"goodness");
         let root = self.put_group(&[(b"bad", bad), (b"good", good)]);
@@ -120,15 +119,15 @@ impl Hdf5 {
     }
 }
 
-/// The whole file with this header, or what stands for it, as the object `bad`.
+/// Returns a file with this header, or other bytes, as the object `bad`.
 pub(crate) fn with_bad(header: &[u8]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let bad = file.put(header);
     file.beside_good(bad)
 }
 
-/// The whole file with a dataset `bad` of these messages, of which a dataspace, a datatype and a
-/// layout that are not among them are sound.
+/// Returns a file with a dataset `bad` of these messages. If dataspace, datatype or layout are not
+/// among them, adds valid ones.
 pub(crate) fn with_bad_dataset(messages: Vec<Message>) -> Vec<u8> {
     let mut file = Hdf5::new();
     let data = file.put(&[7; 64]);
@@ -151,7 +150,7 @@ pub(crate) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A block and its checksum.
+/// Appends the checksum to a block.
 pub(crate) fn sealed(mut block: Vec<u8>) -> Vec<u8> {
     block.extend(lookup3(&block).to_le_bytes());
     block
@@ -169,26 +168,26 @@ fn long(number: usize) -> [u8; 4] {
 
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// A superblock of version 2 or 3.
+/// Returns a superblock of version 2 or 3.
 pub(crate) fn superblock_2(version: u8, flags: u8, extension: u64, end: u64, root: u64) -> Vec<u8> {
     let sizes = [version, 8, 8, flags];
     sealed([&SIGNATURE[..], &sizes, &words(&[0, extension, end, root])].concat())
 }
 
-/// A superblock of version 0.
+/// Returns a superblock of version 0.
 pub(crate) fn superblock_0(end: u64, driver: u64, root: u64) -> Vec<u8> {
     let sizes = [0, 0, 0, 0, 0, 8, 8, 0, 4, 0, 16, 0, 0, 0, 0, 0];
     let addresses = words(&[0, UNDEFINED, end, driver, 0, root, 0, 0, 0]);
     [&SIGNATURE[..], &sizes, &addresses].concat()
 }
 
-/// An object header of version 2.
+/// Returns an object header of version 2.
 pub(crate) fn header_2(messages: &[Message]) -> Vec<u8> {
     let body = messages_2(messages);
     sealed([&b"OHDR\x02\x02"[..], &long(body.len()), &body].concat())
 }
 
-/// A continuation of a header of version 2.
+/// Returns a continuation block of a version 2 header.
 pub(crate) fn continuation_2(messages: &[Message]) -> Vec<u8> {
     sealed([&b"OCHK"[..], &messages_2(messages)].concat())
 }
@@ -204,7 +203,7 @@ fn messages_2(messages: &[Message]) -> Vec<u8> {
     body
 }
 
-/// An object header of version 1.
+/// Returns an object header of version 1.
 pub(crate) fn header_1(messages: &[Message]) -> Vec<u8> {
     let body = messages_1(messages);
     let prefix = [
@@ -217,7 +216,7 @@ pub(crate) fn header_1(messages: &[Message]) -> Vec<u8> {
     [prefix, vec![0; 4], body].concat()
 }
 
-/// Messages of a header of version 1, or of its continuation.
+/// Returns the messages of a version 1 header, or of its continuation.
 pub(crate) fn messages_1(messages: &[Message]) -> Vec<u8> {
     let mut body = Vec::new();
     for Message(kind, flags, data) in messages {
@@ -237,7 +236,7 @@ pub(crate) fn continuation(at: u64, length: u64) -> Message {
 
 // ------------------------------------------------------------------ groups
 
-/// The header of a group of the new kind.
+/// Returns the header of a new-style group.
 pub(crate) fn group(links: &[Message]) -> Vec<u8> {
     let mut messages = vec![
         Message(
@@ -251,7 +250,7 @@ pub(crate) fn group(links: &[Message]) -> Vec<u8> {
     header_2(&messages)
 }
 
-/// The header of a group whose links are on the heap.
+/// Returns the header of a group whose links are in the heap.
 pub(crate) fn dense_group(heap: u64, index: u64) -> Vec<u8> {
     let info = [vec![0, 0], words(&[heap, index])].concat();
     header_2(&[Message(kind::LINK_INFO, 0, info)])
@@ -259,7 +258,7 @@ pub(crate) fn dense_group(heap: u64, index: u64) -> Vec<u8> {
 
 pub(crate) fn link_body(name: &[u8], link_type: u8, value: &[u8]) -> Vec<u8> {
     let name_length = u32::try_from(name.len()).expect("32 bits").to_le_bytes();
-    // Flags: the link's type is there, the name's length has four bytes.
+    // Flags: the link type is present, and the name's length has four bytes.
     [&[1, 0x0a, link_type][..], &name_length, name, value].concat()
 }
 
@@ -278,12 +277,12 @@ pub(crate) fn external_link(name: &[u8], file: &[u8], path: &[u8]) -> Message {
     Message(kind::LINK, 0, link_body(name, 64, &value))
 }
 
-/// The header of a group of the old kind.
+/// Returns the header of an old-style group.
 pub(crate) fn old_group(btree: u64, heap: u64) -> Vec<u8> {
     header_1(&[Message(kind::SYMBOL_TABLE, 0, words(&[btree, heap]))])
 }
 
-/// A node of a group's B-tree, `used` being what it says that it uses.
+/// Returns a node of a group's B-tree. `used` is its field for the number of entries.
 pub(crate) fn group_node(level: u8, used: u16, keys_and_children: &[u64]) -> Vec<u8> {
     let prefix = [&b"TREE\0"[..], &[level], &used.to_le_bytes()].concat();
     [
@@ -294,15 +293,15 @@ pub(crate) fn group_node(level: u8, used: u16, keys_and_children: &[u64]) -> Vec
     .concat()
 }
 
-/// A node of a chunked dataset's B-tree: keys are stored size, mask, and offsets.
+/// Returns a node of a chunked dataset's B-tree. The keys are stored size, mask, and offsets.
 pub(crate) fn chunk_node(level: u8, used: u16, keys_and_children: &[u64]) -> Vec<u8> {
     let mut node = group_node(level, used, keys_and_children);
     node[4] = 1;
     node
 }
 
-/// A symbol table node, `symbols` being what it says that it holds: entries are the offset of the
-/// name, the object, and the kind of what is cached.
+/// Returns a symbol table node. `symbols` is its field for the number of entries. Each entry is the
+/// offset of the name, the address of the object, and the cache type.
 pub(crate) fn symbols(symbols: u16, entries: &[(u64, u64, u32)]) -> Vec<u8> {
     let mut node = [&b"SNOD\x01\0"[..], &symbols.to_le_bytes()].concat();
     for (name, object, cached) in entries {
@@ -313,12 +312,12 @@ pub(crate) fn symbols(symbols: u16, entries: &[(u64, u64, u32)]) -> Vec<u8> {
     node
 }
 
-/// A local heap's header, which says that there are `size` bytes at `data`.
+/// Returns the header of a local heap with `size` bytes at `data`.
 pub(crate) fn local_heap(size: u64, data: u64) -> Vec<u8> {
     [b"HEAP\0\0\0\0".to_vec(), words(&[size, UNDEFINED, data])].concat()
 }
 
-/// A header of a B-tree of version 2.
+/// The fields of a version 2 B-tree header.
 pub(crate) struct Btree2 {
     pub(crate) record_type: u8,
     pub(crate) node_size: u32,
@@ -347,7 +346,7 @@ impl Btree2 {
     }
 }
 
-/// A fractal heap whose one block is the root.
+/// A fractal heap whose root is its only block.
 pub(crate) struct FractalHeap {
     pub(crate) width: u16,
     pub(crate) block_size: u64,
@@ -360,7 +359,7 @@ pub(crate) struct FractalHeap {
 }
 
 impl FractalHeap {
-    /// A heap with one block of `block_size` bytes at `root`.
+    /// Creates a heap with one block of `block_size` bytes at `root`.
     pub(crate) fn small(block_size: u64, root: u64) -> Self {
         FractalHeap {
             width: 4,
@@ -391,17 +390,17 @@ impl FractalHeap {
     }
 }
 
-/// Bytes before the objects of a direct block, heap offsets having four bytes.
+/// Length of a direct block before its objects, if heap offsets have four bytes.
 pub(crate) const DIRECT_PREFIX: u64 = 4 + 1 + 8 + 4;
 
-/// The direct block of the heap at `heap`: offset 0, filled up to `size` bytes.
+/// Returns the direct block of the heap at `heap`, at offset 0, padded to `size` bytes.
 pub(crate) fn direct_block(heap: u64, size: u64, objects: &[u8]) -> Vec<u8> {
     let mut block = [&b"FHDB\0"[..], &heap.to_le_bytes(), &[0; 4], objects].concat();
     block.resize(size as usize, 0);
     block
 }
 
-/// The ID, of eight bytes, of an object that is `length` bytes at heap offset `offset`.
+/// Returns the eight-byte ID of an object of `length` bytes at heap offset `offset`.
 pub(crate) fn heap_id(offset: u64, length: u64) -> Vec<u8> {
     [
         &[0][..],
@@ -413,7 +412,7 @@ pub(crate) fn heap_id(offset: u64, length: u64) -> Vec<u8> {
 
 // ------------------------------------------------------------------ datasets
 
-/// The header of a dataset.
+/// Returns the header of a dataset.
 pub(crate) fn dataset(dims: &[u64], datatype: &[u8], layout: Message, more: &[Message]) -> Vec<u8> {
     let mut messages = vec![
         dataspace(dims),
@@ -428,18 +427,18 @@ pub(crate) fn dataspace(dims: &[u64]) -> Message {
     Message(kind::DATASPACE, 0, extent(dims))
 }
 
-/// A dataspace as it stands in messages.
+/// Returns the body of a dataspace message.
 pub(crate) fn extent(dims: &[u64]) -> Vec<u8> {
     let rank = u8::try_from(dims.len()).expect("a rank");
     [vec![2, rank, 0, u8::from(rank > 0)], words(dims)].concat()
 }
 
-/// Unsigned bytes.
+/// Returns the type of unsigned bytes.
 pub(crate) fn byte_type() -> Vec<u8> {
     class_type(0x10, 0, 1, &[0, 0, 8, 0])
 }
 
-/// A datatype: version and class, bit field, size, properties.
+/// Returns a datatype: version and class, bit field, size, properties.
 pub(crate) fn class_type(class: u8, bits: u32, size: u32, properties: &[u8]) -> Vec<u8> {
     [
         &[class][..],
@@ -450,12 +449,12 @@ pub(crate) fn class_type(class: u8, bits: u32, size: u32, properties: &[u8]) -> 
     .concat()
 }
 
-/// Sequences of bytes of any length.
+/// Returns the type of variable-length sequences of bytes.
 pub(crate) fn sequence_type() -> Vec<u8> {
     class_type(0x19, 0, 16, &byte_type())
 }
 
-/// Strings of any length, each of which may end with a NUL before that.
+/// Returns the type of variable-length strings, which end at the first NUL.
 pub(crate) fn string_type() -> Vec<u8> {
     class_type(0x19, 1, 16, &byte_type())
 }
@@ -464,7 +463,7 @@ pub(crate) fn contiguous(at: u64, size: u64) -> Message {
     Message(kind::LAYOUT, 0, [vec![3, 1], words(&[at, size])].concat())
 }
 
-/// Chunks found by a B-tree of version 1; `dims` end with the size of an element.
+/// Returns a layout with a version 1 B-tree of chunks. `dims` ends with the element size.
 pub(crate) fn chunked(btree: u64, dims: &[u32]) -> Message {
     let rank = u8::try_from(dims.len()).expect("a rank");
     let mut body = [vec![3, 2, rank], words(&[btree])].concat();
@@ -472,8 +471,8 @@ pub(crate) fn chunked(btree: u64, dims: &[u32]) -> Message {
     Message(kind::LAYOUT, 0, body)
 }
 
-/// Chunks of a layout message of version 4: `dims`, of four bytes each, end with the size of an
-/// element; `index` is the number of the index with its parameters.
+/// Returns a version 4 layout of chunks. `dims` has four bytes per dimension and ends with the
+/// element size. `index` is the index type with its parameters.
 pub(crate) fn chunked_4(flags: u8, dims: &[u32], index: &[u8], at: u64) -> Message {
     let rank = u8::try_from(dims.len()).expect("a rank");
     let mut body = vec![4, 2, flags, rank, 4];
@@ -483,7 +482,7 @@ pub(crate) fn chunked_4(flags: u8, dims: &[u32], index: &[u8], at: u64) -> Messa
     Message(kind::LAYOUT, 0, body)
 }
 
-/// A filter pipeline: number, parameters.
+/// Returns a filter pipeline of pairs (number, parameters).
 pub(crate) fn filters(filters: &[(u16, &[u32])]) -> Message {
     let count = u8::try_from(filters.len()).expect("a count");
     let mut body = vec![2, count];
@@ -499,7 +498,8 @@ pub(crate) fn filters(filters: &[(u16, &[u32])]) -> Message {
     Message(kind::FILTERS, 0, body)
 }
 
-/// One chunk, filtered: 1-D, of `decoded` bytes, stored as `stored`. The header of the dataset.
+/// Puts a one-dimensional dataset with one filtered chunk of `decoded` bytes, stored as `stored`.
+/// Returns the address of its header.
 pub(crate) fn one_chunk(file: &mut Hdf5, pipeline: Message, decoded: u32, stored: &[u8]) -> u64 {
     let data = file.put(stored);
     let index = [&[1][..], &words(&[stored.len() as u64]), &[0; 4]].concat();
@@ -512,7 +512,7 @@ pub(crate) fn one_chunk(file: &mut Hdf5, pipeline: Message, decoded: u32, stored
     ))
 }
 
-/// An attribute.
+/// Returns the body of an attribute message.
 pub(crate) fn attribute(name: &[u8], datatype: &[u8], dims: &[u64], value: &[u8]) -> Vec<u8> {
     let extent = extent(dims);
     let sizes = [name.len() + 1, datatype.len(), extent.len()];
@@ -522,7 +522,7 @@ pub(crate) fn attribute(name: &[u8], datatype: &[u8], dims: &[u64], value: &[u8]
     [&body, name, &[0], datatype, &extent, value].concat()
 }
 
-/// A global heap collection that says to have `size` bytes: objects by their numbers.
+/// Returns a global heap collection with `size` in its size field. Each object has its index.
 pub(crate) fn collection(size: u64, objects: &[(u16, u64, &[u8])]) -> Vec<u8> {
     let mut block = [b"GCOL\x01\0\0\0".to_vec(), words(&[size])].concat();
     for (index, length, content) in objects {
@@ -535,7 +535,7 @@ pub(crate) fn collection(size: u64, objects: &[(u16, u64, &[u8])]) -> Vec<u8> {
     block
 }
 
-/// An element that points to object `index` of a collection.
+/// Returns an element that points to object `index` of a collection.
 pub(crate) fn pointer(length: u32, collection: u64, index: u32) -> Vec<u8> {
     [
         &length.to_le_bytes()[..],

@@ -1,9 +1,9 @@
-//! Object headers, shared messages.
+//! Object headers and shared messages.
 
 use super::hdf5::*;
 use super::tree::*;
 
-/// A sound header of version 1, for tests to spoil.
+/// Returns a valid version 1 header, which a test damages.
 fn old_header() -> Vec<u8> {
     header_1(&[
         dataspace(&[4]),
@@ -23,9 +23,9 @@ fn old_headers_whose_sizes_do_not_fit() {
     bad_alone_is_bad(with_bad(&spoilt(8, &[0xff; 4]))); // size of the header
     bad_alone_is_bad(with_bad(&spoilt(8, &[16, 0, 0, 0])));
     bad_alone_is_bad(with_bad(&spoilt(18, &[0xff, 0xff]))); // size of the first message
-    bad_alone_is_bad(with_bad(&spoilt(18, &[3, 0]))); // not a multiple of 8: what follows is no message
-    // The libraries do not hold a file to its number of messages either: writers have counted
-    // wrong.
+    // not a multiple of 8, so the next message is misaligned
+    bad_alone_is_bad(with_bad(&spoilt(18, &[3, 0])));
+    // The libraries ignore a wrong number of messages too, because some writers have miscounted.
     for number in [0, 1, 4, u16::MAX] {
         let mut file = Hdf5::new();
         let miscounted = file.put(&spoilt(2, &number.to_le_bytes()));
@@ -48,7 +48,7 @@ fn new_headers_are_bounded_and_sealed() {
     bad_alone_is_bad(with_bad(&longest));
     bad_alone_is_bad(with_bad(b"OHDR"));
     bad_alone_is_bad(with_bad(&sealed(b"OHDR\x03\x00\x00".to_vec())));
-    // A gap of less than a message's prefix is no message, whatever stands there.
+    // A gap shorter than a message prefix is ignored, with any bytes in it.
     for gap in [&[0, 0, 0][..], &[0xff; 3], &[16], &[kind::CONTINUATION, 1]] {
         let mut body = sound[10..sound.len() - 4].to_vec();
         body.extend(gap);
@@ -58,7 +58,7 @@ fn new_headers_are_bounded_and_sealed() {
         let tree = good_is_good(file.beside_good(bad));
         assert_eq!(tree.content("bad"), Ok(b"some".to_vec()));
     }
-    // Beside room for a message there is none: some message's size is damaged.
+    // If the space suffices for a message, it is not a gap, so the size of some message is damaged.
     let mut body = sound[10..sound.len() - 4].to_vec();
     body.extend([0, 2, 0, 0, 0, 0, 0, 0, 0]);
     let length = u32::try_from(body.len()).expect("short").to_le_bytes();
@@ -66,7 +66,7 @@ fn new_headers_are_bounded_and_sealed() {
     bad_alone_is_bad(with_bad(&spoilt));
 }
 
-/// The last that the file holds is the header of `bad`, less its last bytes.
+/// The header of `bad` is the last structure of the file, and is truncated.
 #[test]
 fn headers_that_the_file_ends_in() {
     for header in [
@@ -121,7 +121,7 @@ fn continuations_that_are_cut_off_or_unsealed() {
 
 #[test]
 fn continuations_in_circles() {
-    // To itself, of both versions.
+    // A continuation that leads to its own header, in both versions.
     let mut file = Hdf5::new();
     let own = file.next();
     let length = header_2(&[continuation(0, 0)]).len() as u64;
@@ -132,7 +132,7 @@ fn continuations_in_circles() {
     let bad = file.put(&header_1(&[continuation(own, 40)]));
     bad_alone_is_bad(file.beside_good(bad));
 
-    // From one to the other and back.
+    // Two continuations that lead to each other.
     let mut file = Hdf5::new();
     let (first, length) = (
         file.next(),
@@ -158,7 +158,8 @@ fn continuations_to_nothing() {
         bad_alone_is_bad(with_bad(&header_2(&[continuation(at, length)])));
     }
     bad_alone_is_bad(with_bad(&header_1(&[continuation(1 << 62, 64)])));
-    // Of no bytes, where there are some, behind all that a dataset needs.
+    // A continuation of length 0 with messages at its address, after all messages that a dataset
+    // needs.
     for at in [0, 8, 96] {
         let messages = [
             dataspace(&[4]),
@@ -168,7 +169,7 @@ fn continuations_to_nothing() {
         ];
         bad_alone_is_bad(with_bad(&header_1(&messages)));
     }
-    // Into another header: its signature is not a continuation's.
+    // A continuation that leads to another header, which has another signature.
     let mut file = Hdf5::new();
     let other = header_2(&[]);
     let at = file.put(&other);
@@ -176,7 +177,8 @@ fn continuations_to_nothing() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
-/// One byte apart, each leads to the next ones: more blocks than any header has.
+/// Overlapping continuations, each one byte after the previous one: more blocks than any header
+/// has.
 #[test]
 fn a_million_continuations() {
     let mut file = Hdf5::new();
@@ -196,7 +198,7 @@ fn a_million_continuations() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
-/// The body of a shared message that stands in the header at `at`.
+/// Returns the body of a message that is shared from the header at `at`.
 fn shared_in(at: u64) -> Vec<u8> {
     [vec![3, 2], words(&[at])].concat()
 }
@@ -235,9 +237,9 @@ fn shared_messages_that_lead_nowhere() {
     bad_alone_is_bad(shared(shared_in(1 << 60)));
     bad_alone_is_bad(shared(vec![9, 2]));
     bad_alone_is_bad(shared(Vec::new()));
-    // On a heap that the file does not have.
+    // In a heap, but the file has none.
     bad_alone_is_bad(shared(vec![3, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
-    // In a header that holds no message of the type.
+    // In a header without a message of this type.
     let mut file = Hdf5::new();
     let other = file.put(&header_2(&[dataspace(&[4])]));
     let bad = file.put(&header_2(&[
@@ -248,8 +250,8 @@ fn shared_messages_that_lead_nowhere() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
-/// Of a type that is never shared: marked so, a message is neither taken from elsewhere nor for
-/// what it is without the mark.
+/// Messages whose type is never shared. If the shared flag is set, the message is neither resolved
+/// nor read as an unshared message.
 #[test]
 fn messages_of_types_that_are_never_shared() {
     let mut file = Hdf5::new();
@@ -294,7 +296,7 @@ fn messages_of_types_that_are_never_shared() {
     ])));
 }
 
-/// A dataset that has lost one of its messages is neither a committed datatype nor a group.
+/// A dataset that lacks one of its messages is neither a committed datatype nor a group.
 #[test]
 fn datasets_that_lack_a_message() {
     let mut file = Hdf5::new();
@@ -313,7 +315,7 @@ fn datasets_that_lack_a_message() {
     let tree = good_is_good(beside(&file, &sound));
     assert_eq!(tree.content("bad"), Ok(b"some".to_vec()));
     for lost in 0..3 {
-        // Of an unknown type, or of that of a message that groups have.
+        // An unknown message type, or a message type of groups.
         for message in [Message(0x1f, 0, vec![0; 24]), hard_link(b"one", child)] {
             let mut messages = sound.clone();
             messages[lost] = message;
@@ -324,7 +326,7 @@ fn datasets_that_lack_a_message() {
     assert!(good_is_good(committed).content("bad").is_ok());
 }
 
-/// What only writers need is not even looked at.
+/// Messages that only writers need are ignored.
 #[test]
 fn messages_for_writers_are_not_parsed() {
     let garbage = vec![0xff; 40];

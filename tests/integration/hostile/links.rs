@@ -1,4 +1,4 @@
-//! Links: names, and where they lead.
+//! Links: their names and targets.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use super::hdf5::*;
 use super::tree::*;
 
-/// A root of these links, and `good`.
+/// Returns a file whose root has these links and `good`.
 fn root_of(links: &[Message]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
@@ -56,7 +56,7 @@ fn names_that_no_filesystem_has() {
     }
 }
 
-/// An empty name is damage; of two names that are equal the first is the one that is there.
+/// An empty name is an error. If two names are equal, the first one is used.
 #[test]
 fn names_that_the_format_forbids_are_alone_in_it() {
     let mut file = Hdf5::new();
@@ -85,17 +85,17 @@ fn link_messages_that_lie() {
         let tree = Tree::new(root_of(&[Message(kind::LINK, 0, body)]));
         assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
     }
-    // Types that nobody knows are links to nowhere.
+    // An unknown link type leads nowhere.
     for link_type in [2, 63, 66, 255] {
         let body = link_body(b"odd", link_type, b"\x02\0xx");
         let tree = good_is_good(root_of(&[Message(kind::LINK, 0, body)]));
         tree.content("odd").expect_err("nothing to read");
     }
-    // An external link of an unknown version or flag.
+    // An external link with an unknown version or flag.
     let body = link_body(b"odd", 64, b"\x05\0\x01a\0b\0");
     let tree = good_is_good(root_of(&[Message(kind::LINK, 0, body)]));
     assert_eq!(tree.kind("odd"), Ok(Kind::File));
-    // A link to what is no object.
+    // The target of the link is not an object.
     for at in [0, 8, 1 << 60, UNDEFINED - 1] {
         let tree = good_is_good(root_of(&[hard_link(b"odd", at)]));
         tree.content("odd").expect_err("nothing to read");
@@ -119,14 +119,14 @@ fn soft_links_in_circles_and_out() {
         assert_eq!(errno_of(tree.content(name)), Errno::ELOOP);
     }
     assert_eq!(tree.content("root"), Ok(b"goodness".to_vec()));
-    // `..` is a name like any other in HDF5: the text stays inside.
+    // HDF5 treats `..` as an ordinary name, so the text of the link stays inside the mount.
     let dots = tree.link("dots").expect("a text");
     assert!(!dots.contains("../") && !dots.starts_with('/'), "{dots}");
     assert_eq!(errno_of(tree.link("long")), Errno::ENAMETOOLONG);
     tree.content("empty").expect_err("no target");
 }
 
-/// What is outside is named, and nothing there is opened or told apart from what is not there.
+/// The link names an outside file. The file is never opened, and its existence is not revealed.
 #[test]
 fn external_links_out_of_the_directory() {
     let tree = good_is_good(root_of(&[
@@ -140,8 +140,8 @@ fn external_links_out_of_the_directory() {
     }
 }
 
-/// Links of two files, each to the next one in the other file, the last to the first: nobody goes
-/// all the way.
+/// Links of two files that alternate: each leads to the next link in the other file, and the last
+/// to the first. No request follows all of them.
 #[test]
 fn external_links_without_end() {
     const LINKS: usize = 1000;
@@ -165,7 +165,7 @@ fn external_links_without_end() {
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }
 
-/// Groups that hold each other are legal: each is a directory in one place only.
+/// Groups may contain each other. Each appears as a directory only once.
 #[test]
 fn groups_that_hold_themselves() {
     let mut file = Hdf5::new();
@@ -191,7 +191,7 @@ fn groups_that_hold_themselves() {
     assert_eq!(tree.link("in/up"), Ok("..".to_owned()));
 }
 
-/// Each of 60 groups holds the next one twice: 2^60 paths, 60 directories.
+/// Each of 60 groups contains the next one twice: 2^60 paths, but 60 directories.
 #[test]
 fn two_names_on_each_of_sixty_levels() {
     let mut file = Hdf5::new();
@@ -213,7 +213,7 @@ fn two_names_on_each_of_sixty_levels() {
     assert_eq!(seen.objects, 2 + 2 * 60);
 }
 
-/// What counts of names claim is shown within what `stat` can hold.
+/// Reference counts are shown within the range of `stat`.
 #[test]
 fn link_counts_that_lie() {
     for count in [0, u32::MAX] {

@@ -1,5 +1,5 @@
-//! What a directory lists is found in it, in every tree, whatever is damaged. `cp -r` and `tar` fail
-//! otherwise.
+//! Every listed name can be looked up, in every tree and with any damage. Otherwise `cp -r` and
+//! `tar` fail.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use h5fs::fs::{Filesystem, Options};
 use super::visit::{Bounds, walk};
 use crate::harness::fixtures;
 
-/// Enough for each tree of any small file.
+/// Bounds that include each tree of a small file.
 const WHOLE: Bounds = Bounds {
     objects: 2000,
     bytes: 1 << 10,
@@ -21,7 +21,7 @@ fn in_the_fixtures() {
     in_each_file(fixtures());
 }
 
-/// Bytes of the largest file that is looked at: larger ones cost more time than they have names.
+/// Size limit of tested files in bytes, because a larger file costs more time without more names.
 const LARGEST: u64 = 64 << 10;
 
 /// Walks the trees of all files below a directory.
@@ -34,7 +34,7 @@ pub(crate) fn in_each_file(directory: &Path) {
     let mut objects = 0;
     let mut lost = Vec::new();
     for file in files(directory) {
-        // Some are refused on purpose.
+        // Some files are refused intentionally.
         let Ok(tree) = Filesystem::open(&file, &options) else {
             continue;
         };
@@ -47,7 +47,7 @@ pub(crate) fn in_each_file(directory: &Path) {
     assert!(lost.is_empty(), "{}", lost.join("\n"));
 }
 
-/// The files below a directory.
+/// Returns the files below a directory.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut open = vec![directory.to_owned()];

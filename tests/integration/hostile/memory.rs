@@ -1,4 +1,4 @@
-//! What small requests of large metadata cost the mounted program in memory.
+//! The memory that small requests for large metadata cost the mounted program.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -15,8 +15,8 @@ use super::values::{
 use crate::harness::{MOUNT_LIMIT, Mount, eventually, run};
 use h5fs::limits;
 
-/// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is
-/// built without optimization has some 9 MB more of itself in memory.
+/// The documented memory of the program with a cache of one mebibyte, while no chunk is decoded.
+/// The code of an unoptimized build needs 9 MB more.
 pub(crate) const PROMISED: u64 = (1 + 64 + if cfg!(debug_assertions) { 9 } else { 0 }) << 20;
 
 pub(crate) fn mounted(source: &Path) -> Mount {
@@ -30,8 +30,8 @@ pub(crate) fn keeps_its_promise(mount: &Mount, source: &Path) {
     assert!(peak <= PROMISED, "{peak} bytes");
 }
 
-/// The root of a file is an old group of so many datasets, the names so long, and so far apart on
-/// the heap.
+/// Returns a file whose root is an old-style group with `count` datasets. Each name has `length`
+/// bytes, and names are `apart` bytes from each other in the heap.
 fn spread_names(count: u64, length: usize, apart: u64) -> Vec<u8> {
     let mut file = Hdf5::new();
     let two_links = Message(kind::REFERENCE_COUNT, 0, vec![0, 2, 0, 0, 0]);
@@ -57,14 +57,14 @@ fn spread_names(count: u64, length: usize, apart: u64) -> Vec<u8> {
     file.rooted(root)
 }
 
-/// A file that leads to so many others, each like `neighbour`, by the names `0`, `1`, …, and on to
-/// `rest`.
+/// Writes a file with links to `count` files like `neighbour`, named `0`, `1`, …, and then to the
+/// files `rest`.
 fn with_neighbours(directory: &Path, neighbour: &[u8], count: usize, rest: &[&str]) -> PathBuf {
     let one = directory.join("one.h5");
     fs::write(&one, neighbour).expect("one.h5");
     let mut names = Vec::new();
     for i in 0..count {
-        // One file of many names is one neighbour of each.
+        // Hard links with different names count as different files.
         let name = format!("one-{i}.h5");
         fs::hard_link(&one, directory.join(&name)).expect(&name);
         names.push(name);
@@ -81,8 +81,8 @@ fn with_neighbours(directory: &Path, neighbour: &[u8], count: usize, rest: &[&st
     source
 }
 
-/// A file of a dataset `bytes`, of so many sequences of one byte, each in a collection of 2000
-/// objects.
+/// Returns a file with a dataset `bytes` of `count` sequences of one byte. Each sequence is in its
+/// own collection with 2000 objects.
 fn many_collections(count: u64) -> Vec<u8> {
     const OBJECTS: u16 = 2000;
     let mut file = Hdf5::new();
@@ -98,7 +98,7 @@ fn many_collections(count: u64) -> Vec<u8> {
     file.rooted(root)
 }
 
-/// Five groups whose listings take 20 MB of metadata each, all of their files open at once.
+/// Five groups whose listings need 20 MB of metadata each, with all their files open.
 #[test]
 fn the_metadata_of_all_neighbours_together_is_bounded() {
     const FILES: usize = 5;
@@ -113,8 +113,9 @@ fn the_metadata_of_all_neighbours_together_is_bounded() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Ten files of 6 MB of names, in each of which the path of an object with several names is sought,
-/// one of 10 MB of directories of collections, and more objects than are kept.
+/// Ten files with 6 MB of names each, in which the path of an object with several names is
+/// searched. Also a file with 10 MB of collection directories, and more objects than the cache
+/// keeps.
 #[test]
 fn what_is_kept_of_all_neighbours_together_is_bounded() {
     const FILES: usize = 10;
@@ -144,7 +145,8 @@ fn what_is_kept_of_all_neighbours_together_is_bounded() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Headers of 8 MiB: of two million empty messages, which are too many; and of links.
+/// Headers of 8 MiB: one with two million empty messages, which exceed the limit, and one with
+/// links.
 #[test]
 fn headers_of_many_messages() {
     const BYTES: usize = 8 << 20;
@@ -176,7 +178,7 @@ fn headers_of_many_messages() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Datasets whose lists of raw files name the longest names again and again.
+/// Datasets whose lists of raw files repeat very long names.
 #[test]
 fn lists_of_long_names() {
     const NAME: usize = 60_000;
@@ -216,8 +218,8 @@ fn lists_of_long_names() {
     keeps_its_promise(&mount, &source);
 }
 
-/// A mount of a file with the dataset `set` of this layout; the directory that it is in, and its
-/// path.
+/// Mounts a file with the dataset `set` of this layout. Returns its directory, its path and the
+/// mount.
 fn mounted_set(
     mut file: Hdf5,
     dims: &[u64],
@@ -238,8 +240,8 @@ fn mounted_set(
     (mounted(&source), directory, source)
 }
 
-/// ASDF: one field with a long name as often as a list may be long, and a chunk at the end of a
-/// reference of two million names.
+/// ASDF: one field with a long name, repeated up to the length limit of a list, and a chunk at the
+/// end of a reference of two million names.
 #[test]
 fn names_that_aliases_repeat() {
     let field = format!("&f {{name: {}, datatype: int8}}", "n".repeat(100_000));
@@ -261,7 +263,7 @@ fn names_that_aliases_repeat() {
     }
 }
 
-/// Of an element of four gigabytes, a read takes what it returns.
+/// A read of an element of four gigabytes needs only the memory of the returned bytes.
 #[test]
 fn a_virtual_element_of_four_gigabytes() {
     let giant = class_type(0x15, 0, u32::MAX, &[]);
@@ -279,15 +281,14 @@ fn a_virtual_element_of_four_gigabytes() {
     }
 }
 
-/// A hyperslab of blocks, of version 1, in two dimensions: corners of each.
+/// Returns a version 1 hyperslab of two-dimensional blocks, given by their corners.
 fn blocks(corners: &[[u32; 4]]) -> Vec<u8> {
     let head = [2, 1, 0, 0, 2, u32::try_from(corners.len()).expect("few")];
     let numbers = head.into_iter().chain(corners.iter().flatten().copied());
     numbers.flat_map(u32::to_le_bytes).collect()
 }
 
-/// Parts that are two columns each: a run of one element in every row, which makes a million of
-/// them in a part.
+/// Selections of two columns. Each row has a run of one element, so a mapping has a million runs.
 #[test]
 fn virtual_parts_of_a_million_runs() {
     const ROWS: u32 = 1 << 19;
@@ -301,7 +302,7 @@ fn virtual_parts_of_a_million_runs() {
     keeps_its_promise(&mount, &source);
 }
 
-/// One column is a pattern of any length.
+/// A single column is one pattern of any length.
 #[test]
 fn virtual_parts_of_one_block() {
     const ROWS: u32 = 1 << 21;
@@ -318,8 +319,7 @@ fn virtual_parts_of_one_block() {
     keeps_its_promise(&mount, &source);
 }
 
-/// All of the 65 536 parts of a virtual dataset say that they have the name of the first one, which
-/// is a megabyte long.
+/// All 65 536 mappings of a virtual dataset share the name of the first one, which has a megabyte.
 #[test]
 fn a_long_name_that_all_parts_share() {
     const PARTS: u64 = 65_536;
@@ -339,7 +339,7 @@ fn a_long_name_that_all_parts_share() {
     keeps_its_promise(&mount, &source);
 }
 
-/// As many parts as there may be, each of its own name and all of the same name.
+/// The maximum number of mappings: each with its own name, and all with the same name.
 #[test]
 fn as_many_virtual_parts_as_there_may_be() {
     const PARTS: u32 = 65_536;
@@ -357,7 +357,7 @@ fn as_many_virtual_parts_as_there_may_be() {
     }
 }
 
-/// A file of virtual datasets `a`, `b`, …, of as many parts as there may be.
+/// Writes a file with virtual datasets `a`, `b`, … that have the maximum number of mappings.
 fn large_sets(count: u8) -> (tempfile::TempDir, PathBuf) {
     const PARTS: usize = 65_536;
     let mut file = Hdf5::new();
@@ -377,7 +377,7 @@ fn large_sets(count: u8) -> (tempfile::TempDir, PathBuf) {
     (directory, source)
 }
 
-/// Virtual datasets that take 25 MiB each while they are described, by a thread each.
+/// Virtual datasets that need 25 MiB each while they are described, each in its own thread.
 #[test]
 fn large_virtual_datasets_that_are_described_at_the_same_time() {
     const SETS: u8 = 8;
@@ -392,8 +392,8 @@ fn large_virtual_datasets_that_are_described_at_the_same_time() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Virtual datasets that take 16 MiB each while they are open, more than there is room for: those
-/// that are opened are read, and once one is closed another can be.
+/// Virtual datasets that need 16 MiB each while they are open, more than the limit permits. The
+/// datasets that were opened are readable. After one is closed, another can be opened.
 pub(crate) fn many_large_virtual_datasets_that_are_open_at_once() {
     let (_directory, source) = large_sets(20);
     let names: Vec<[u8; 1]> = (b'a'..=b't').map(|name| [name]).collect();
@@ -415,7 +415,7 @@ pub(crate) fn many_large_virtual_datasets_that_are_open_at_once() {
         open.read_exact_at(&mut [0], 0).expect("zeros");
     }
     let (worker, _) = mount.worker_and_supervisor(&source);
-    // What separate pieces take is but an estimate.
+    // The memory of small allocations is only estimated.
     let most = PROMISED + limits::OPEN_BYTES / 4 * 5;
     assert!(worker.peak() <= most, "{} bytes", worker.peak());
     drop(opened);
@@ -429,7 +429,7 @@ pub(crate) fn many_large_virtual_datasets_that_are_open_at_once() {
     }
 }
 
-/// A list of parts in an object of half a gigabyte, of which the first bytes are one.
+/// A list of mappings in an object of half a gigabyte, whose first bytes are one mapping.
 #[test]
 fn a_list_of_virtual_parts_without_end() {
     const BYTES: u64 = 512 << 20;
@@ -457,7 +457,7 @@ fn a_list_of_virtual_parts_without_end() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Attributes of 7 and of 200 MiB on a heap, and a string of 200 MiB that one of them points to.
+/// Attributes of 7 and 200 MiB in a heap, and a string of 200 MiB to which one of them points.
 #[test]
 fn attributes_of_many_megabytes() {
     const LONG: u64 = 7 << 20;
@@ -465,7 +465,7 @@ fn attributes_of_many_megabytes() {
     let text = |length: u64| class_type(0x13, 0, length as u32, &[]);
     let mut file = Hdf5::new();
     let string = class_type(0x19, 1, 16, &byte_type());
-    // Behind the end of what is written the file is a hole.
+    // The file has a hole after the written part.
     let (hole, after) = (1 << 30, 2 << 30);
     let bodies = [
         attribute(b"long", &text(LONG), &[1], &vec![b'x'; LONG as usize]),
@@ -537,7 +537,7 @@ fn attributes_of_many_megabytes() {
     keeps_its_promise(&mount, &source);
 }
 
-/// A reference to a region of 200 MiB, most of which are a hole of the file.
+/// A region reference of 200 MiB, mostly a hole of the file.
 #[test]
 fn a_region_of_many_megabytes() {
     const BYTES: u64 = 200 << 20;
@@ -575,15 +575,15 @@ fn a_region_of_many_megabytes() {
     keeps_its_promise(&mount, &source);
 }
 
-/// An ndarray over the first block of another file.
+/// Returns an ndarray in the first block of another file.
 fn array_of(source: &str) -> String {
     format!(
         "!core/ndarray-1.1.0 {{source: '{source}', byteorder: little, datatype: uint8, shape: [0]}}"
     )
 }
 
-/// A file of 400 000 blocks of which arrays take the first, each by another way to the same file;
-/// and chunks of an array, which have to be looked at to know their extent.
+/// A file of 400 000 blocks. Arrays use its first block, each by another path to the same file.
+/// Also chunks of an array that must be opened to determine their extent.
 #[test]
 fn one_neighbour_of_many_names() {
     const BLOCKS: usize = 400_000;
@@ -615,7 +615,7 @@ fn one_neighbour_of_many_names() {
     keeps_its_promise(&mount, &source);
 }
 
-/// References to sixteen names of one file, each of which is a tree of its own.
+/// References to one file under sixteen names, each of which has its own tree.
 #[test]
 fn trees_of_many_neighbours() {
     const FILES: usize = 16;
@@ -640,7 +640,7 @@ fn trees_of_many_neighbours() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Many groups under one of a long name; many objects of long names, which are all in one.
+/// Many groups in a group with a long name, and many objects with long names in one group.
 #[test]
 fn a_description_of_long_names() {
     const NAME: usize = 60_000;
@@ -659,7 +659,7 @@ fn a_description_of_long_names() {
     let mut file = Hdf5::new();
     let child = file.put_bytes(b"child");
     let names = [&[0; 8][..], &[b'n'; NAME], &[0; 8]].concat();
-    // Each name is the end of the one behind it.
+    // Each name is a suffix of the next one.
     let root = old_group_of(&mut file, &names, OBJECTS, |i| {
         (8 + OBJECTS as u64 - i, child, 0)
     });
@@ -672,7 +672,7 @@ fn a_description_of_long_names() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Arrays whose elements are the same list of the tree, which each description makes anew.
+/// Arrays that share one list of elements in the tree. Each description needs its own copy.
 #[test]
 fn descriptions_of_one_list() {
     const ARRAYS: usize = 1500;
@@ -691,12 +691,12 @@ fn descriptions_of_one_list() {
     keeps_its_promise(&mount, &source);
 }
 
-/// A list of so many items with an anchor each.
+/// Returns a list of `count` items with an anchor each.
 fn many_anchors(count: usize) -> String {
     (0..count).map(|i| format!("- &a{i} 1\n")).collect()
 }
 
-/// The trees of the most nodes and of the longest text, by their names.
+/// Names of trees with the maximum number of nodes or the longest text.
 pub(crate) const LARGEST_TREES: [&str; 6] =
     ["lists", "mappings", "keys", "anchors", "literal", "quoted"];
 
@@ -720,7 +720,7 @@ fn a_tree_of_the_most_keys_and_one_of_the_longest_text() {
     largest_trees(&["keys", "quoted"], 1);
 }
 
-/// Trees that are read again each time that the file has changed.
+/// Reads trees again after each change of the file.
 pub(crate) fn largest_trees(names: &[&str], changes: u64) {
     for name in names {
         let directory = tempfile::tempdir().expect("temporary directory");

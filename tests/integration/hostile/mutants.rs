@@ -1,9 +1,9 @@
-//! Thousands of small faults: whatever is wrong with a file, a walk over all of it ends soon, takes
-//! little memory, and never panics.
+//! Thousands of files with small faults. With any fault, a walk over the whole file ends soon,
+//! needs little memory, and never panics.
 //!
-//! `H5FS_MUTANTS` is the number of mutants, `H5FS_MUTANTS_SEED` the seed, `H5FS_MUTANTS_OF` a directory
-//! whose files are mutated instead of the fixtures, and `H5FS_MUTANTS_OBJECTS` how many objects of each
-//! are looked at, the trees of `.h5fs` included.
+//! `H5FS_MUTANTS` is the number of mutants, and `H5FS_MUTANTS_SEED` the seed. `H5FS_MUTANTS_OF` is
+//! a directory whose files are mutated instead of the fixtures. `H5FS_MUTANTS_OBJECTS` is the
+//! number of objects that are read in each mutant, including the trees of `.h5fs`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,33 +18,36 @@ use super::processor::{HANGS, processor_time};
 use super::visit::{Bounds, open_and_walk};
 use crate::harness::{LONG, fixtures, run};
 
-/// Files that are mutated: larger ones cost more time than they have structures.
+/// Size limit of mutated files in bytes, because a larger file costs more time without more
+/// structures.
 const LARGEST: u64 = 64 << 10;
 
-/// Processor time that one mutant may take. The lengths of its texts (csv, json, text, cf) are
-/// counted, each up to a bound that takes seconds in a build for tests.
+/// Limit of processor time for one mutant. The lengths of its texts (csv, json, text, cf) are
+/// counted up to a limit, which takes seconds in a test build.
 const SLOWEST: Duration = Duration::from_secs(30);
 
-/// Walks of a mutant that took too long, before that is believed.
+/// Number of walks after which a mutant counts as slow.
 const REPETITIONS: usize = 3;
 
-/// Kilobytes that one mutant may take: promised are the cache, 64 MiB, and the chunk being decoded.
+/// Limit of kilobytes for one mutant. The documented memory is the cache, 64 MiB, and the chunk
+/// that is decoded.
 const MEMORY: u64 = 200 << 10;
 
-/// Kilobytes of address space of the process that looks at mutants.
+/// Kilobytes of address space of the child process.
 const ADDRESS_SPACE: u64 = 6 << 20;
 
 fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Looks at so many mutants, unless the environment asks for another number. They are looked at in
-/// a process of its own, whose memory can be measured, and which can be ended.
+/// Tests a thousand mutants, or the number in the environment. A child process tests them, so that
+/// its memory can be measured and it can be killed.
 #[test]
 fn a_thousand_mutants() {
     let count: u64 = setting("H5FS_MUTANTS").map_or(1000, |n| n.parse().expect("a number"));
     let directory = setting("H5FS_MUTANTS_OF").map_or_else(|| fixtures().into(), PathBuf::from);
-    // One limit at a time: some shells take no more, and -e so that none goes missing unnoticed.
+    // One limit per call, because some shells accept only one. The option -e makes a failure
+    // visible.
     let limited = format!("set -e; ulimit -c 0; ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"");
     let mut child = Command::new("sh");
     child
@@ -101,7 +104,7 @@ fn the_mutants() {
     report.finish(count);
 }
 
-/// The small files of a directory, in order of their names.
+/// Returns the small files of a directory, sorted by name.
 fn originals(directory: &Path) -> Vec<(String, Original)> {
     let entries = fs::read_dir(directory).expect("directory").flatten();
     let paths: BTreeSet<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -127,14 +130,14 @@ struct Report {
     errors: usize,
     objects: usize,
     slowest: (Duration, String),
-    /// One request.
+    /// The longest request.
     longest: (Duration, String),
     largest: (u64, String),
     complaints: Vec<String>,
 }
 
 impl Report {
-    /// Walks one mutant; whether there is something to complain of.
+    /// Walks one mutant. Returns whether there is a complaint.
     fn look_at(&mut self, label: &str, bytes: &[u8], bounds: Bounds) -> bool {
         let before = self.complaints.len();
         let resident = reset_peak();
@@ -144,7 +147,7 @@ impl Report {
             (outcome, processor_time() - start)
         };
         let (outcome, mut time) = walk();
-        // Other tests run in the same process, so that each time is an upper bound.
+        // Other tests run in the same process, so each time is only an upper bound.
         for _ in 0..REPETITIONS {
             if time > SLOWEST {
                 time = time.min(walk().1);
@@ -162,7 +165,7 @@ impl Report {
             self.complaints
                 .extend(lost.map(|path| format!("{label}: listed and not found: {path}")));
         }
-        // Those of decoding threads too, which no caller sees.
+        // Includes panics of decoding threads, which no caller sees.
         let panics = std::mem::take(&mut *PANICS.lock().expect("panics"));
         self.complaints
             .extend(panics.iter().map(|panic| format!("{label}: {panic}")));
@@ -204,7 +207,7 @@ impl Report {
 
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Has the panics of all threads noted.
+/// Installs a hook that records the panics of all threads.
 fn note_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -216,7 +219,7 @@ fn note_panics() {
     }));
 }
 
-/// What is being looked at, and since when.
+/// The label and number of the current mutant.
 static CURRENT: Mutex<String> = Mutex::new(String::new());
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -225,7 +228,7 @@ fn begin(label: &str) {
     NUMBER.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Ends the process, with the name of the mutant, where nothing moves any more.
+/// Aborts the process with the label of the mutant if there is no progress.
 fn watch_for_hangs() {
     std::thread::spawn(|| {
         let mut last = (0, Instant::now());
@@ -242,13 +245,13 @@ fn watch_for_hangs() {
     });
 }
 
-/// Forgets the most memory that this process ever had; what it has now, in kilobytes.
+/// Resets the peak memory of this process. Returns the current memory in kilobytes.
 fn reset_peak() -> u64 {
     fs::write("/proc/self/clear_refs", "5").expect("clear_refs");
     status("VmRSS:")
 }
 
-/// A figure of this process, in kilobytes.
+/// Returns a field of this process's status in kilobytes.
 fn status(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").expect("status");
     let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -1,11 +1,11 @@
-//! Files with small faults: a few bytes of a good file changed, and the checksums made right again,
-//! so that the fault is met by what lies behind them.
+//! Makes files with small faults: changes a few bytes of a good file and updates the checksums, so
+//! that code after the checksum test sees the fault.
 
 use std::ops::Range;
 
 use h5fs::wire::checksum::lookup3;
 
-/// The generator "splitmix64": the same numbers for a seed, everywhere and for ever.
+/// The generator "splitmix64", which returns the same numbers for a seed on every machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -18,22 +18,22 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).expect("below a length")
     }
 }
 
-/// A good file, and where it keeps checksums.
+/// A good file with the positions of its checksums.
 pub(crate) struct Original {
     bytes: Vec<u8>,
-    /// What a checksum covers; the sum stands behind it.
+    /// The range that each checksum covers. The checksum follows the range.
     sealed: Vec<Range<usize>>,
-    /// What is changed more often than the rest: the neighbourhood of known signatures.
+    /// Positions that are changed more often: the bytes near known signatures.
     structures: Vec<usize>,
 }
 
-/// How HDF5 structures with a checksum begin.
+/// Signatures of HDF5 structures with a checksum.
 const SEALED: [&[u8]; 17] = [
     b"\x89HDF\r\n\x1a\n",
     b"OHDR",
@@ -54,12 +54,12 @@ const SEALED: [&[u8]; 17] = [
     b"SMLI",
 ];
 
-/// How structures without one begin.
+/// Signatures of structures without a checksum.
 const OPEN: [&[u8]; 7] = [
     b"TREE", b"SNOD", b"HEAP", b"GCOL", b"\xd3BLK", b"#ASDF", b"!core/",
 ];
 
-/// Bytes of the longest structure whose checksum is sought.
+/// Length limit in bytes of structures whose checksum is searched.
 const LONGEST: usize = 1500;
 
 impl Original {
@@ -82,7 +82,7 @@ impl Original {
         }
     }
 
-    /// A copy with one to four faults.
+    /// Returns a copy with one to four faults.
     pub(crate) fn mutant(&self, random: &mut Random) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         if bytes.is_empty() {
@@ -92,7 +92,7 @@ impl Original {
             let at = self.place(random);
             change(&mut bytes, at, random);
         }
-        // A fault behind a wrong checksum is never met, so most checksums are made right.
+        // Code after a wrong checksum never sees the fault, so most checksums are updated.
         if random.below(4) != 0 {
             self.reseal(&mut bytes);
         }
@@ -118,7 +118,7 @@ impl Original {
     }
 }
 
-/// Bytes before the checksum of the structure at the beginning of `bytes`.
+/// Returns the length of the structure at the start of `bytes`, up to its checksum.
 fn seal(bytes: &[u8]) -> Option<usize> {
     let longest = LONGEST.min(bytes.len().checked_sub(4)?);
     (8..=longest).find(|&length| {

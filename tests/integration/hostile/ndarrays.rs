@@ -1,12 +1,12 @@
-//! ASDF ndarrays that aliases make larger than their text: what describes them has its bounds,
-//! however often a node is met.
+//! ASDF ndarrays that aliases make larger than their text. Their descriptions are limited, even if
+//! a node is used many times.
 
 use super::asdf::file;
 use super::requests::{costs_little, many};
 use super::tree::*;
 use super::visit::{Bounds, walk};
 
-/// A block of 16 bytes.
+/// Returns a block of 16 bytes.
 fn block() -> Vec<u8> {
     let size = 16_u64.to_be_bytes();
     let sizes = [size; 3].concat();
@@ -27,8 +27,8 @@ fn inline(more: &str) -> String {
     format!("!core/ndarray-1.1.0 {{{more}}}")
 }
 
-/// An array `bad`, which each request may take a second for, and which cannot be described, for the
-/// reason `why`.
+/// Checks an array `bad` that cannot be described, for the reason `why`. Each request may take a
+/// second.
 #[track_caller]
 fn too_much(anchors: &str, bad: &str, why: &str) {
     let tree = format!("{anchors}bad: {bad}\n");
@@ -42,7 +42,7 @@ fn too_much(anchors: &str, bad: &str, why: &str) {
 
 const LOOKS: &str = "metadata read";
 
-/// Elements of no bytes: each list costs a step all the same.
+/// Elements without bytes. Each list still costs a step.
 #[test]
 fn lists_of_nothing() {
     let mut lists = "l0: &l0 []\n".to_owned();
@@ -67,7 +67,7 @@ fn lists_of_nothing() {
     too_much("", &bad, "lists of different lengths");
 }
 
-/// To learn the extent of chunks that do not say it their elements are not made.
+/// The extent of a chunk without a shape is determined without decoding its elements.
 #[test]
 fn large_chunks_without_a_shape() {
     let array = inline("datatype: [ascii, 67108864], data: [x]");
@@ -78,7 +78,7 @@ fn large_chunks_without_a_shape() {
     too_much("", &bad, "bytes of chunks in the tree");
 }
 
-/// Chunks without a shape that are as their elements have it.
+/// Valid chunks without a shape, whose shape follows from their elements.
 #[test]
 fn chunks_without_a_shape() {
     let records = inline("datatype: [[ascii, 2], uint8], data: [[ab, 1], [cd, 2]]");
@@ -92,7 +92,7 @@ fn chunks_without_a_shape() {
     assert_eq!(tree.content(".h5fs/assembled/x"), Ok(bytes));
 }
 
-/// Scalars of megabytes, where numbers or short texts are expected.
+/// Scalars of megabytes in places of numbers or short texts.
 #[test]
 fn long_scalars_again_and_again() {
     let again = |text: &str, count: usize| format!("[&a {text}{}]", ", *a".repeat(count));
@@ -133,7 +133,7 @@ fn long_scalars_again_and_again() {
     too_much(&zeros, &bad, LOOKS);
 }
 
-/// Numbers as they are written, as many as a tree has nodes for.
+/// Numbers as text, up to the node limit of a tree.
 #[test]
 fn as_many_numbers_as_there_may_be() {
     let count = many(390_000);
@@ -147,7 +147,7 @@ fn as_many_numbers_as_there_may_be() {
     }
 }
 
-/// One field of many entries, or with a long name, again and again.
+/// One repeated field, with many entries or a long name.
 #[test]
 fn one_field_again_and_again() {
     let entries: String = (0..20_000).map(|i| format!(", k{i}: 1")).collect();

@@ -1,5 +1,5 @@
-//! What one request costs where elements lead elsewhere: to one object, to many collections, to
-//! other datasets.
+//! The cost of a request if elements point to one object, to many collections, or to other
+//! datasets.
 
 use h5fs::fs::{Kind, Opened, Requests};
 
@@ -9,7 +9,7 @@ use super::requests::{Timed, costs_little, many};
 use super::tree::*;
 use super::values::{all, put_list, regular, same_parts};
 
-/// Elements of an attribute and of a dataset that all point to one long object.
+/// Returns a file with an attribute and a dataset whose elements all point to one long object.
 fn pointers_to_one(datatype: &[u8], size: usize, object: &[u8], length: u32) -> Vec<u8> {
     let elements = many(60_000);
     let mut file = Hdf5::new();
@@ -41,7 +41,7 @@ fn sequences_that_share_their_bytes() {
     timed.tree.answers(&[("bad", &shared), GOOD]);
 }
 
-/// Strings without an end in one object, no two of the same length.
+/// Unterminated strings in one object, all with different lengths.
 #[test]
 fn strings_that_share_their_bytes() {
     const LENGTH: u32 = 16 << 20;
@@ -52,12 +52,12 @@ fn strings_that_share_their_bytes() {
     let pointers: Vec<u8> = (0..many(60_000) as u32)
         .flat_map(|i| pointer(LENGTH - i, heap, 1))
         .collect();
-    // No string is as long as its object.
+    // No string has the length of its object.
     let refused = "file of 0 bytes: [error: global heap object: not as long as its element says*";
     is_read_for_little(of_pointers(file, &string_type(), &pointers), refused);
 }
 
-/// A dataset of such elements.
+/// Returns a file with a dataset of these elements.
 fn of_pointers(mut file: Hdf5, datatype: &[u8], pointers: &[u8]) -> Vec<u8> {
     let data = file.put(pointers);
     let layout = contiguous(data, pointers.len() as u64);
@@ -66,7 +66,7 @@ fn of_pointers(mut file: Hdf5, datatype: &[u8], pointers: &[u8]) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// Costs little, and so does a read; `bad` answers this.
+/// Checks that all requests and a read of `bad` cost little, and that `bad` has this response.
 #[track_caller]
 fn is_read_for_little(bytes: Vec<u8>, answer: &str) {
     let mut timed = costs_little(bytes);
@@ -80,8 +80,8 @@ fn is_read_for_little(bytes: Vec<u8>, answer: &str) {
     }
 }
 
-/// Elements that lead to collections of as many objects as there can be, each to another one than
-/// the element before.
+/// Elements that point to collections with the maximum number of objects. Each element points to
+/// another collection than the element before.
 #[test]
 fn large_collections_by_turns() {
     const OBJECTS: u16 = u16::MAX;
@@ -100,8 +100,8 @@ fn large_collections_by_turns() {
     }
 }
 
-/// Each element leads to a collection of its own, which begins in an object of the one before and
-/// holds all that follow.
+/// Each element points to its own collection. Each collection starts inside an object of the
+/// previous one and contains all later ones.
 #[test]
 fn collections_within_each_other() {
     const COLLECTIONS: u16 = 10_000;
@@ -122,7 +122,7 @@ fn collections_within_each_other() {
     Timed { tree }.time("lookup", "bad", |fs| fs.lookup(root, b"bad"));
 }
 
-/// As many elements as there may be, none of which is stored.
+/// The maximum number of elements, none of which is stored.
 #[test]
 fn pointers_that_are_not_stored() {
     let lines = "file of 268435456 bytes: [10, 10, 10, …]";
@@ -138,7 +138,7 @@ fn pointers_that_are_not_stored() {
     }
 }
 
-/// References to a region of so many blocks that it takes a while to read it once.
+/// References to a region with so many blocks that a single read takes a while.
 #[test]
 fn references_that_share_their_region() {
     let blocks = many(1_000_000) as u32;
@@ -158,7 +158,7 @@ fn references_that_share_their_region() {
     assert_eq!(timed.tree.attributes_line("bad"), "user.own");
 }
 
-/// Puts a virtual dataset of parts that each grow with one of these sources.
+/// Puts a virtual dataset whose mappings each grow with one of these sources.
 fn growing_with(file: &mut Hdf5, sources: &[String]) -> u64 {
     let without_end = regular(0, 1, UNDEFINED, 1);
     let mut list = [vec![0], words(&[sources.len() as u64])].concat();
@@ -169,8 +169,8 @@ fn growing_with(file: &mut Hdf5, sources: &[String]) -> u64 {
     file.put(&dataset(&[1], &byte_type(), layout, &[]))
 }
 
-/// Parts that grow with a virtual dataset of so many parts that it is not kept: under one name, and
-/// each under another.
+/// Mappings that grow with a virtual dataset that is too large for the cache: under one name, and
+/// under many names.
 #[test]
 fn virtual_parts_that_grow_with_thousands() {
     let slashes = |i: usize| format!("{}large", "/".repeat(1 + i));
@@ -189,7 +189,8 @@ fn virtual_parts_that_grow_with_thousands() {
     }
 }
 
-/// They are sought in a group of so many links that it is not kept, and are not there.
+/// The sources are missing. The search for them uses a group with so many links that it is not
+/// cached.
 #[test]
 fn virtual_parts_that_grow_with_nothing() {
     let mut file = Hdf5::new();

@@ -1,8 +1,8 @@
-//! Processor time of a call, whichever threads work for it.
+//! Measures the processor time of a call in all threads that work for it.
 //!
-//! The system counts the time of a thread that has ended for the whole process alone, and other tests run
-//! in the same process. The time of the process is therefore an upper bound. A call over its limit may be
-//! innocent: its test is then repeated in a process of its own, where the bound is exact.
+//! The system adds the time of an ended thread only to the whole process, and other tests run in
+//! the same process. So the time of the process is only an upper bound. If a call exceeds its
+//! limit, the test is repeated in its own process, where the time is exact.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// Clock time after which a request is taken to hang, on a machine that is busy with other things.
+/// Elapsed time after which a request counts as hanging, on a busy machine.
 pub(crate) const HANGS: Duration = Duration::from_secs(1200);
 
-/// Set in the process of a test that runs alone.
+/// Environment variable that is set in the process of a test that runs alone.
 const ALONE: &str = "H5FS_TEST_ALONE";
 
-/// Tests that were repeated alone, and whether they passed.
+/// Tests that were repeated alone, with their results.
 static REPEATED: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
 
-/// Does `work`, and fails if it took `most` of the processors or more.
+/// Runs `work`. Fails if it used the processors for `most` or longer.
 #[track_caller]
 pub(crate) fn within<T>(most: Duration, work: impl FnOnce() -> T) -> T {
     named_within("", most, work)
 }
 
-/// The same of work with a name, for the message.
+/// Like `within`, with a name for the message.
 #[track_caller]
 pub(crate) fn named_within<T>(name: &str, most: Duration, work: impl FnOnce() -> T) -> T {
     let (start, before) = (Instant::now(), processor_time());
@@ -37,7 +37,7 @@ pub(crate) fn named_within<T>(name: &str, most: Duration, work: impl FnOnce() ->
     done
 }
 
-/// Returns the processor time of all threads of this process, those that have ended included.
+/// Returns the processor time of all threads of this process, including ended ones.
 pub(crate) fn processor_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the usage of this process");
     let parts = [usage.user_time(), usage.system_time()];
@@ -54,10 +54,11 @@ fn duration(seconds: i64, micros: i64) -> Duration {
     Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
 
-/// Whether the calling test passes in a process of its own. There, it is not repeated again.
+/// Returns whether the calling test passes in its own process. That process does not repeat the
+/// test again.
 fn passes_alone() -> bool {
     let thread = std::thread::current();
-    // With one thread for all tests nothing else runs meanwhile.
+    // If there is one thread for all tests, no other test runs at the same time.
     let Some(test) = thread.name().filter(|name| *name != "main") else {
         return false;
     };
@@ -87,7 +88,7 @@ fn repeated(test: &str) -> bool {
     ended.status.success()
 }
 
-/// Lets another thread, which has ended afterwards, take so much of a processor.
+/// Uses this much processor time in another thread, which then ends.
 fn busy_elsewhere(time: Duration) {
     let busy = move || {
         let own = || {
@@ -108,7 +109,7 @@ fn the_time_of_a_thread_that_has_ended_counts() {
     assert!(processor_time() - before >= Duration::from_millis(200));
 }
 
-/// The repetition fails, as the work is as long there.
+/// The repetition fails too, because the work takes as long there.
 #[test]
 fn work_over_its_limit_fails_its_test() {
     let long = || {
@@ -122,7 +123,7 @@ fn work_over_its_limit_fails_its_test() {
     std::panic::catch_unwind(long).expect_err("a test that fails");
 }
 
-/// The repetition takes little: only what stands in for other tests took long.
+/// The repetition passes, because only the simulated other tests took long.
 #[test]
 fn work_of_other_tests_fails_no_test() {
     let long = Duration::from_millis(if std::env::var_os(ALONE).is_some() {

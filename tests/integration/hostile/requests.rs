@@ -1,12 +1,12 @@
-//! The cost of one request for metadata, whatever the file: at most a second of a processor in a
+//! The cost of one request for metadata of any file: at most a second of processor time in a
 //! release build.
 //!
-//! Time on the clock would tell how busy the machine is, so the processor time of all threads is
-//! measured. Test builds get smaller files and a wider limit: they check each calculation, and a
-//! neighbour on the same core makes processor time three times as long. A request that takes the
-//! square of a number in a file, or has no bound, takes minutes there as well.
+//! Elapsed time would depend on the load of the machine, so the processor time of all threads is
+//! measured. Test builds get smaller files and a wider limit, because they check each calculation,
+//! and another process on the same core can triple the processor time. A request with quadratic or
+//! unlimited cost takes minutes in a test build too.
 //!
-//! A request that fails at once costs little, too. So each test also says what the answers are.
+//! A request that fails at once also costs little, so each test also checks the responses.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use super::values::{attribute_record, heap_of, with_dense_attributes};
 
 const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
-/// So many, or a twentieth.
+/// Returns the count, or a twentieth of it in test builds.
 pub(super) const fn many(count: usize) -> usize {
     if cfg!(debug_assertions) {
         count / 20
@@ -31,18 +31,18 @@ pub(super) const fn many(count: usize) -> usize {
     }
 }
 
-/// What a dataset of `readable` answers.
+/// The response for a dataset with the bytes `readable`.
 const READABLE: &str = "file of 8 bytes: [114, 101, 97, …]";
 
-/// Objects of one tree that are asked for everything.
+/// Number of objects of one tree for which every request is sent.
 const OBJECTS: usize = 12;
 
-/// A file, of which each request is timed.
+/// A file whose requests are timed.
 pub(super) struct Timed {
     pub(super) tree: Tree,
 }
 
-/// Asks for all that there is in the file, each kind of request for itself.
+/// Sends every kind of request for all objects of the file. Each must cost little.
 #[track_caller]
 pub(super) fn costs_little(bytes: Vec<u8>) -> Timed {
     let mut timed = Timed {
@@ -121,8 +121,8 @@ impl Timed {
         }
     }
 
-    /// The first names of a directory, which is then listed from far places, too, and with what
-    /// `stat` tells.
+    /// Returns the first names of a directory. Also lists the directory from later positions, and
+    /// with attributes.
     #[track_caller]
     fn names(&mut self, ino: Ino, path: &str) -> Vec<Vec<u8>> {
         const IN_AN_ANSWER: usize = 50;
@@ -152,7 +152,7 @@ impl Timed {
     }
 }
 
-/// An old group of so many entries, names being at the places that `name_at` says.
+/// Puts an old-style group with `count` entries, which `entry` returns.
 pub(super) fn old_group_of(
     file: &mut Hdf5,
     names: &[u8],
@@ -163,7 +163,7 @@ pub(super) fn old_group_of(
     old_group_in_nodes(file, names, &entries, 50_000)
 }
 
-/// An old group of these entries, so many in a node.
+/// Puts an old-style group with these entries, `in_a_node` per node.
 pub(crate) fn old_group_in_nodes(
     file: &mut Hdf5,
     names: &[u8],
@@ -181,8 +181,8 @@ pub(crate) fn old_group_in_nodes(
     file.put(&old_group(btree, heap))
 }
 
-/// More links than the search for paths follows, each to an object of its own that says to have
-/// two; and one to an object that has something to show where they have not.
+/// More links than the search for paths follows, each to an object with a reference count of two.
+/// One link leads to an object with a path, which the others lack.
 #[test]
 fn a_group_of_half_a_million_objects() {
     let count = many(550_000);
@@ -211,9 +211,9 @@ fn a_group_of_half_a_million_objects() {
     assert_eq!(timed.tree.names(".h5fs/offsets/bad"), Ok(vec![last]));
 }
 
-/// A group of a million entries, which are one node of sixty thousand under each of a thousand
-/// keys: their names are by turns the same text and all of it but its first byte, and all lead over
-/// the same path if they are soft links.
+/// Returns a group of a million entries: a thousand keys that share one node of sixty thousand
+/// entries. Their names alternate between a text and the text without its first byte. If the
+/// entries are soft links, all have the same path.
 fn one_node_many_times(text: &[u8], cached: u32) -> Vec<u8> {
     let mut file = Hdf5::new();
     let names_at = file.put(&[&[0; 8], text].concat());
@@ -224,14 +224,14 @@ fn one_node_many_times(text: &[u8], cached: u32) -> Vec<u8> {
     let entries = by_turns.repeat(symbols_of_node / 2);
     let mut node = symbols(symbols_of_node as u16, &entries);
     for entry in node[8..].chunks_mut(40) {
-        entry[24] = 8; // where the path of a soft link stands
+        entry[24] = 8; // offset of the soft link's path
     }
     let node = file.put(&node);
     let mut leaf = vec![0];
     leaf.extend([node, 8].repeat(1000));
     let btree = file.put(&group_node(0, 1000, &leaf));
     let bad = file.put(&old_group(btree, heap));
-    file.put(&vec![0; many(40 << 20)]); // so long a file may hold a million
+    file.put(&vec![0; many(40 << 20)]); // a file of this length may contain a million entries
     file.beside_good(bad)
 }
 
@@ -253,7 +253,7 @@ fn long_names_a_million_times() {
     }
 }
 
-/// Soft links that lead to themselves, to nowhere over a long way, and to their own group.
+/// Soft links to themselves, to a missing object by a long path, and to their own group.
 #[test]
 fn soft_links_a_million_times() {
     let far = [b"n/".repeat(30_000), vec![0]].concat();
@@ -271,15 +271,14 @@ fn soft_links_a_million_times() {
     }
 }
 
-/// The group itself is the child of each of its entries, and a path leads through a thousand of
-/// them.
+/// Each entry's object is the group itself, and a path goes through a thousand of them.
 #[test]
 fn soft_links_through_the_same_group() {
     let mut file = Hdf5::new();
     let count = many(60_000);
     let names = [&[0; 8][..], b"a\0\0\0\0\0\0\0", &b"a/".repeat(1000), &[0]].concat();
     let own = file.next() + names.len().next_multiple_of(8) as u64;
-    // Heap, node and tree stand before the header of the group.
+    // The heap, node and tree are before the header of the group.
     let own = own + 32 + (8 + 40 * count) as u64 + 24 + 24;
     let names_at = file.put(&names);
     let heap = file.put(&local_heap(names.len() as u64, names_at));
@@ -300,8 +299,8 @@ fn soft_links_through_the_same_group() {
         .answers(&[("bad", "directory: a%2Fa%2F*"), ("bad/a", "link: ."), GOOD]);
 }
 
-/// A tree of two levels whose leaf of records, by turns of one link and of another of the same
-/// length, stands under each of sixteen children. The links follow each other.
+/// Returns a tree of two levels. All sixteen children are the same leaf, whose records alternate
+/// between two links of the same length. The links are adjacent.
 fn links_on_a_heap(links: [&[u8]; 2], offset: u64) -> Vec<u8> {
     const CHILDREN: usize = 16;
     let in_a_leaf = many(60_000);
@@ -345,10 +344,10 @@ fn a_million_links_on_a_heap() {
     let reaches = "directory: ; error: fractal heap ID: reaches past its block*";
     for (links, offset, answer) in [
         ([&n[..], &m], DIRECT_PREFIX, "directory: nnn*"),
-        // All have one name.
+        // All links have one name.
         ([&n, &n], DIRECT_PREFIX, "directory: nnn*"),
         ([&short, &short], DIRECT_PREFIX, too_many),
-        // None of them is a link, or on the heap.
+        // The objects are not links, or not in the heap.
         (
             [&[0xff; 60]; 2],
             DIRECT_PREFIX,
@@ -361,7 +360,8 @@ fn a_million_links_on_a_heap() {
     }
 }
 
-/// A dataset of `length` chunks of a byte, with one leaf of chunks under each of `leaves` entries.
+/// Returns a dataset of `length` chunks of one byte, with one leaf of chunks below each of `leaves`
+/// entries.
 fn chunks(length: u64, first: u64, leaves: usize) -> Vec<u8> {
     let in_a_leaf = many(60_000);
     let mut file = Hdf5::new();
@@ -380,7 +380,7 @@ fn chunks(length: u64, first: u64, leaves: usize) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// More chunks than are counted; and chunks that are none of the dataset's, so that none counts.
+/// More chunks than the limit for counting, and chunks outside of the dataset, which do not count.
 #[test]
 fn indices_of_two_million_chunks() {
     let all = costs_little(chunks(1 << 40, 0, 40));
@@ -391,7 +391,7 @@ fn indices_of_two_million_chunks() {
     none.tree.answers(&[("bad", damaged), GOOD]);
 }
 
-/// One attribute many times: its text, or that of all of them, is too long to be shown.
+/// One attribute many times. Its text, or the text of all together, is too long to be shown.
 #[test]
 fn attributes_on_a_heap() {
     let dense = |body: &[u8], count: usize, listed: &str| {
@@ -419,7 +419,7 @@ fn attributes_on_a_heap() {
     dense(&[0xff; 60], many(65_530), unknown);
 }
 
-/// Names of members of an enumeration, a value each, and so many elements.
+/// An attribute with the names of enumeration members, a value for each, and many elements.
 #[test]
 fn attributes_of_many_members() {
     let members = 20_000;
@@ -430,7 +430,7 @@ fn attributes_of_many_members() {
         .rev()
         .flat_map(u16::to_le_bytes)
         .collect();
-    // A message has 64 KiB: fewer members than the type could have.
+    // A message has at most 64 KiB, so there are fewer members than the type could have.
     enumeration.extend(&values[..]);
     enumeration.truncate(65_000);
     let mut file = Hdf5::new();
@@ -447,8 +447,8 @@ fn attributes_of_many_members() {
     assert_eq!(timed.tree.attributes_line("bad"), "user.own");
 }
 
-/// A header as long as there may be: of as many messages as it can have, each an attribute; or of
-/// long attributes.
+/// A header of the maximum length: with the maximum number of attribute messages, or with long
+/// attributes.
 #[test]
 fn headers_of_fifteen_mebibytes() {
     let small = |i: usize| attribute(format!("a{i:06}").as_bytes(), &byte_type(), &[], &[1]);
@@ -469,7 +469,7 @@ fn headers_of_fifteen_mebibytes() {
             let block = continuation_2(part);
             parts.push(continuation(file.put(&block), block.len() as u64));
         }
-        // Many objects go on there.
+        // Many objects continue in the same block.
         let data = file.put(b"readable");
         let layout = contiguous(data, 8);
         let mut links = Vec::new();
@@ -485,8 +485,8 @@ fn headers_of_fifteen_mebibytes() {
     }
 }
 
-/// Groups one in the other, each found behind many others by a name that is too long to be shown,
-/// and to be kept.
+/// Nested groups. Each is found after many others, by a name that is too long to be shown and
+/// cached.
 #[test]
 fn a_path_of_names_that_are_cut() {
     let others = many(10_000);
@@ -517,7 +517,7 @@ fn a_path_of_names_that_are_cut() {
     timed.object(at, Kind::File, "the last");
 }
 
-/// Groups nested without end, the innermost of which is asked for its path.
+/// A deep chain of groups. The test requests the path of the innermost one.
 #[test]
 fn a_path_of_thirty_thousand_names() {
     let depth = many(30_000);
@@ -539,7 +539,7 @@ fn a_path_of_thirty_thousand_names() {
     timed.object(at, Kind::Directory, "the last group");
 }
 
-/// Aliases of aliases, aliases of what is deep under long names, and references over many names.
+/// Aliases of aliases, aliases of nodes below long names, and references with many names.
 #[test]
 fn links_of_a_tree() {
     let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
@@ -584,7 +584,7 @@ fn links_of_a_tree() {
         .answers(&[("x/k4", zero), ("x/7", "link: ."), ("self", too_long)]);
 }
 
-/// A reference goes round in a mapping that holds itself, by names that are compared with others of
+/// A cyclic reference in a mapping that contains itself. Its names are compared with names of
 /// megabytes.
 #[test]
 fn a_reference_beside_long_names() {
@@ -605,7 +605,7 @@ fn a_reference_beside_long_names() {
         .answers(&[("bad/m", "link: ."), ("bad/x", too_long)]);
 }
 
-/// Links that lead over many names, among which one is looked for whose name is too long to be
+/// References with many names. The lookup searches among them for a name that is too long to be
 /// shown.
 #[test]
 fn a_cut_name_among_long_ways() {
@@ -629,7 +629,7 @@ fn a_cut_name_among_long_ways() {
     }
 }
 
-/// Many entries of one mapping; keys of one text; merge keys.
+/// Many entries in one mapping, equal keys, and merge keys.
 #[test]
 fn wide_mappings() {
     let wide: String = (0..many(190_000))

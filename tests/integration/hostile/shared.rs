@@ -1,4 +1,4 @@
-//! Shared messages on the file's own heaps, and one datatype that many datasets share.
+//! Shared messages in the file's heaps, and one datatype that many datasets share.
 
 use std::fs;
 
@@ -7,19 +7,19 @@ use super::tree::*;
 use super::values::{put_list, regular, same_parts};
 use crate::harness::{MOUNT_LIMIT, Mount, run};
 
-/// The header of a shared message table with one index of these types of message, whose heap stands
+/// Returns the header of a shared message table with one index for these message types. Its heap is
 /// at `heap`.
 fn table(types: u16, heap: u64) -> Vec<u8> {
     let mut block = b"SMTB\0\0".to_vec();
     block.extend(types.to_le_bytes());
-    block.extend([50, 0, 0, 0]); // smallest message
-    block.extend([50, 0, 40, 0, 1, 0]); // cutoffs, messages
+    block.extend([50, 0, 0, 0]); // minimum message size
+    block.extend([50, 0, 40, 0, 1, 0]); // cutoffs, number of messages
     block.extend(words(&[UNDEFINED, heap]));
     sealed(block)
 }
 
-/// A file whose heap of shared messages holds `content`, and whose dataset `bad` has message `id`
-/// from it as its datatype.
+/// Returns a file whose heap of shared messages contains `content`. The datatype of the dataset
+/// `bad` is the message `id` in this heap.
 fn with_heap(types: u16, content: &[u8], id: &[u8]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let room = file.put(&[0; 512]);
@@ -34,7 +34,7 @@ fn with_heap(types: u16, content: &[u8], id: &[u8]) -> Vec<u8> {
     finish(file, table, bad)
 }
 
-/// The file with a superblock extension that leads to the table.
+/// Returns the file with a superblock extension that refers to the table.
 fn finish(mut file: Hdf5, table: u64, bad: u64) -> Vec<u8> {
     let good = file.put_bytes(b"goodness");
     let root = file.put_group(&[(b"bad", bad), (b"good", good)]);
@@ -47,7 +47,7 @@ fn finish(mut file: Hdf5, table: u64, bad: u64) -> Vec<u8> {
 
 const DATATYPES: u16 = 1 << kind::DATATYPE;
 
-/// The ID of the first message on the heap.
+/// Returns the ID of the first message in the heap.
 fn first(length: usize) -> Vec<u8> {
     heap_id(DIRECT_PREFIX, length as u64)
 }
@@ -60,13 +60,12 @@ fn a_heap_as_it_should_be() {
     assert_eq!(tree.attribute("bad", "user.h5fs.dtype"), Ok("|u1".into()));
 }
 
-/// What is there is a message of another type: its bytes are read as what they should be, and are
-/// none.
+/// The shared message has another type than expected, so its bytes are invalid.
 #[test]
 fn messages_of_another_type() {
     let extent = extent(&[4]);
     bad_alone_is_bad(with_heap(DATATYPES, &extent, &first(extent.len())));
-    // A record that leads on, in place of a message.
+    // Another reference to a shared message, in place of a message.
     let record = [vec![3, 1], first(12)].concat();
     bad_alone_is_bad(with_heap(DATATYPES, &record, &first(record.len())));
     let datatype = byte_type();
@@ -90,7 +89,7 @@ fn ids_that_lie() {
     }
 }
 
-/// The heap is the table, the header of the dataset, or nowhere.
+/// The heap's address is that of the table, of the dataset's header, or past the end of the file.
 #[test]
 fn heaps_that_are_none() {
     for heap in [0, 96, 1 << 60, UNDEFINED] {
@@ -105,12 +104,12 @@ fn heaps_that_are_none() {
     }
 }
 
-/// One committed datatype of 32 000 names in 64 KB, and two hundred datasets of it: each of them
-/// would be megabytes when parsed, but not all are kept.
+/// One committed datatype with 32 000 names in 64 KB, and two hundred datasets of this type. Each
+/// parsed copy would need megabytes, but not all are cached.
 #[test]
 fn two_hundred_datasets_of_one_large_datatype() {
     const NAMES: u32 = 32_000;
-    let names = vec![0; NAMES as usize]; // each of them empty
+    let names = vec![0; NAMES as usize]; // all names are empty
     let values = vec![7; NAMES as usize];
     let body = class_type(0x38, NAMES, 1, &[byte_type(), names, values].concat());
     let mut file = Hdf5::new();
@@ -144,9 +143,9 @@ fn two_hundred_datasets_of_one_large_datatype() {
     assert!(worker.peak() <= (8 + 64) << 20, "{} bytes", worker.peak());
 }
 
-/// A virtual dataset whose parts grow with itself, and which is not kept because of its datatype:
-/// an enumeration of this many names, shared since no header has room for it. Each of its parts
-/// would lead to all of them.
+/// A virtual dataset that is its own growing source, and that is not cached because of its large
+/// datatype. The datatype is an enumeration with this many names, which is shared because it
+/// exceeds a header. Each mapping would parse it again.
 #[test]
 fn a_virtual_dataset_of_a_long_datatype_that_grows_with_itself() {
     const MEMBERS: u32 = 60_000;
@@ -157,7 +156,7 @@ fn a_virtual_dataset_of_a_long_datatype_that_grows_with_itself() {
     let mut file = Hdf5::new();
     let room = file.put(&vec![0; HEAP as usize]);
     let mut header = FractalHeap::small(HEAP, room).header();
-    header[10..14].copy_from_slice(&(HEAP as u32).to_le_bytes()); // the longest object
+    header[10..14].copy_from_slice(&(HEAP as u32).to_le_bytes()); // length limit of objects
     header.truncate(header.len() - 4);
     let heap = file.put(&sealed(header));
     file.put_at(room, &direct_block(heap, HEAP, &datatype));

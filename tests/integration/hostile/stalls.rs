@@ -1,4 +1,4 @@
-//! Objects that take seconds to decode: what they cost those who read others, and for how long.
+//! Objects that take seconds to decode, and their effect on other readers.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ use crate::harness::{LONG, Mount, Process, SOON, eventually, run, script, wait};
 
 const HOSTILE: usize = 8;
 
-/// The directory of the files that `stalls.py` writes.
+/// Returns the directory of the files that `stalls.py` writes.
 fn made() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -27,14 +27,14 @@ fn made() -> &'static Path {
     })
 }
 
-/// A reader of an object that takes long to decode.
+/// Starts a reader of an object that is slow to decode.
 fn cat(mount: &Mount, object: usize) -> Child {
     let mut cat = Command::new("cat");
     cat.arg(mount.at(&format!("hostile{object}")));
     cat.stdout(Stdio::null()).spawn().expect("cat")
 }
 
-/// Waits until the worker has nothing left to decode.
+/// Waits until the worker no longer decodes.
 #[track_caller]
 fn becomes_quiet(worker: &Process) {
     eventually(SOON, "the work ends", || {
@@ -44,7 +44,7 @@ fn becomes_quiet(worker: &Process) {
     });
 }
 
-/// Readers that end with the test.
+/// Readers that are killed at the end of the test.
 struct Readers(Vec<Child>);
 
 impl Readers {
@@ -52,7 +52,7 @@ impl Readers {
         Readers((0..HOSTILE).map(|i| cat(mount, i)).collect())
     }
 
-    /// How many still wait.
+    /// Returns the number of readers that still wait.
     fn waiting(&mut self) -> usize {
         let mut children = self.0.iter_mut();
         let ended = |child: &mut Child| child.try_wait().expect("wait").is_some();
@@ -76,7 +76,7 @@ impl Drop for Readers {
     }
 }
 
-/// Names, a listing and bytes that the kernel has not kept.
+/// Looks up names, lists a directory, and reads bytes that the kernel has not cached.
 fn look_around(mount: &Mount, round: u64) {
     fs::metadata(mount.at(&format!("names/{round}"))).expect("stat");
     assert!(fs::metadata(mount.at(&format!("names/no{round}"))).is_err());
@@ -92,8 +92,8 @@ fn look_around(mount: &Mount, round: u64) {
     }
 }
 
-/// While eight objects are decoded, which takes each of them longer than all of this, all others
-/// are served.
+/// Checks that other requests are served while eight objects are decoded. Each object takes longer
+/// than the whole test.
 fn others_are_served(name: &str) {
     let source = made().join(name);
     let mount = Mount::with(&source, &["-o", "threads=2,cache_size=16M"]);
@@ -105,7 +105,7 @@ fn others_are_served(name: &str) {
         look_around(&mount, round);
     }
     assert_eq!(readers.waiting(), HOSTILE);
-    // What nobody waits for any more is given up; all of it would take half a minute.
+    // Decoding stops if no reader waits for it. The complete decoding would take half a minute.
     readers.kill();
     let at_most = worker.processor_time() + Duration::from_secs(10);
     becomes_quiet(&worker);
@@ -122,8 +122,7 @@ fn others_are_served_while_eight_streams_are_decoded() {
     others_are_served("stalls.asdf");
 }
 
-/// The first reader of a chunk that takes seconds to decode can be interrupted, although it reads
-/// through the page cache.
+/// The first reader of a slow chunk can be interrupted, although it reads through the page cache.
 #[test]
 fn a_reader_of_a_slow_chunk_is_interrupted_at_once() {
     let source = made().join("stalls.h5");
@@ -131,7 +130,7 @@ fn a_reader_of_a_slow_chunk_is_interrupted_at_once() {
     let (worker, _) = mount.worker_and_supervisor(&source);
     for object in 0..3 {
         let before = worker.processor_time();
-        // Not dd, which waits for the read to end and then prints what it has copied.
+        // Not dd, which waits for the end of the read and then prints the number of copied bytes.
         let mut reader = cat(&mount, object);
         let begun = || worker.processor_time() > before + Duration::from_millis(100);
         eventually(SOON, "the chunk is being decoded", begun);
@@ -142,7 +141,7 @@ fn a_reader_of_a_slow_chunk_is_interrupted_at_once() {
     }
 }
 
-/// A chunk of 8 MiB, read in pieces of 64 KiB, where the cache holds one mebibyte.
+/// A chunk of 8 MiB, read in pieces of 64 KiB, with a cache of one mebibyte.
 #[test]
 fn a_chunk_is_decoded_once_whatever_the_cache() {
     let source = made().join("stalls.h5");

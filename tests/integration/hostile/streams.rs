@@ -1,4 +1,4 @@
-//! Many texts without a known length, open at once: what they take, and that it comes back.
+//! Many open texts of unknown length: the resources that they need, and the release of these.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -13,14 +13,14 @@ use super::requests::old_group_of;
 use crate::harness::{MOUNT_LIMIT, Mount, Process, eventually};
 use h5fs::limits;
 
-/// Files that are open at once; `H5FS_STREAMS` for more.
+/// Returns the number of files to open. `H5FS_STREAMS` overrides it.
 fn many() -> usize {
     let wanted = std::env::var("H5FS_STREAMS").ok();
     let many = wanted.map_or(2000, |text| text.parse().expect("a number of files"));
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("as many files as may be");
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    // Other tests have files open, too.
+    // Other tests have open files too.
     many.min(most / 2)
 }
 
@@ -31,7 +31,7 @@ fn source_of(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (directory, source)
 }
 
-/// Large arrays, contiguous and in a chunk without a filter.
+/// Returns a file with large arrays, contiguous and in one unfiltered chunk.
 fn arrays() -> Vec<u8> {
     const BYTES: u32 = 4 << 20;
     let mut file = Hdf5::new();
@@ -49,7 +49,7 @@ fn arrays() -> Vec<u8> {
     file.rooted(root)
 }
 
-/// Of each kind of text, and directories: no thread belongs to one, nor a buffer.
+/// Opens texts of each kind, and directories. No open file may own a thread or a buffer.
 #[test]
 fn what_is_open_takes_no_threads_and_little_memory() {
     const SLACK: u64 = 16 << 20;
@@ -71,18 +71,18 @@ fn what_is_open_takes_no_threads_and_little_memory() {
         file.read_at(&mut [0; 16], 0).expect("its beginning");
         file
     };
-    // The threads that are started once.
+    // Start the permanent threads first.
     (0..names.len()).for_each(|i| drop(open(i)));
     let (threads, resident) = (worker.threads(), worker.resident());
     let mut opened: Vec<File> = (0..many()).map(open).collect();
-    // Threads that answer what waits come and go, whatever is open.
+    // Threads for slow requests start and end, independently of open files.
     let most = threads + limits::SLOW_REQUESTS + 8;
     assert!(worker.threads() <= most, "{} threads", worker.threads());
     keeps_its_promise(&mount, &source);
     for (i, file) in opened.iter().enumerate().step_by(names.len()).take(20) {
         let mut text = vec![0; 100_000 + i];
         file.read_exact_at(&mut text, 16).expect("more of it");
-        // "[7, 7, …": a number at each third byte.
+        // "[7, 7, …": every third byte is a digit.
         assert!(text.iter().step_by(3).all(|&byte| byte == b'7'), "{i}");
     }
     let directories = 0..many() / 4;
@@ -99,13 +99,13 @@ fn what_is_open_takes_no_threads_and_little_memory() {
     eventually(MOUNT_LIMIT, "memory comes back", came_back);
 }
 
-/// 64 readers of texts, each of a dataset whose chunk has one mebibyte.
+/// 64 readers of texts, each of a dataset with a chunk of one mebibyte.
 #[test]
 fn readers_of_many_texts_at_once() {
     const READERS: usize = 64;
     const CHUNK: usize = 1 << 20;
-    // As in the README: the cache, 64 MiB, and for each thread a chunk as stored and twice as
-    // decoded.
+    // The limits of the README: the cache, 64 MiB, and for each thread a stored chunk and two
+    // decoded ones.
     let promised = PROMISED - (1 << 20) + (64 << 20) + 4 * 3 * CHUNK as u64;
     let mut file = Hdf5::new();
     let mut links = Vec::new();
@@ -141,8 +141,8 @@ fn readers_of_many_texts_at_once() {
     assert!(worker.peak() <= promised, "{} bytes", worker.peak());
 }
 
-/// Descriptions that have to remember 15 MB of names each, more than there is room for: those
-/// beyond are refused, and once others are closed they are not.
+/// Descriptions that each need 15 MB for names, more than the limit permits. Further descriptions
+/// are refused until others are closed.
 #[test]
 fn more_descriptions_under_way_than_there_is_room_for() {
     const NAME: usize = 60_000;
@@ -151,7 +151,7 @@ fn more_descriptions_under_way_than_there_is_room_for() {
     let mut file = Hdf5::new();
     let child = file.put_bytes(b"child");
     let names = [&[0; 8][..], &[b'n'; NAME], &[0; 8]].concat();
-    // Each name is the end of the one behind it.
+    // Each name is a suffix of the next one.
     let root = old_group_of(&mut file, &names, OBJECTS, |i| {
         (8 + OBJECTS as u64 - i, child, 0)
     });
@@ -176,7 +176,7 @@ fn more_descriptions_under_way_than_there_is_room_for() {
         assert_eq!(error.raw_os_error(), Some(Errno::ENOMEM as i32));
     }
     let (worker, _) = mount.worker_and_supervisor(&source);
-    // What separate pieces take is but an estimate.
+    // The memory of small allocations is only estimated.
     let most = PROMISED + limits::OPEN_BYTES / 4 * 5;
     assert!(worker.peak() <= most, "{} bytes", worker.peak());
     let (last, others) = (opened.last().expect("the last"), DESCRIPTIONS - 1);
@@ -198,7 +198,7 @@ impl Process {
         number.expect(field).parse().expect("a number")
     }
 
-    /// The memory that it has, in bytes.
+    /// Returns the current memory of the process in bytes.
     fn resident(&self) -> u64 {
         self.status("VmRSS:") << 10
     }

@@ -3,7 +3,7 @@
 use super::hdf5::*;
 use super::tree::*;
 
-/// A sound file whose superblock `spoil` changes; the checksum is made right.
+/// Returns a valid file whose superblock `spoil` changes. The checksum is updated.
 fn with_superblock(old: bool, spoil: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
@@ -46,8 +46,7 @@ fn superblocks_of_impossible_versions_and_sizes_are_refused() {
     refused(unsealed);
 }
 
-/// The end of file that a superblock claims is a claim; the base address that it claims is not
-/// where it stands.
+/// The superblock's end of file and base address are ignored, because the real ones are known.
 #[test]
 fn ends_and_bases_that_lie_change_nothing() {
     for end in [0, 1, 1 << 62, UNDEFINED - 1] {
@@ -84,7 +83,8 @@ fn extensions_that_lead_to_themselves_or_nowhere_are_refused() {
     };
     good_is_good(at_extension(UNDEFINED));
     for nowhere in [0, 48, 1 << 50] {
-        refused(at_extension(nowhere)); // the superblock itself, right behind it, no place
+        // the superblock itself, the bytes after it, and an address outside of the file
+        refused(at_extension(nowhere));
     }
     let with_extension = |header: &[Message]| {
         let (file, root) = rooted_good();
@@ -97,7 +97,7 @@ fn extensions_that_lead_to_themselves_or_nowhere_are_refused() {
     refused(with_extension(&[continuation(0, 48)]));
 }
 
-/// A file with `good` in its root, and where the root is.
+/// Returns a file with `good` in its root, and the address of the root.
 fn rooted_good() -> (Hdf5, u64) {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
@@ -105,7 +105,7 @@ fn rooted_good() -> (Hdf5, u64) {
     (file, root)
 }
 
-/// The file with a superblock whose extension has these messages.
+/// Returns the file with a superblock whose extension has these messages.
 fn extended(mut file: Hdf5, root: u64, messages: &[Message]) -> Vec<u8> {
     let extension = file.put(&header_2(messages));
     let end = file.0.len() as u64;
@@ -113,7 +113,7 @@ fn extended(mut file: Hdf5, root: u64, messages: &[Message]) -> Vec<u8> {
     file.0
 }
 
-/// Where free space is and how metadata is to be laid out is for who writes.
+/// Only writers need the free space and the layout of metadata.
 #[test]
 fn extensions_for_writers_are_not_parsed() {
     const FILE_SPACE_INFO: u8 = 0x17;
@@ -133,7 +133,7 @@ fn extensions_for_writers_are_not_parsed() {
     }
 }
 
-/// The superblock, a place in it, the root group.
+/// Addresses of the superblock, of bytes in it, and of the root group.
 #[test]
 fn driver_information_that_is_none_is_refused() {
     let (file, root) = rooted_good();
@@ -145,9 +145,9 @@ fn driver_information_that_is_none_is_refused() {
     }
 }
 
-/// Driver information that names two members: the file itself, whatever it is called, and `other`,
-/// behind it. Its usages are the superblock's, which the first member is for, and five that the
-/// second is for.
+/// Returns driver information with two members: the file itself under any name, and `other` after
+/// it. The first member contains the superblock's usage type, and the second contains the other
+/// five.
 pub(crate) fn multi_driver(other: &[u8]) -> Vec<u8> {
     let padded = |name: &[u8]| {
         let mut text = [name, &[0]].concat();
@@ -164,8 +164,8 @@ pub(crate) fn multi_driver(other: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// The file with driver information of a driver of many files, in a block or in the superblock's
-/// extension.
+/// Returns the file with the information of a driver of many files, in a block or in the
+/// superblock's extension.
 pub(crate) fn in_many_files(information: &[u8], old: bool) -> Vec<u8> {
     let (mut file, root) = rooted_good();
     let length = information.len() as u16;
@@ -180,8 +180,8 @@ pub(crate) fn in_many_files(information: &[u8], old: bool) -> Vec<u8> {
     file.0
 }
 
-/// From memory no file is opened, whatever the information names, cut off anywhere, and in drivers
-/// that nobody knows.
+/// A file in memory never opens another file. Tests any names, truncated information, and unknown
+/// drivers.
 #[test]
 fn drivers_of_several_files_are_refused() {
     let whole = multi_driver(b"/etc/passwd");
@@ -197,9 +197,9 @@ fn drivers_of_several_files_are_refused() {
     refused(file.0);
 }
 
-/// A file whose superblock extension leads to a metadata cache image of these structures: where
-/// each belongs, and its bytes. In its root are `good`, and `bad`, whose header is nowhere but in
-/// the image.
+/// Returns a file whose superblock extension refers to a metadata cache image with these
+/// structures, given as address and bytes. The root contains `good`, and `bad`, whose header is
+/// only in the image.
 fn with_image(structures: &[(u64, &[u8])]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
@@ -222,7 +222,7 @@ fn with_image(structures: &[(u64, &[u8])]) -> Vec<u8> {
     file.0
 }
 
-/// What a cache image holds is in its place, and makes the file no longer than it is.
+/// The structures of a cache image apply at their addresses, and do not extend the file.
 #[test]
 fn cache_images_that_lie() {
     let end = with_image(&[]).len() as u64;
@@ -238,7 +238,7 @@ fn cache_images_that_lie() {
     }
 }
 
-/// Structures enough to take the memory of the program, one byte each.
+/// A structure count that would exhaust the program's memory, with empty structures.
 #[test]
 fn a_cache_image_of_many_structures() {
     let structures: Vec<(u64, &[u8])> = (0..100_000).map(|_| (90, &b""[..])).collect();

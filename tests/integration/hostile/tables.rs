@@ -1,5 +1,5 @@
-//! Groups that are tables whose descriptions name one thing very often: what they cost the mounted
-//! program in memory.
+//! Groups that are tables whose descriptions repeat one name very often, and their memory cost for
+//! the mounted program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::memory::{keeps_its_promise, mounted};
 use crate::harness::{LONG, run, script};
 
-/// The tables that are refused, for what they ask for is over a limit, or is not understood. All others are as small as
-/// their files.
+/// The tables that are refused, because they exceed a limit or are invalid. All other tables are as
+/// small as their files.
 const REFUSED: [&str; 9] = [
     "colnames",
     "column-order",
@@ -23,13 +23,13 @@ const REFUSED: [&str; 9] = [
     "order",
 ];
 
-/// Processor time of the first `stat` of a file, and of the next: a debug build takes some times what a
-/// release build does.
+/// Limits of processor time for the first `stat` of a file, and for the next one. A debug build is
+/// several times slower than a release build.
 const FIRST: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Texts that one pickle names again and again, columns that share a long name, a long type or a
-/// long text for what is missing, and very many short names.
+/// A pickle that repeats texts, columns that share a long name, type or text for missing values,
+/// and very many short names.
 #[test]
 fn what_a_file_names_often_is_charged_as_often() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -48,14 +48,14 @@ fn what_a_file_names_often_is_charged_as_often() {
     assert_eq!(refused, REFUSED.map(str::to_owned).into());
 }
 
-/// Reads a file's first million bytes.
+/// Reads the first million bytes of a file.
 fn first_bytes(path: &Path) -> std::io::Result<usize> {
     use std::io::Read;
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(1 << 20).read_to_end(&mut bytes)
 }
 
-/// The views of texts and sequences that lead to one object, and of texts that were never written.
+/// Views of texts and sequences that point to one object, and of unwritten texts.
 const SHARED: [&str; 13] = [
     "csv/texts.csv",
     "csv/sequences.csv",
@@ -72,7 +72,7 @@ const SHARED: [&str; 13] = [
     "fits/group_texts.fits",
 ];
 
-/// What is refused is refused at once, and again without work.
+/// A refused view fails at once, and without work the next time.
 #[test]
 fn an_object_that_many_elements_share_costs_little_in_all_views() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -93,7 +93,7 @@ fn an_object_that_many_elements_share_costs_little_in_all_views() {
         assert!(first < FIRST && second < AGAIN, "{what}");
     }
     let (size, first) = spent("csv/unwritten.csv");
-    // `""` and a line break each.
+    // Two quotes and a line break for each text.
     assert_eq!(size.ok(), Some(3 * 100_000));
     assert!(first < AGAIN, "{first:?}");
     let text = fs::read(mount.at(".h5fs/csv/unwritten.csv")).expect("texts");

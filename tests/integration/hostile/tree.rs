@@ -1,4 +1,4 @@
-//! What a test asks of a tree: names, content, errors; each with little processor time.
+//! Requests of tests to a tree: names, content and errors, each with little processor time.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use nix::errno::Errno;
 use super::processor::within;
 use super::visit::{Bounds, filesystem, walk};
 
-/// Processor time that a request may take.
+/// Limit of processor time for a request.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A file's tree.
+/// The tree of a file.
 pub(crate) struct Tree(pub(crate) Filesystem);
 
 impl Tree {
@@ -22,14 +22,14 @@ impl Tree {
         Tree(soon(|| filesystem(bytes)).expect("a file that opens"))
     }
 
-    /// The names in a directory, in the order of the listing; the error of a part that cannot be
-    /// listed.
+    /// Returns the names in a directory in the order of the listing, or the error of an incomplete
+    /// listing.
     pub(crate) fn names(&self, path: &str) -> Result<Vec<Vec<u8>>> {
         let (names, outcome) = self.listing(path);
         outcome.map(|()| names)
     }
 
-    /// The names that a directory lists before its end or its first error.
+    /// Returns the names that a directory lists before its end or its first error, and that error.
     pub(crate) fn listing(&self, path: &str) -> (Vec<Vec<u8>>, Result<()>) {
         let (mut names, mut cookie) = (Vec::new(), 0);
         let outcome = self.list(path, |handle| {
@@ -58,7 +58,7 @@ impl Tree {
         outcome
     }
 
-    /// At most a megabyte of a file.
+    /// Returns at most a megabyte of a file.
     pub(crate) fn content(&self, path: &str) -> Result<Vec<u8>> {
         self.part(path, 0, 1 << 20)
     }
@@ -77,7 +77,7 @@ impl Tree {
         Ok(String::from_utf8_lossy(&value).into_owned())
     }
 
-    /// The text of a symbolic link.
+    /// Returns the text of a symbolic link.
     pub(crate) fn link(&self, path: &str) -> Result<String> {
         let ino = self.0.resolve_link(path.as_bytes())?.ino;
         Ok(String::from_utf8_lossy(&self.0.readlink(ino)?).into_owned())
@@ -92,20 +92,20 @@ impl Tree {
     }
 }
 
-/// What the kernel would be told.
+/// Returns the error number for the kernel.
 #[track_caller]
 pub(crate) fn errno_of<T: std::fmt::Debug>(result: Result<T>) -> Errno {
     Errno::from_raw(errno::of(&result.expect_err("an error")))
 }
 
-/// Does something that must not take long.
+/// Runs `work`, which must not take long.
 #[track_caller]
 pub(crate) fn soon<T>(work: impl FnOnce() -> T) -> T {
     within(SOON, work)
 }
 
-/// Of a file that holds `good`, and `bad` beside it: `bad` is there and cannot be read (or, being a
-/// directory, not be listed), it says why, `good` is whole, and a walk ends.
+/// Checks a file that contains `good` and `bad`. `bad` exists and cannot be read, or cannot be
+/// listed if it is a directory, and reports the reason. `good` is intact, and a walk ends.
 #[track_caller]
 pub(crate) fn bad_alone_is_bad(bytes: Vec<u8>) -> Error {
     let tree = Tree::new(bytes);
@@ -132,17 +132,17 @@ pub(crate) fn bad_alone_is_bad(bytes: Vec<u8>) -> Error {
     error
 }
 
-/// Of a file that holds `good`: it does, whatever else there is, and a walk ends.
+/// Checks a file that contains `good`: it is readable, and a walk over the rest ends.
 #[track_caller]
 pub(crate) fn good_is_good(bytes: Vec<u8>) -> Tree {
     let tree = Tree::new(bytes);
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
-    // Many requests, of which some count a text of 256 MiB.
+    // There are many requests, and some count a text of 256 MiB.
     within(30 * SOON, || walk(&tree.0, Bounds::SMALL));
     tree
 }
 
-/// Of a file whose root is damaged: one line says why it is refused.
+/// Checks that a file with a damaged root is refused with a reason of one line.
 #[track_caller]
 pub(crate) fn refused(bytes: Vec<u8>) -> Error {
     let error = soon(|| filesystem(bytes)).err().expect("a refusal");

@@ -10,7 +10,8 @@ use super::processor::within;
 use super::requests::old_group_in_nodes;
 use super::tree::*;
 
-/// A dataset of one sequence of bytes, which is this element; the collection stands at 96.
+/// Returns a file with a dataset whose only element is this sequence of bytes. The collection is at
+/// 96.
 fn one_sequence(collection: &[u8], element: &[u8]) -> Vec<u8> {
     let mut file = Hdf5::new();
     assert_eq!(file.put(collection), 96);
@@ -38,10 +39,10 @@ fn elements_that_point_nowhere() {
     bad(&pointer(5, 96, u32::MAX));
     bad(&pointer(5, 1 << 60, 1));
     bad(&pointer(5, UNDEFINED - 1, 1));
-    bad(&pointer(5, 8, 1)); // no collection
+    bad(&pointer(5, 8, 1)); // not a collection
 }
 
-/// An element and its object say the same length; where they do not, either may be damaged.
+/// An element and its object contain the same length. If they differ, either may be damaged.
 #[test]
 fn elements_of_other_lengths_than_their_objects() {
     for (length, size) in [(1, 5), (4, 5), (5, 4), (5, 6), (5, 8)] {
@@ -50,7 +51,7 @@ fn elements_of_other_lengths_than_their_objects() {
     }
 }
 
-/// Two objects have one number: neither is taken for the other.
+/// Two objects have the same number, so neither is used.
 #[test]
 fn two_objects_of_one_number() {
     let objects: [(u16, u64, &[u8]); 3] = [(1, 5, b"bytes"), (2, 5, b"other"), (1, 5, b"third")];
@@ -73,15 +74,15 @@ fn collections_that_lie() {
     bad(collection(20, &[(1, 5, b"bytes")]));
     bad(collection(40, &[(1, u64::MAX, b"bytes")]));
     bad(collection(40, &[(1, 1 << 32, b"bytes")]));
-    // Objects of no bytes up to the end, none of them the one that is sought.
+    // Empty objects up to the end, but not the one that is searched.
     bad(collection(16 + 16 * 4000, &[(7, 0, &b""[..]); 4000]));
     let mut version = sound_collection();
     version[4] = 9;
     bad(version);
 }
 
-/// What each of a hundred thousand elements points to is the same megabyte: 100 GB of content from
-/// 3 MB of file. Its size is known at once, and a read costs what it returns.
+/// A hundred thousand elements point to the same megabyte, so a file of 3 MB has 100 GB of content.
+/// Its size is known at once, and the cost of a read depends only on its length.
 #[test]
 fn a_hundred_thousand_elements_to_one_object() {
     const ELEMENTS: u64 = 100_000;
@@ -100,14 +101,14 @@ fn a_hundred_thousand_elements_to_one_object() {
     assert_eq!(soon(|| tree.size("bad")), Ok(ELEMENTS << 20));
     let part = soon(|| tree.part("bad", (ELEMENTS / 2) << 20, 3 << 20));
     assert_eq!(part.map(|bytes| bytes.len()), Ok(3 << 20));
-    // Nor do its views cost much more: their texts are counted up to a bound.
+    // The views cost little too, because their texts are counted only up to a limit.
     let most = Duration::from_secs(300);
     within(most, || {
         super::visit::walk(&tree.0, super::visit::Bounds::SMALL)
     });
 }
 
-/// A dataset with these attributes in its header.
+/// Returns a file with a dataset that has these attributes in its header.
 fn attributes(attributes: Vec<Vec<u8>>) -> Vec<u8> {
     let messages = attributes
         .into_iter()
@@ -147,7 +148,7 @@ fn attributes_that_lie_are_alone_in_it() {
         assert_eq!(value, Ok("[1, 2]".to_owned()));
         let path = tree.attribute("bad", "user.h5fs.path");
         assert_eq!(path, Ok("/bad".to_owned()));
-        // One that cannot be read may end the list with an error.
+        // An unreadable attribute may end the list with an error.
         let listed = tree.0.listxattr(tree.0.resolve(b"bad").unwrap().ino);
         let (files, _) = tree.listing(".h5fs/attrs/bad");
         for names in [listed.unwrap_or_default(), files] {
@@ -158,7 +159,7 @@ fn attributes_that_lie_are_alone_in_it() {
     }
 }
 
-/// A heap with these objects, and what comes before it.
+/// Puts a heap with these objects. Returns its address.
 pub(super) fn heap_of(file: &mut Hdf5, objects: &[u8]) -> u64 {
     let size = (objects.len() as u64 + DIRECT_PREFIX).next_power_of_two();
     let heap = file.next();
@@ -169,8 +170,8 @@ pub(super) fn heap_of(file: &mut Hdf5, objects: &[u8]) -> u64 {
     heap
 }
 
-/// The file with a dataset `bad` that holds `readable` and has these attributes: heap, and records
-/// by hash.
+/// Returns the file with a dataset `bad` that contains `readable` and has attributes in this heap.
+/// The records are sorted by hash.
 pub(super) fn with_dense_attributes(
     mut file: Hdf5,
     heap: u64,
@@ -199,7 +200,7 @@ pub(super) fn with_dense_attributes(
     file.beside_good(bad)
 }
 
-/// What a record says of an attribute: where it is, its place in the order, the hash of its name.
+/// Returns the record of an attribute: heap ID, creation order, hash of the name.
 pub(super) fn attribute_record(id: &[u8], order: u32, hash: u32) -> (u32, Vec<u8>) {
     (
         hash,
@@ -207,8 +208,7 @@ pub(super) fn attribute_record(id: &[u8], order: u32, hash: u32) -> (u32, Vec<u8
     )
 }
 
-/// As many attributes as a node can count, on a heap: the list of them is bounded by what the
-/// kernel takes.
+/// The maximum number of attributes of a node, in a heap. The kernel's limit applies to their list.
 #[test]
 fn sixty_five_thousand_attributes() {
     let mut objects = Vec::new();
@@ -239,8 +239,8 @@ fn sixty_five_thousand_attributes() {
     assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
 }
 
-/// An attribute whose name has another hash in the index is an error, not one that is listed and
-/// cannot be found.
+/// An attribute whose index record has a wrong hash is an error. It must not be listed if it cannot
+/// be found.
 #[test]
 fn an_attribute_under_a_wrong_hash() {
     let hash = h5fs::wire::checksum::lookup3(b"one");
@@ -261,8 +261,8 @@ fn an_attribute_under_a_wrong_hash() {
     }
 }
 
-/// So many attributes that are one and the same, of four megabytes: a list of them that copies each
-/// is a quarter of a terabyte.
+/// Many records of one attribute of four megabytes. A list that copied each would need a quarter of
+/// a terabyte.
 #[test]
 fn sixty_five_thousand_times_one_attribute() {
     let body = attribute(b"one", &byte_type(), &[4 << 20], &vec![1; 4 << 20]);
@@ -277,7 +277,7 @@ fn sixty_five_thousand_times_one_attribute() {
     assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
 }
 
-/// The same with links, none of which can be read, so that no answer is ever full.
+/// The same with unreadable links, so that no response is ever full.
 #[test]
 fn sixty_five_thousand_times_no_link() {
     let mut file = Hdf5::new();
@@ -303,7 +303,8 @@ fn sixty_five_thousand_times_no_link() {
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }
 
-/// Where it is not known whether attributes are on a heap, none of them is taken for all.
+/// If it is unknown whether there are attributes in a heap, the others must not be listed as if
+/// they were complete.
 #[test]
 fn heaps_of_attributes_without_an_index_of_names() {
     for (flags, heap, index) in [
@@ -320,8 +321,7 @@ fn heaps_of_attributes_without_an_index_of_names() {
     }
 }
 
-/// The last byte ends a name. An earlier one that would end it tells that the name's length is
-/// damaged.
+/// A name ends with its last byte. An earlier NUL means that the length of the name is damaged.
 #[test]
 fn names_of_attributes_of_other_lengths() {
     let named = |size: u16| {
@@ -352,8 +352,8 @@ fn dense_attributes_that_lie() {
     assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
 }
 
-/// The index over the creation order is another's, nowhere, or lacks all that the names' index has:
-/// the latter counts.
+/// The index of the creation order belongs to another object, is missing, or lacks the names of the
+/// name index. Only the name index counts.
 #[test]
 fn creation_orders_that_lie() {
     const CREATION_ORDER_INDEXED: u8 = 2;
@@ -365,7 +365,7 @@ fn creation_orders_that_lie() {
     let mut records: Vec<(u32, Vec<u8>)> = Vec::new();
     for (name, body) in names.iter().zip(&bodies) {
         let hash = h5fs::wire::checksum::lookup3(*name);
-        // Both are said to be the first.
+        // Both records have creation order 0.
         records.push(attribute_record(&heap_id(at, body.len() as u64), 0, hash));
         at += body.len() as u64;
     }
@@ -409,7 +409,7 @@ fn creation_orders_that_lie() {
     }
 }
 
-/// A selection of everything, and a regular one of version 2 in one dimension.
+/// Returns a selection of everything.
 pub(super) fn all() -> Vec<u8> {
     [3_u32, 1, 0, 0]
         .iter()
@@ -422,17 +422,18 @@ pub(super) fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8
         .iter()
         .flat_map(|word| word.to_le_bytes())
         .collect();
-    body.push(1); // regular
+    body.push(1); // flag: regular
     body.extend(40_u32.to_le_bytes());
     body.extend(1_u32.to_le_bytes());
     body.extend(words(&[start, stride, count, block]));
     body
 }
 
-/// A part of a virtual dataset: file, dataset, source and target.
+/// A mapping of a virtual dataset: file, dataset, source, target.
 type Part<'a> = (&'a [u8], &'a [u8], Vec<u8>, Vec<u8>);
 
-/// A virtual dataset of 64 bytes, of `parts`, which are said to be `count`.
+/// Returns a file with a virtual dataset of 64 bytes. `parts` are its mappings, and `count` is the
+/// field with their number.
 fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     let mut list = [vec![0], words(&[count])].concat();
     for (file, dataset, source, target) in parts {
@@ -444,8 +445,8 @@ fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// Puts the list of a virtual dataset's parts, which lacks its checksum, on a heap; the layout that
-/// says where.
+/// Puts the list of a virtual dataset's mappings in a heap and adds its checksum. Returns the
+/// layout that refers to it.
 pub(super) fn put_list(file: &mut Hdf5, list: Vec<u8>) -> Message {
     let list = sealed(list);
     let size = 16 + 16 + list.len().next_multiple_of(8) as u64;
@@ -453,13 +454,13 @@ pub(super) fn put_list(file: &mut Hdf5, list: Vec<u8>) -> Message {
     virtual_layout(heap)
 }
 
-/// The layout of a virtual dataset whose list is the first object of a collection.
+/// Returns the layout of a virtual dataset whose list is the first object of a collection.
 pub(super) fn virtual_layout(collection: u64) -> Message {
     let layout = [vec![4, 3], words(&[collection]), vec![1, 0, 0, 0]].concat();
     Message(kind::LAYOUT, 0, layout)
 }
 
-/// So many times the same part, as a list without its checksum.
+/// Returns a list that repeats one mapping `count` times, without its checksum.
 pub(super) fn same_parts(path: &[u8], source: &[u8], target: &[u8], count: usize) -> Vec<u8> {
     let part = [b".\0", path, &[0], source, target].concat();
     [vec![0], words(&[count as u64]), part.repeat(count)].concat()
@@ -495,14 +496,14 @@ fn virtual_datasets_that_lie() {
     bad(&part(regular(0, 0, 8, 1), regular(0, 8, 1, 8)), 1);
     bad(&part(regular(u64::MAX, 1, 8, 1), regular(0, 8, 1, 8)), 1);
     bad(&part(vec![9; 40], all()), 1);
-    bad(&part(all(), regular(0, 8, 1, 8)), 0); // more than is counted
-    // A source that is not there has no more elements than there is room for, either.
+    bad(&part(all(), regular(0, 8, 1, 8)), 0); // more than the number of mappings
+    // The number of elements must also match if the source is missing.
     let missing = |source, target| vec![(&b"."[..], &b"/none"[..], source, target)];
     bad(&missing(regular(0, 8, 1, 8), regular(0, 8, 2, 8)), 1);
     bad(&missing(regular(0, 8, 1, 8), regular(0, 9, 1, 9)), 1);
 }
 
-/// Sources by number without end: none of them is there, and they are not sought for long.
+/// Sources with numbered names, without an end. All are missing, and the search for them ends soon.
 #[test]
 fn virtual_sources_by_number() {
     let blocks = regular(0, 1, UNDEFINED, 1);
@@ -512,14 +513,14 @@ fn virtual_sources_by_number() {
     soon(|| super::visit::walk(&tree.0, super::visit::Bounds::SMALL));
 }
 
-/// What a source is said to be is there, but has no elements.
+/// The source exists, but is not a dataset.
 #[test]
 fn virtual_sources_that_are_groups() {
     let part = (&b"."[..], &b"/"[..], all(), all());
     bad_alone_is_bad(virtual_of(&[part], 1));
 }
 
-/// Points, versions and sizes of numbers that do not exist, no dimension and too many of them.
+/// Points, unknown versions and integer sizes, rank 0, and a rank that is too high.
 #[test]
 fn virtual_parts_of_unknown_selections() {
     let selection = |kind: u32, version: u32, rest: &[u8]| {
@@ -540,7 +541,7 @@ fn virtual_parts_of_unknown_selections() {
     }
 }
 
-/// Sources outside the directory are refused, not read as the fill value.
+/// Sources outside the directory are refused. They must not read as the fill value.
 #[test]
 fn virtual_sources_anywhere() {
     for file in [&b"/etc/passwd"[..], b"../../x.h5", b"/proc/self/mem"] {
@@ -550,7 +551,7 @@ fn virtual_sources_anywhere() {
     }
 }
 
-/// A source whose elements are so long that their bits cannot be counted in 32 bits.
+/// A source whose elements have so many bits that a 32-bit count overflows.
 #[test]
 fn virtual_sources_of_giant_elements() {
     let giant = class_type(0x10, 0, 1 << 29, &[0, 0, 8, 0]);
@@ -570,7 +571,7 @@ fn virtual_sources_of_giant_elements() {
     soon(|| tree.content("virtual")).expect_err("types that do not convert");
 }
 
-/// Puts an old group of these names, sorted and with their NUL, of one object.
+/// Puts an old-style group of these names for one object. The names are sorted and end with NUL.
 fn put_old_group(file: &mut Hdf5, names: &[String], object: u64) -> u64 {
     let text = [&[0; 8], names.concat().as_bytes()].concat();
     let mut entries = Vec::new();
@@ -582,7 +583,7 @@ fn put_old_group(file: &mut Hdf5, names: &[String], object: u64) -> u64 {
     old_group_in_nodes(file, &text, &entries, 256)
 }
 
-/// A part for each member of a group, which has one more than a virtual dataset may have parts.
+/// A mapping for each member of a group that has one member more than the limit of mappings.
 #[test]
 fn virtual_sources_by_number_without_end() {
     const MOST: usize = 65_536;
@@ -607,8 +608,7 @@ fn virtual_sources_by_number_without_end() {
     assert!(told.contains("65536"), "{told}");
 }
 
-/// A part that grows with a virtual dataset which grows with it, and one whose blocks grow beyond
-/// all numbers.
+/// Two virtual datasets that grow with each other, and one whose blocks grow beyond all numbers.
 #[test]
 fn virtual_parts_that_grow_for_ever() {
     let without_end = regular(0, 1, UNDEFINED, 1);

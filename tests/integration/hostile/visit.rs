@@ -1,6 +1,6 @@
-//! A tree seen whole through the library, as `find`, `ls -l`, `getfattr` and `cat` would together.
+//! Reads a whole tree through the library, as `find`, `ls -l`, `getfattr` and `cat` together would.
 //!
-//! Nothing but the library is used here, so that the fuzz targets can walk the same way.
+//! This file uses only the library, so that the fuzz targets can walk in the same way.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -14,30 +14,30 @@ use h5fs::model::Container;
 use h5fs::source::memory::MemorySource;
 use h5fs::source::neighbours::Neighbours;
 
-/// How much of a tree is looked at.
+/// Limits of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Objects of the whole tree.
     pub(crate) objects: usize,
     /// Names of one directory.
     pub(crate) names: usize,
-    /// Bytes at the beginning of a file; as many are read in its middle and at its end.
+    /// Bytes at the start of a file. The same number is read in its middle and at its end.
     pub(crate) bytes: usize,
-    /// Whether `.h5fs` belongs to it.
+    /// Whether the walk includes `.h5fs`.
     pub(crate) views: bool,
-    /// Whether files are looked at with a selector behind their names, too.
+    /// Whether files are also read with a selector after their names.
     pub(crate) selectors: bool,
 }
 
 impl Bounds {
-    /// The same without `.h5fs`.
+    /// The bounds `SMALL` without `.h5fs` and selectors.
     pub(crate) const OWN: Bounds = Bounds {
         views: false,
         selectors: false,
         ..Bounds::SMALL
     };
 
-    /// Enough for any small file, and for all of what is damaged in it.
+    /// Bounds that include every object of a small file, with any damage.
     pub(crate) const SMALL: Bounds = Bounds {
         objects: 1000,
         names: 500,
@@ -47,27 +47,27 @@ impl Bounds {
     };
 }
 
-/// What a walk met.
+/// The results of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) objects: usize,
     pub(crate) bytes: usize,
     pub(crate) attributes: usize,
     pub(crate) errors: usize,
-    /// The time that the longest request took.
+    /// The time of the longest request.
     pub(crate) longest: Duration,
-    /// What was listed and not found.
+    /// Names that were listed but not found.
     pub(crate) lost: Vec<String>,
 }
 
-/// The file that `bytes` are.
+/// Opens the file with these bytes.
 pub(crate) fn container(bytes: Vec<u8>) -> Result<Arc<dyn Container>> {
     let neighbours = Arc::new(Neighbours::none());
     let source = Arc::new(MemorySource::new(bytes));
     detect::open(source, neighbours, &Caches::default(), true)
 }
 
-/// The tree of the file that `bytes` are.
+/// Returns the tree of the file with these bytes.
 pub(crate) fn filesystem(bytes: Vec<u8>) -> Result<Filesystem> {
     let origin = Origin {
         path: PathBuf::new(),
@@ -85,12 +85,12 @@ pub(crate) fn filesystem(bytes: Vec<u8>) -> Result<Filesystem> {
     Ok(Filesystem::new(container(bytes)?, origin, &options))
 }
 
-/// Opens the file that `bytes` are and looks at all of it within `bounds`.
+/// Opens the file with these bytes, and walks its tree within `bounds`.
 pub(crate) fn open_and_walk(bytes: Vec<u8>, bounds: Bounds) -> Result<Seen> {
     Ok(walk(&filesystem(bytes)?, bounds))
 }
 
-/// Looks at the whole tree within `bounds`.
+/// Walks the whole tree within `bounds`.
 pub(crate) fn walk(filesystem: &Filesystem, bounds: Bounds) -> Seen {
     let mut walk = Walk {
         filesystem,
@@ -99,13 +99,13 @@ pub(crate) fn walk(filesystem: &Filesystem, bounds: Bounds) -> Seen {
         pending: VecDeque::from([(filesystem.root(), Vec::new())]),
         path: Vec::new(),
     };
-    // No listing of the root names it.
+    // The listing of the root does not contain it.
     if bounds.views
         && let Ok(views) = filesystem.lookup(filesystem.root(), b".h5fs")
     {
         walk.pending.push_back((views.ino, b"/.h5fs".to_vec()));
     }
-    // Breadth first, so that narrow bounds leave something of every view.
+    // Breadth first, so that small bounds still include some objects of every view.
     while let Some((directory, path)) = walk.pending.pop_front() {
         walk.directory(directory, &path);
     }
@@ -117,12 +117,12 @@ struct Walk<'a> {
     bounds: Bounds,
     seen: Seen,
     pending: VecDeque<(Ino, Vec<u8>)>,
-    /// What is being looked at.
+    /// The path of the current object.
     path: Vec<u8>,
 }
 
 impl Walk<'_> {
-    /// Asks the filesystem. Notes an error and passes over it; the walk goes on.
+    /// Sends a request. Records an error, and continues.
     fn ask<T>(&mut self, request: impl FnOnce(&Filesystem) -> Result<T>) -> Option<T> {
         let start = Instant::now();
         let result = request(self.filesystem);
@@ -171,7 +171,7 @@ impl Walk<'_> {
     fn selected(&mut self, directory: Ino, name: &[u8]) {
         const SELECTORS: [&[u8]; 4] = [b"[1:]", b"[..., ::2]", b"[0]", b"[a]"];
         for selector in SELECTORS {
-            // Nothing lists these.
+            // No listing contains these names.
             let found = self
                 .filesystem
                 .lookup(directory, &[name, selector].concat());
