@@ -1,23 +1,22 @@
 //! h5fs mounts an HDF5 or ASDF file, or a directory of them, as a read-only filesystem: groups are
-//! directories, datasets are raw files. This page is the map of the house.
+//! directories, datasets are raw files. This page describes the layers of the crate.
 //!
-//! # Floors
+//! # Layers
 //!
-//! A file imports only from floors below its own; a test reads the `use crate::` lines and fails on
-//! an upward one.
+//! A file imports only from layers below its own. `tests/integration/layering.rs` checks this.
 //!
-//! | floor | modules | content |
+//! | layer | modules | content |
 //! |---|---|---|
-//! | 9 | [`cli`] | the command: arguments, supervisor, caged worker, fetcher, commands without a mount |
-//! | 8 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser, and `fs/http/server.rs` hyper |
-//! | 7 | `joined` | many files as one: a container over containers |
-//! | 6 | `view` | a file of the mount: a length and a `read_for` |
-//! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
-//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they describe objects; none imports another |
-//! | 3 | `filter` | codecs: bytes to bytes, output bounded |
-//! | 2 | [`model`] | the terms that both formats speak in |
-//! | 1 | [`source`], [`wire`], `memory` | bytes, cursor, checksums; buffers, weighted caches |
-//! | 0 | [`error`], [`limits`] | the error type; every bound |
+//! | 9 | [`cli`] | the command: arguments, supervisor, sandboxed worker, fetcher, commands without a mount |
+//! | 8 | [`fs`] | inodes, names, handles, stat. Only files of `fs/fuse` use fuser, and only `fs/http/server.rs` uses hyper |
+//! | 7 | `joined` | many files as one: a container that joins containers |
+//! | 6 | `view` | the content of a file of the mount: a length and a `read_for` |
+//! | 5 | `array` | byte ranges of arrays: chunks, cache, prefetch, gather |
+//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats, which describe objects. No format imports another one |
+//! | 3 | `filter` | codecs: bytes to bytes, with limited output |
+//! | 2 | [`model`] | the data model that both formats share |
+//! | 1 | [`source`], [`wire`], `memory` | bytes of files; cursors and checksums; buffers and bounded caches |
+//! | 0 | [`error`], [`limits`] | the error type; every limit |
 //!
 //! # Embedding
 //!
@@ -37,8 +36,8 @@
 //! # }
 //! ```
 //!
-//! The modules that an embedding program needs are public, and so are those that tests look into.
-//! The compiler reports dead code in all others.
+//! The modules for embedding programs and for tests are public. The compiler reports dead code in
+//! all other modules.
 
 #![forbid(unsafe_code)]
 
@@ -58,7 +57,7 @@ pub mod source;
 mod view;
 pub mod wire;
 
-/// Parts that single tests and fuzz targets look into; they may change at any time.
+/// Internal items for tests and fuzz targets. They may change at any time.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::asdf::compression;

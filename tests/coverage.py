@@ -1,5 +1,5 @@
 """coverage.py SRC MISSED: reads an lcov report of SRC. Prints the share of covered lines for each
-floor, and the files with less than 90 %. Writes the lines that are not covered to MISSED."""
+layer, and the files with less than 90 %. Writes the lines that are not covered to MISSED."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def main():
         total = sum(len(files[path]) for path in here)
         covered = sum(sum(map(bool, files[path].values())) for path in here)
         print(
-            f"floor {floor} ({', '.join(modules)}): {covered} of {total} lines, {100 * covered / total:.1f} %"
+            f"layer {floor} ({', '.join(modules)}): {covered} of {total} lines, {100 * covered / total:.1f} %"
         )
         for path in sorted(here, key=share.get):
             if share[path] < 0.9:
