@@ -38,13 +38,13 @@ use std::process::ExitCode;
 
 use args::{Mount, Program, Task};
 use call::{Call, Role};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::location::Location;
 use words::complaint::complain;
 use words::printable::printable;
 
 use crate::cli::mount::{handover, launcher, mounted, opener, supervisor, view, worker};
 use crate::cli::words::{advice, completions, secrets};
-use crate::error::{Error, Result};
-use crate::source::location::Location;
 
 /// Exit status for a wrong command line. Every other failure exits with 1.
 const USAGE: u8 = 2;

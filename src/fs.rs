@@ -39,14 +39,14 @@ mod state;
 mod views;
 mod workers;
 
-/// Prevents the mount from accessing itself.
-pub use crate::source::mounts::mount_guard::MountGuard;
-/// Determines which other files the mounted file may reference.
-pub use crate::source::neighbours::policy::Policy as External;
 pub use filesystem::Filesystem;
 pub use forest::archive::Archive;
 pub use forest::served::Served;
 pub use forest::unread::Unread;
+/// Prevents the mount from accessing itself.
+pub use h5fs_reader::source::mounts::mount_guard::MountGuard;
+/// Determines which other files the mounted file may reference.
+pub use h5fs_reader::source::neighbours::policy::Policy as External;
 pub use nodes::node::Finding;
 pub use options::Options;
 pub use requests::{Detail, Ino, Requests, Take, TakeWithAttributes, Version, Whence};

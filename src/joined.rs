@@ -29,7 +29,7 @@
 //! variable. A member that cannot be read is omitted and reported. If no member covers a place, the
 //! elements there are fill values. If a member cannot be read later, the read fails.
 //!
-//! [`Container`]: crate::model::Container
+//! [`Container`]: h5fs_reader::model::Container
 
 pub(crate) mod choice;
 mod container;
@@ -50,8 +50,9 @@ mod variable;
 
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::error::Result;
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::Result;
+
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
 pub(crate) use crate::joined::members::Scanning;

@@ -1,6 +1,11 @@
 //! h5fs mounts an HDF5 or ASDF file, or a directory of them, as a read-only filesystem: groups are
 //! directories, datasets are raw files. This page describes the layers of the crate.
 //!
+//! # Crates
+//!
+//! This crate contains the command and everything above the formats. [`h5fs_reader`] reads HDF5 and
+//! ASDF, without a mount and without a network. CONTRIBUTING.md has the map of all crates.
+//!
 //! # Layers
 //!
 //! A file imports only from layers below its own. `tests/integration/layering.rs` checks this.
@@ -11,12 +16,8 @@
 //! | 8 | [`fs`] | inodes, names, handles, stat. Only files of `fs/fuse` use fuser, and only `fs/http/server.rs` uses hyper |
 //! | 7 | `joined` | many files as one: a container that joins containers |
 //! | 6 | `view` | the content of a file of the mount: a length and a `read_for` |
-//! | 5 | `array` | byte ranges of arrays: chunks, cache, prefetch, gather |
-//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats, which describe objects. No format imports another one |
-//! | 3 | `filter` | codecs: bytes to bytes, with limited output |
-//! | 2 | [`model`] | the data model that both formats share |
-//! | 1 | [`source`], [`wire`], `memory` | bytes of files; cursors and checksums; buffers and bounded caches |
-//! | 0 | [`error`], [`limits`] | the error type; every limit |
+//! | 0 to 5 | [`h5fs_reader`] | the formats, from bytes to arrays |
+//! | 0 | [`limits`] | the limits of this crate, and those of the reader |
 //!
 //! # Embedding
 //!
@@ -25,7 +26,7 @@
 //! ```no_run
 //! use h5fs::fs::{Filesystem, Options, Requests};
 //!
-//! # fn main() -> h5fs::error::Result<()> {
+//! # fn main() -> h5fs_reader::error::Result<()> {
 //! let tree = Filesystem::open("run.h5".as_ref(), &Options::default())?;
 //! let entry = tree.resolve(b"/run/temp")?;
 //! let file = tree.open_file(entry.ino)?.handle;
@@ -41,28 +42,8 @@
 
 #![forbid(unsafe_code)]
 
-mod array;
-mod asdf;
 pub mod cli;
-pub mod detect;
-pub mod error;
-mod filter;
 pub mod fs;
-mod hdf5;
 mod joined;
 pub mod limits;
-mod memory;
-pub mod model;
-pub mod source;
 mod view;
-pub mod wire;
-
-/// Internal items for tests and fuzz targets. They may change at any time.
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::asdf::compression;
-    pub use crate::filter::{Context, decode};
-    pub use crate::memory::buffer::{Buffer, BufferPool};
-    pub use crate::memory::effort::Effort;
-    pub use crate::source::recording::Recording;
-}

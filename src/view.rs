@@ -13,8 +13,8 @@ pub(crate) mod table;
 pub(crate) mod texts;
 pub(crate) mod zarr;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
 
 /// The content of one open file.
 pub(crate) trait View: Send + Sync {
@@ -61,7 +61,7 @@ pub(crate) trait View: Send + Sync {
     ///
     /// # Errors
     /// Fails if a part within the range cannot be read. Returns
-    /// [`Error::unwanted`](crate::error::Error::unwanted) once the request is cancelled.
+    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) once the request is cancelled.
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
     /// Like [`read_for`](Self::read_for), for work that is not part of a request.

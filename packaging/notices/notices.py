@@ -143,7 +143,8 @@ def bill(packages, root):
 def main(triple, directory):
     packages = linked(triple)
     root = next(package for package, _ in packages if package["name"] == "h5fs")
-    others = [package for package, _ in packages if package is not root]
+    # The crates of this repository have no source but their directory.
+    others = [package for package, _ in packages if package["source"]]
     os.makedirs(directory, exist_ok=True)
     Path(directory, "THIRD-PARTY.txt").write_text("".join(third_party(others)))
     Path(directory, "h5fs.cdx.json").write_text(json.dumps(bill(packages, root), indent=1) + "\n")

@@ -9,6 +9,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::location::Location;
 
 use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
 use crate::cli::serve::arguments::{Serve, ServeArguments};
@@ -17,8 +19,6 @@ use crate::cli::words::manual::{self, PRINTING};
 use crate::cli::words::refusal;
 use crate::cli::words::schemes;
 use crate::cli::words::synonyms;
-use crate::error::{Error, Result};
-use crate::source::location::Location;
 
 /// Mount an HDF5 or ASDF file as a read-only filesystem
 ///

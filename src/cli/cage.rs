@@ -25,10 +25,10 @@ use std::os::fd::RawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use h5fs_reader::error::{Error, Result};
 use nix::fcntl::OFlag;
 use nix::sys::prctl::set_dumpable;
 
-use crate::error::{Error, Result};
 use crate::fs::{External, Options};
 pub(super) use reach::NetworkReach;
 use resources::Bounds;

@@ -46,15 +46,16 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::source::location::{Location, Scheme, Url};
+
 use crate::cli::args::{Inspect, Task};
 use crate::cli::cage::{self, NetworkReach};
 use crate::cli::mount::rotation;
 use crate::cli::options::RemoteSettings;
 use crate::cli::words::logging::{self, Destination};
 use crate::cli::words::secrets;
-use crate::error::{Error, Result, words_of};
 use crate::fs::External;
-use crate::source::location::{Location, Scheme, Url};
 use address::Address;
 use client::Client;
 pub(in crate::cli) use disk_cache::DiskCache;

@@ -30,7 +30,13 @@ use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use crate::array::CancelToken;
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::ndl::Syntax;
+use h5fs_reader::source::location::Location;
+use h5fs_reader::source::mounts::mount_table::MountTable;
+use h5fs_reader::wire::to_u64;
+
 use crate::cli::args::{Format, Inspect, Operands, Reading};
 use crate::cli::inspect::check::CheckOptions;
 use crate::cli::inspect::checked::Verdict;
@@ -44,13 +50,8 @@ use crate::cli::mount::handover;
 use crate::cli::mount::mounted;
 use crate::cli::words::complaint::complain_of;
 use crate::cli::words::logging::{self, Destination};
-use crate::error::{Error, Result};
 use crate::fs::{Kind, Requests};
-use crate::model::ndl::Syntax;
-use crate::source::location::Location;
-use crate::source::mounts::mount_table::MountTable;
 use crate::view::texts::ndl::Options;
-use crate::wire::to_u64;
 
 /// Runs one of the commands and returns its exit status.
 pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {

@@ -14,8 +14,8 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use h5fs_reader::array::CacheSize;
 
-use crate::array::CacheSize;
 use crate::limits;
 use option::{MountOption, Takes};
 pub(crate) use settings::{Netrc, RemoteSettings, Settings};

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use h5fs_reader::source::location::Location;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -32,7 +33,6 @@ use sha2::{Digest, Sha256};
 use crate::cli::options::Settings;
 use crate::joined::kept;
 use crate::limits;
-use crate::source::location::Location;
 
 /// Directory name within this program's cache directory, and directory name within the directory of
 /// `disk_cache`.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+
 use crate::fs::filesystem::Filesystem;
 use crate::fs::requests::Requests;
 use crate::fs::state::inode::NodeType;

@@ -1,8 +1,7 @@
 //! The mapping of errors to the error numbers for the kernel.
 
+use h5fs_reader::error::{Cause, Error};
 use nix::errno::Errno;
-
-use crate::error::{Cause, Error};
 
 /// Returns the error number for a failed call other than a read.
 pub fn of(error: &Error) -> i32 {

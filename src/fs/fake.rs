@@ -6,23 +6,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::array::{Fill, Layout, Storage};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
+use h5fs_reader::model::storage::Pipeline;
+use h5fs_reader::model::{
+    Array, Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
+    Reference, Shape,
+};
+use h5fs_reader::source::read_block;
+
 use crate::fs::forest::opening::open_source;
 use crate::fs::forest::other_files::{Opener, OtherFiles};
 use crate::fs::forest::watch::Watch;
 use crate::fs::{Filesystem, Options, Origin};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
-use crate::model::array::{Fill, Layout, Storage};
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
-use crate::model::storage::Pipeline;
-use crate::model::{
-    Array, Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
-    Reference, Shape,
-};
-use crate::source::read_block;
 
 /// Node number of the root in every fake.
 pub(super) const ROOT: u64 = 96;

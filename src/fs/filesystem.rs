@@ -7,11 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::Container;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::neighbours::Neighbours;
 use nix::errno::Errno;
 
-use crate::array::{Bytes, CancelToken};
-use crate::detect;
-use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale, too_long};
 use crate::fs::forest::file_state::{FileState, OpenedFile};
 use crate::fs::forest::gone;
@@ -33,10 +37,6 @@ use crate::fs::state::listing::{DOTS, Listable, Listed, Visit};
 use crate::fs::state::pins::Document;
 use crate::fs::state::traffic::Traffic;
 use crate::fs::views::fixed_inodes;
-use crate::memory::lock::lock;
-use crate::model::Container;
-use crate::source::identity::Identity;
-use crate::source::neighbours::Neighbours;
 use crate::view::View;
 
 /// The tree of one file.

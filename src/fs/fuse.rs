@@ -9,17 +9,17 @@ use std::thread;
 use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::mounts::device::Device;
+use h5fs_reader::source::mounts::mount_id::told_of;
 
-use crate::error::{Error, Result};
 use crate::fs::forest::mount::Outdate;
 use crate::fs::forest::served::Served;
 use crate::fs::fuse::adapter::{Adapter, Late};
 use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::relay::Relay;
 use crate::fs::workers::{Askers, Workers};
-use crate::source::local::changes::Changes;
-use crate::source::mounts::device::Device;
-use crate::source::mounts::mount_id::told_of;
 
 mod adapter;
 mod forgotten;

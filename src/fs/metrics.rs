@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::wire::Count;
+use h5fs_reader::wire::Count;
 
 /// A Prometheus metric family: one metric of a mount, or one for each kind.
 #[derive(Debug)]

@@ -16,12 +16,12 @@
 //! A name of 255 bytes with the suffix of a shortened name is shortened too, so that the two cannot
 //! be confused.
 
+use h5fs_reader::error::Result;
+use h5fs_reader::wire::checksum::lookup3;
 use nix::errno::Errno;
 
-use crate::error::Result;
 use crate::fs::errno::refusal;
 use crate::limits;
-use crate::wire::checksum::lookup3;
 
 /// The directory of views at the mount's root.
 pub(super) const VIEWS: &[u8] = b".h5fs";

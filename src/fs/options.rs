@@ -4,11 +4,12 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::array::CacheSize;
+use h5fs_reader::array::CacheSize;
+use h5fs_reader::source::mounts::mount_guard::MountGuard;
+use h5fs_reader::source::neighbours::policy::Policy as External;
+
 use crate::fs::state::resident::Resident;
 use crate::limits;
-use crate::source::mounts::mount_guard::MountGuard;
-use crate::source::neighbours::policy::Policy as External;
 
 /// Options that control how a file is shown.
 #[derive(Debug, Clone)]

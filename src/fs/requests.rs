@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::Result;
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::Result;
+use h5fs_reader::source::identity::Identity;
+
 use crate::fs::options::Options;
 use crate::fs::stat::{DirEntry, Entry};
 use crate::fs::state::handle::{Handle, Opened};
 use crate::fs::state::traffic::Traffic;
-use crate::source::identity::Identity;
 
 /// An inode number.
 pub type Ino = u64;
@@ -53,7 +54,7 @@ pub enum Detail {
 ///
 /// Every inode number returned by a lookup is counted, and the caller must release it with
 /// `forget`. A request that may take long has a token, and ends with
-/// [`Error::unwanted`](crate::error::Error::unwanted) when the token is cancelled. The method
+/// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) when the token is cancelled. The method
 /// without a token waits without a limit.
 pub trait Requests: Send + Sync {
     /// Returns the options of the tree.

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use h5fs_reader::model::Node;
+use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::local::audience::Readers;
+
 use crate::fs::options::Options;
-use crate::model::Node;
-use crate::source::attributes::Attributes;
-use crate::source::local::audience::Readers;
 
 /// `st_blksize`: the size of reads by `cat` and `cp`, and the largest read of the kernel.
 pub(super) const BLOCK_SIZE: u32 = 1 << 20;

@@ -5,16 +5,16 @@ mod objects;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::datatype::{Charset, Class, StringPadding};
+use h5fs_reader::model::{Datatype, LinkTarget};
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
 use crate::fs::fake::{Fake, ROOT, byte_type};
 use crate::fs::requests::{Detail, Requests};
 use crate::fs::{Caching, DirEntry, Entry, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
-use crate::memory::cancel::CancelToken;
-use crate::model::array::Storage;
-use crate::model::datatype::{Charset, Class, StringPadding};
-use crate::model::{Datatype, LinkTarget};
 
 pub(super) fn errno_of<T>(result: Result<T>) -> Errno {
     Errno::from_raw(errno::of(&result.err().expect("an error")))

@@ -20,7 +20,10 @@ pub(super) mod view_nodes;
 #[cfg(test)]
 mod tests;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::NodeId;
+use h5fs_reader::wire::to_usize;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::forest::other_files;
@@ -37,8 +40,6 @@ use crate::fs::state::inode::{self, Inode, NodeType, Tree};
 use crate::fs::state::listing::{DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::views::trees::{ROOT_FILES, TREES};
 use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_counted};
-use crate::model::NodeId;
-use crate::wire::to_usize;
 
 /// The directory of views.
 pub(super) struct Views;

@@ -31,12 +31,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::memory::cancel::{CancelToken, Ticket};
+use h5fs_reader::memory::lock::lock;
+
 use crate::fs::workers::places::Places;
 use crate::fs::workers::queue::{Queue, Request, Waiting};
 use crate::limits;
-use crate::memory::cancel::{CancelToken, Ticket};
-use crate::memory::lock::lock;
 
 pub(in crate::fs) use queue::{Asker, Attempt, Object, Of};
 

@@ -4,21 +4,22 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::weighted_lru::WeightedLru;
+use h5fs_reader::model::datatype::ReferenceKind;
+use h5fs_reader::model::region::Region;
+use h5fs_reader::model::{
+    Attribute, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference,
+};
+use h5fs_reader::wire::{Count, to_u64, to_usize};
+
 use crate::joined::members::Members;
 use crate::joined::recoding::parted;
 use crate::joined::scales::own_sequence;
 use crate::joined::tree::{Kept, Tree, TreeNode};
 use crate::limits;
-use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
-use crate::memory::weighted_lru::WeightedLru;
-use crate::model::datatype::ReferenceKind;
-use crate::model::region::Region;
-use crate::model::{
-    Attribute, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference,
-};
-use crate::wire::{Count, to_u64, to_usize};
 
 /// The cache of nodes has room for the arrays of a quarter of the limit.
 const OPEN: u64 = 4;

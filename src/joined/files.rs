@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::model::array::{
+    Array, Fill, Layout, Mapping, Mappings, OpenSource, Storage, VirtualSource,
+};
+use h5fs_reader::model::region::{Axis, Region};
+use h5fs_reader::model::storage::Pipeline;
+use h5fs_reader::model::{Datatype, Shape};
+use h5fs_reader::wire::{Count, to_u64, to_usize};
+
 use crate::joined::mapped::Placed;
 use crate::joined::members::Members;
 use crate::joined::members::content::text_of;
 use crate::joined::paths::Path;
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::model::array::{
-    Array, Fill, Layout, Mapping, Mappings, OpenSource, Storage, VirtualSource,
-};
-use crate::model::region::{Axis, Region};
-use crate::model::storage::Pipeline;
-use crate::model::{Datatype, Shape};
-use crate::wire::{Count, to_u64, to_usize};
 
 /// The names of the files of a joined dimension.
 #[derive(Debug)]

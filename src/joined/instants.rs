@@ -1,6 +1,7 @@
 //! Converts times of several members to one unit (CF 1.12, 4.4).
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+
 use crate::view::cf::stored::Number;
 use crate::view::cf::time::TimeUnits;
 

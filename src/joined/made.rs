@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use h5fs_reader::model::array::{Array, Fill, Layout, Storage};
+use h5fs_reader::model::storage::Pipeline;
+use h5fs_reader::model::{Datatype, Shape};
+use h5fs_reader::wire::{Count, to_u64};
+
 use crate::joined::files::Files;
 use crate::joined::mapped::Mapped;
 use crate::joined::members::Members;
 use crate::joined::members::skeleton::Named;
 use crate::joined::paths::Path;
-use crate::model::array::{Array, Fill, Layout, Storage};
-use crate::model::storage::Pipeline;
-use crate::model::{Datatype, Shape};
-use crate::wire::{Count, to_u64};
 
 /// An array of the joined file.
 #[derive(Debug)]

@@ -4,18 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Cause, Error, Result};
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
+use h5fs_reader::model::region::{Axis, Region};
+use h5fs_reader::wire::{Count, to_u64};
+
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
 use crate::joined::place::placement::Placement;
 use crate::joined::recoding::{Field, Numbering, Recoding, Span, prefix};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
-use crate::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
-use crate::model::region::{Axis, Region};
 use crate::view::cf::packing::Packing;
-use crate::wire::{Count, to_u64};
 
 /// Members and their placement.
 #[derive(Debug)]

@@ -20,10 +20,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
+use h5fs_reader::wire::{Count, to_u64};
 use lru::LruCache;
 
-use crate::array::Engine;
-use crate::error::{Cause, Error, Result};
 use crate::joined::members::content::Known;
 use crate::joined::members::kept::Kept;
 use crate::joined::members::links::OpenFile;
@@ -34,12 +39,7 @@ use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::{Path, Told};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
-use crate::model::{Array, Container, NodeId, NodeKind};
 use crate::view::elements::padded::padded;
-use crate::wire::{Count, to_u64};
 
 /// Options of a scan of members.
 pub(crate) struct Scanning<'a> {

@@ -9,6 +9,9 @@ mod position;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::wire::Count;
+
 use crate::joined::choice::Join;
 use crate::joined::members::content::Known;
 use crate::joined::members::convention::Rows;
@@ -20,8 +23,6 @@ use crate::joined::place::kind::Kind;
 use crate::joined::place::placement::{Axis, JoinedDimension, Placement};
 use crate::joined::place::position::{Blocks, by_coordinate};
 use crate::limits;
-use crate::model::datatype::Class;
-use crate::wire::Count;
 
 /// A dimension of the members of a kind.
 pub(super) struct Facts {

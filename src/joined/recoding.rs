@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::model::Datatype;
-use crate::model::array::Recode;
-use crate::model::attribute_value::numbers;
-use crate::model::datatype::{ByteOrder, Class, Member};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Recode;
+use h5fs_reader::model::attribute_value::numbers;
+use h5fs_reader::model::datatype::{ByteOrder, Class, Member};
+use h5fs_reader::wire::to_usize;
+
 use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::Number;
-use crate::wire::to_usize;
 
 /// Length of the prefix before a pointer of a member. The prefix is the number of the file plus
 /// one, or [`OWN`].
@@ -282,7 +283,7 @@ fn compound(members: &[Member], from: usize, to: usize, spans: &mut Vec<Span>) -
 
 /// Returns the prefix for the pointers of a file.
 pub(super) fn prefix(file: usize) -> [u8; PREFIX] {
-    (crate::wire::to_u64(file) + 1).to_le_bytes()
+    (h5fs_reader::wire::to_u64(file) + 1).to_le_bytes()
 }
 
 /// Returns the file number and the original pointer. Returns `None` if the pointer is null, or
@@ -299,8 +300,8 @@ pub(super) fn parted(element: &[u8]) -> Option<(usize, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::{Charset, StringPadding};
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::datatype::{Charset, StringPadding};
+    use h5fs_reader::testing::{int, member, type_of};
 
     #[test]
     fn pointers_say_which_file_they_are_of() {
@@ -376,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_is_no_part_of_the_joined_file() {
-        use crate::model::datatype::ReferenceKind;
+        use h5fs_reader::model::datatype::ReferenceKind;
         let reference = type_of(8, Class::Reference(ReferenceKind::Object));
         assert!(has_references(&reference) && with_members(&reference).is_none());
         let list = type_of(16, Class::VariableLength(Box::new(reference)));

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::{Class, ReferenceKind};
+use h5fs_reader::model::{Datatype, NodeId, Shape};
+use h5fs_reader::wire::to_u64;
+
 use crate::joined::made::Made;
 use crate::joined::members::content::{one_text, texts};
 use crate::joined::members::skeleton::Named;
 use crate::joined::paths::{Path, split};
 use crate::joined::recoding::{OWN, PREFIX};
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{Class, ReferenceKind};
-use crate::model::{Datatype, NodeId, Shape};
-use crate::wire::to_u64;
 
 /// Returns the attributes of HDF5's dimension scales (H5DS): those that mark an array as a scale,
 /// and those that name the dimensions of an array.

@@ -4,6 +4,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::ByteOrder;
+use h5fs_reader::model::{Datatype, Shape};
+use h5fs_reader::wire::Count;
+
 use crate::joined::files::Files;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::members::content::{one_text, texts};
@@ -12,11 +18,6 @@ use crate::joined::members::skeleton::Named;
 use crate::joined::paths::{Path, Told, beneath, split};
 use crate::joined::variable::compared::Compared;
 use crate::limits;
-use crate::model::array::Fill;
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::ByteOrder;
-use crate::model::{Datatype, Shape};
-use crate::wire::Count;
 
 /// The path of a group, and its attributes.
 pub(super) type GroupAttributes = (Path, Vec<Named>);

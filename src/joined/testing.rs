@@ -4,28 +4,29 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use crate::array::{CacheSize, Engine, Reader};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{CacheSize, Engine, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::array::{Array, Fill, Layout, Storage};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::attribute_value::strings;
+use h5fs_reader::model::datatype::{ByteOrder, ReferenceKind};
+use h5fs_reader::model::link::LinksInMemory;
+use h5fs_reader::model::region::Region;
+use h5fs_reader::model::storage::Pipeline;
+use h5fs_reader::model::{
+    Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
+    Reference, Shape, paths,
+};
+use h5fs_reader::source::neighbours::Neighbours;
+
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
 use crate::joined::members::content::{one_text, texts};
 use crate::joined::members::{Key, OpenMember, Opened};
 use crate::joined::paths::{Path, Told, split};
 use crate::joined::{Scanning, join};
-use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
-use crate::model::array::{Array, Fill, Layout, Storage};
-use crate::model::attribute::AttributeContent;
-use crate::model::attribute_value::strings;
-use crate::model::datatype::{ByteOrder, ReferenceKind};
-use crate::model::link::LinksInMemory;
-use crate::model::region::Region;
-use crate::model::storage::Pipeline;
-use crate::model::{
-    Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
-    Reference, Shape, paths,
-};
-use crate::source::neighbours::Neighbours;
 use crate::view::cf::stored::Stored;
 
 /// Elements of one type.

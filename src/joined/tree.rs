@@ -3,7 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::datatype::ByteOrder;
+use h5fs_reader::model::{Datatype, Scalar};
+use h5fs_reader::wire::{Count, to_u64};
+
 use crate::joined::choice::Choice;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::Placed;
@@ -18,11 +23,7 @@ use crate::joined::scales::{dimension_attributes, reference};
 use crate::joined::tables::{complete, leave_out_dependents, reported};
 use crate::joined::variable::compared::Compared;
 use crate::joined::variable::{is_of_times, make};
-use crate::model::array::Fill;
-use crate::model::datatype::ByteOrder;
-use crate::model::{Datatype, Scalar};
 use crate::view::csv::append_field;
-use crate::wire::{Count, to_u64};
 
 /// The groups and arrays of the joined file. The root is the first node.
 #[derive(Debug, Default)]
@@ -540,7 +541,7 @@ fn list(members: &Members, parts: &[Part]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::joined::testing::{File, f64s, i32s, joined, text};
-    use crate::model::ScalarValue;
+    use h5fs_reader::model::ScalarValue;
 
     fn series(name: &str, first: f64) -> File {
         let values = f64s(&[first, first + 1.0]);

@@ -14,6 +14,12 @@ mod relatives;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::datatype::{ByteOrder, Class, StringPadding};
+use h5fs_reader::model::number::ieee_bytes;
+use h5fs_reader::wire::Count;
+
 use crate::joined::instants::Unit;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
@@ -28,11 +34,6 @@ use crate::joined::variable::compared::{Alike, Compared, Specimen};
 use crate::joined::variable::names::Names;
 use crate::joined::variable::refusal::refuse;
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::array::Fill;
-use crate::model::datatype::{ByteOrder, Class, StringPadding};
-use crate::model::number::ieee_bytes;
-use crate::wire::Count;
 
 /// The joined type, and the meaning of the joined numbers.
 struct Form {

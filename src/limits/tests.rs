@@ -1,49 +1,11 @@
 //! Compares the bounds in `docs/limits.md` with the constants in `limits.rs`.
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
 
 const DOCUMENT: &str = include_str!("../../docs/limits.md");
-
-/// Time that a test waits for an expected event. It ends a test that hangs, and is long enough for
-/// a very busy machine.
-const PATIENCE: Duration = Duration::from_secs(200);
-
-/// Waits until `is` returns true.
-#[track_caller]
-pub(crate) fn eventually(what: &str, is: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is() {
-        assert!(begun.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Reports that the calling test is skipped, and why. The report is written directly to standard
-/// error, because libtest hides the output of a passing test.
-///
-/// # Panics
-/// Panics if `$H5FS_MAY_SKIP` is set and does not name the test.
-#[track_caller]
-pub(crate) fn skip(why: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test");
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
-    if let Ok(names) = std::env::var("H5FS_MAY_SKIP") {
-        let may_skip = names.split_whitespace().any(|name| name == test);
-        assert!(may_skip, "{test} must not be skipped here: {why}");
-    }
-}
-
-/// Returns the processor time of this thread, which a busy machine increases only slightly.
-pub(crate) fn processor_time() -> Duration {
-    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    let nanoseconds = schedule.split(' ').next().unwrap().parse().unwrap();
-    Duration::from_nanos(nanoseconds)
-}
 
 /// Formats a bound in bytes as in the document: `64 KiB`, `3.25 MiB`.
 fn bytes(bound: u64) -> String {

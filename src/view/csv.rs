@@ -25,13 +25,14 @@ pub(in crate::view) mod padding;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::error::{Error, Result};
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
 use crate::view::csv::fields::{Cell, Fields};
 use crate::view::elements::long_elements::{LongElements, Pace};
 use crate::view::texts::counted::{Even, Units};
-use crate::wire::{to_u64, to_usize};
 
 /// A table: an optional header, and rows.
 pub(crate) struct Table {

@@ -16,15 +16,16 @@ pub(crate) mod variable_length;
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, CancelToken, Reader};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{Class, Member};
+use h5fs_reader::model::selection::Selection;
+use h5fs_reader::model::{Datatype, Shape};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::{Class, Member};
-use crate::model::selection::Selection;
-use crate::model::{Datatype, Shape};
 use crate::view::View;
 use crate::view::elements::raw::Raw;
-use crate::wire::{to_u64, to_usize};
 
 /// The elements of an array, or of a selection from an array, arranged as in NumPy. If an element
 /// is itself an array, its dimensions follow the dimensions of the outer array.

@@ -37,7 +37,8 @@ pub(crate) mod runs;
 mod sparse;
 pub(crate) mod time;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+
 use crate::view::table::column::GroupTable;
 use crate::view::table::group::Group;
 

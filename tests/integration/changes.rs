@@ -498,7 +498,7 @@ fn marked(directory: &Path, flags: u8) -> std::path::PathBuf {
     let mut content = fs::read(fixture("tiny.latest.h5")).expect("fixture");
     assert_eq!((content[8], content[11]), (3, 0), "version 3, closed");
     content[11] = flags;
-    let sum = h5fs::wire::checksum::lookup3(&content[..SUPERBLOCK - 4]);
+    let sum = h5fs_reader::wire::checksum::lookup3(&content[..SUPERBLOCK - 4]);
     content[SUPERBLOCK - 4..SUPERBLOCK].copy_from_slice(&sum.to_le_bytes());
     let path = directory.join("marked.h5");
     fs::write(&path, content).expect("write");

@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use h5fs::detect::{self, Caches};
-use h5fs::internals::Effort;
-use h5fs::model::{Container, LinkTarget, NodeId, NodeKind};
-use h5fs::source::local::audience::Readers;
-use h5fs::source::local::file::FileSource;
-use h5fs::source::neighbours::Neighbours;
-use h5fs::source::neighbours::policy::Policy;
+use h5fs_reader::detect::{self, Caches};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::local::file::FileSource;
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::neighbours::policy::Policy;
 
 use crate::harness::fixture;
 

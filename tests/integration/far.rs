@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use h5fs::detect::{self, Caches};
 use h5fs::fs::{Filesystem, Kind, Options, Requests};
-use h5fs::internals::Recording;
-use h5fs::source::local::audience::Readers;
-use h5fs::source::local::file::FileSource;
-use h5fs::source::neighbours::Neighbours;
-use h5fs::source::neighbours::policy::Policy;
+use h5fs_reader::detect::{self, Caches};
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::local::file::FileSource;
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::neighbours::policy::Policy;
+use h5fs_reader::source::recording::Recording;
 
 use crate::harness::{LONG, eventually, run, script};
 

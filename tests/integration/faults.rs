@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5fs::detect::{self, Caches};
-use h5fs::error::{Error, Result};
 use h5fs::fs::{Caching, Entry, Filesystem, Ino, Kind, Opened, Options, Origin, Requests};
-use h5fs::source::neighbours::Neighbours;
-use h5fs::source::{IsWanted, SharedSource, Source};
+use h5fs_reader::detect::{self, Caches};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::{IsWanted, SharedSource, Source};
 
 use crate::harness::{LONG, fixture, run, script};
 use crate::hostile::hdf5::Hdf5;

@@ -1,12 +1,15 @@
-//! The layers of the crate. A file imports only from layers below its own, no format imports
-//! another, and no two files of a layer import each other. The table is the same as in
-//! `src/lib.rs`. No file may have a mutable static.
+//! The layers of the crates. A file imports only from layers below its own, no format imports
+//! another, and no two files of a layer import each other. The tables are the same as in the
+//! `lib.rs` of the crates. No file may have a mutable static.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Top-level modules and their layers.
+/// Directories of the sources of each crate. Cargo refuses cycles of crates.
+const CRATES: &[&str] = &["src", "crates/h5fs-reader/src"];
+
+/// Top-level modules of all crates, and their layers.
 const FLOORS: &[(&str, u8)] = &[
     ("cli", 9),
     ("fs", 8),
@@ -17,6 +20,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("asdf", 4),
     ("detect", 4),
     ("filter", 3),
+    ("testing", 3),
     ("model", 2),
     ("memory", 1),
     ("source", 1),
@@ -42,9 +46,13 @@ fn floor(module: &str) -> Option<u8> {
         .map(|(_, floor)| *floor)
 }
 
-/// Returns the source files by module path: `src/hdf5/group.rs` is `hdf5::group`.
-fn sources() -> BTreeMap<String, String> {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+/// Returns the source files of each crate by module path: `src/fs/nodes.rs` is `fs::nodes`.
+fn sources() -> Vec<BTreeMap<String, String>> {
+    CRATES.iter().map(|top| sources_below(top)).collect()
+}
+
+fn sources_below(top: &str) -> BTreeMap<String, String> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join(top);
     let mut pending: Vec<PathBuf> = vec![top.clone()];
     let mut found = BTreeMap::new();
     while let Some(directory) = pending.pop() {
@@ -65,13 +73,16 @@ fn sources() -> BTreeMap<String, String> {
     found
 }
 
+/// Attributes of an item that only tests compile.
+const TEST_ONLY: &[&str] = &["#[cfg(test)]", "#[cfg(any(test, feature = \"testing\"))]"];
+
 /// Returns the code without comments, without the tests at its end, and without visibility
 /// modifiers, because these name a module without importing it.
 fn production(code: &str) -> String {
     let mut kept = String::new();
     let mut lines = code.lines().peekable();
     while let Some(line) = lines.next() {
-        if line.trim() == "#[cfg(test)]" {
+        if TEST_ONLY.contains(&line.trim()) {
             match lines.peek() {
                 Some(next) if next.trim_start().starts_with("mod tests {") => break,
                 _ => _ = lines.next(),
@@ -164,7 +175,7 @@ fn imports_are_read_from_every_form() {
 #[test]
 fn no_import_goes_up() {
     let mut wrong = Vec::new();
-    for (file, code) in sources() {
+    for (file, code) in sources().into_iter().flatten() {
         let module = file.split("::").next().expect("a name");
         if module == "lib" || module == "main" {
             continue;
@@ -184,6 +195,8 @@ fn no_import_goes_up() {
                 // an item of the crate's root, such as a re-export, belongs to no layer
                 None => false,
                 _ if import == module => true,
+                // tests of all layers may import their helpers
+                _ if import == "testing" => true,
                 Some(other) if SEPARATE.contains(&(module, import)) => other < own,
                 // only detect.rs may name both formats
                 Some(other) if module == "detect" => other <= own,
@@ -272,8 +285,11 @@ fn reached<'s>(graph: &BTreeMap<&'s str, BTreeSet<&'s str>>, from: &'s str) -> B
 
 #[test]
 fn no_files_import_one_another() {
-    let sources = sources();
-    let graph = imports(&sources);
+    let crates = sources();
+    let mut graph: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (file, others) in crates.iter().flat_map(imports) {
+        graph.entry(file).or_default().extend(others);
+    }
     let all: BTreeMap<&str, BTreeSet<&str>> = graph
         .keys()
         .map(|file| (*file, reached(&graph, file)))
@@ -334,7 +350,7 @@ fn statics_are_read_from_every_form() {
 #[test]
 fn nothing_is_kept_in_statics() {
     let mut found = BTreeSet::new();
-    for (file, code) in sources() {
+    for (file, code) in sources().into_iter().flatten() {
         let code = production(&code);
         let names = statics(&code).into_iter();
         found.extend(names.map(|name| format!("{file}::{name}")));

@@ -10,12 +10,12 @@
 //! programs. The limit is therefore larger than the number of all existing threads. The kernel
 //! ignores the limit for the real user root.
 
+use h5fs_reader::wire::to_u64;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::options::machine_memory;
 use crate::fs::Options;
 use crate::limits;
-use crate::wire::to_u64;
 
 /// The resource limits of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(super) fn threads_of_the_system() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::CacheSize;
+    use h5fs_reader::array::CacheSize;
 
     #[test]
     fn what_is_promised_fits_in() {

@@ -8,15 +8,15 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 
+use h5fs_reader::source::local::rights;
+use h5fs_reader::source::packets;
+use h5fs_reader::testing::skip;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
 use nix::libc;
 
 use super::*;
 use crate::fs::MountGuard;
-use crate::limits::tests::skip;
-use crate::source::local::rights;
-use crate::source::packets;
 
 /// Returns the file at `path` as a source, with an arbitrary reader.
 fn file_at(path: &Path) -> Shown<'_> {

@@ -8,14 +8,13 @@
 
 use std::ffi::CString;
 
+use h5fs_reader::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::prctl::set_keepcaps;
 use nix::unistd::{
     Gid, Uid, User, geteuid, getpid, initgroups, setfsuid, setgroups, setresgid, setresuid,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-
-use crate::error::{Error, Result};
 
 /// Group for a user without an entry: `nogroup`.
 const NO_GROUP: u32 = 65_534;

@@ -21,6 +21,10 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use h5fs_reader::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
+use h5fs_reader::source::location::signature::unsigned;
+use h5fs_reader::source::location::{Scheme, Url};
+use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 
 use crate::cli::fetcher::client::Header;
@@ -28,11 +32,7 @@ use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::names::{json, thredds, tree};
 use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
-pub(super) use crate::source::location::percent::{IN_REFERENCE, decoded, encoded};
-use crate::source::location::signature::unsigned;
-use crate::source::location::{Scheme, Url};
-use crate::source::remote::message::Failure;
+pub(super) use h5fs_reader::source::location::percent::{IN_REFERENCE, decoded, encoded};
 
 /// The location of a source on its server.
 #[derive(Debug)]
@@ -461,7 +461,7 @@ pub(super) fn authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::location::Location;
+    use h5fs_reader::source::location::Location;
 
     fn url(text: &str) -> Url {
         match Location::parse(text.into()) {

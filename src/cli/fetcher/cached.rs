@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use h5fs_reader::source::remote::segment::{Key, PAGE, Segment};
+use h5fs_reader::source::remote::state::ObjectState;
+use h5fs_reader::wire::to_u64;
+
 use crate::cli::fetcher::disk_cache::{DiskCache, page_length};
 use crate::cli::fetcher::transfer::Sink;
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::remote::segment::{Key, PAGE, Segment};
-use crate::source::remote::state::ObjectState;
-use crate::wire::to_u64;
 
 /// Minimum number of cached pages for which the cache file itself is passed on. Fewer pages are
 /// copied to the stage, because they usually contain metadata, which is read repeatedly in small

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::{Result, words_of};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
 use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
@@ -25,7 +26,6 @@ use crate::cli::fetcher::hosts;
 pub(super) use crate::cli::fetcher::hosts::Reach;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
-use crate::error::{Result, words_of};
 use crate::limits;
 
 /// Time limit for a local metadata service. Most machines have none.

@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use h5fs_reader::error::words_of;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
+use h5fs_reader::source::remote::state::ObjectState;
+use h5fs_reader::wire::{to_u64, to_usize};
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use sha2::{Digest, Sha256};
 
-use crate::error::words_of;
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
-use crate::source::remote::state::ObjectState;
-use crate::wire::{to_u64, to_usize};
 
 /// Format version. Each format has its own subdirectory.
 const FORM: &str = "h5fs-1";

@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::remote::message::{Counters, Failure};
+use h5fs_reader::source::remote::state::ObjectState;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 
 use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, decoded, encoded};
@@ -26,9 +29,6 @@ use crate::cli::fetcher::signer::Signer;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::fetcher::turns::Turns;
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::remote::message::{Counters, Failure};
-use crate::source::remote::state::ObjectState;
 
 /// The exchange of requests and responses with one server.
 pub(super) struct Exchange {

@@ -19,6 +19,8 @@ mod netrc;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::memory::lock::lock;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::cli::fetcher::client::Header;
@@ -26,8 +28,6 @@ use crate::cli::fetcher::hosts::may_see_secrets;
 use crate::cli::fetcher::signer::files::Files;
 use crate::cli::fetcher::signer::profile;
 use crate::cli::options::{Netrc as Asked, RemoteSettings};
-use crate::error::{Error, Result, words_of};
-use crate::memory::lock::lock;
 use cookies::Cookies;
 use netrc::Netrc;
 

@@ -25,9 +25,10 @@ pub(super) mod web;
 mod webdav;
 mod xml;
 
+use h5fs_reader::source::location::Scheme;
+
 use crate::cli::fetcher::names::page::Page;
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::location::Scheme;
 
 /// Parses a page of the keys that start with `prefix`. A key's name is the part after the last `/`
 /// of `prefix`. A key without such a part is skipped.

@@ -4,11 +4,11 @@
 //! redirects a request for an object (307) to a nearby cache, and names alternative caches in
 //! `Link:` headers (RFC 8288), the best first: `<URL>; rel="duplicate"; pri=1`.
 
+use h5fs_reader::source::location::{Location, Url};
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::links::{Link, links};
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::location::{Location, Url};
 
 /// Ports of caches, in addition to 80 and 443.
 pub(super) const PORTS: [u16; 2] = [8443, 8444];

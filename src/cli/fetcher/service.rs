@@ -13,6 +13,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use h5fs_reader::error::words_of;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::local::rights;
+use h5fs_reader::source::remote::message::{FIRST, Named, PACKET, Reply, Request};
+use h5fs_reader::source::remote::segment::{PAGE, Segment};
+use h5fs_reader::source::remote::state::ObjectState;
+use h5fs_reader::wire::{to_u64, to_usize};
 use sha2::{Digest, Sha256};
 
 use crate::cli::fetcher::address::Address;
@@ -30,14 +37,7 @@ use crate::cli::fetcher::service::uncached::Told;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
-use crate::error::words_of;
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::local::rights;
-use crate::source::remote::message::{FIRST, Named, PACKET, Reply, Request};
-use crate::source::remote::segment::{PAGE, Segment};
-use crate::source::remote::state::ObjectState;
-use crate::wire::{to_u64, to_usize};
 
 /// Number of bytes of a range after which the parsing process receives a progress report.
 const TOLD: u64 = 256 << 10;

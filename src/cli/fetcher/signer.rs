@@ -16,14 +16,14 @@ pub(super) mod profile;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::location::Scheme;
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::client::Client;
 use crate::cli::fetcher::signer::files::Files;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
-use crate::error::{Error, Result};
-use crate::source::location::Scheme;
 
 /// The signer of requests to a store.
 pub(super) enum Signer {

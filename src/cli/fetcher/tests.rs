@@ -5,19 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::Cause;
+use h5fs_reader::source::Source;
+use h5fs_reader::source::packets;
+use h5fs_reader::source::remote::connection::{Connection, Terms};
+use h5fs_reader::source::remote::message::{FIRST, Named};
+use h5fs_reader::source::remote::object::RemoteObject;
+use h5fs_reader::testing::eventually;
 use nix::libc;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::*;
 use crate::cli::options::RemoteSettings;
-use crate::error::Cause;
 use crate::limits;
-use crate::limits::tests::eventually;
-use crate::source::Source;
-use crate::source::packets;
-use crate::source::remote::connection::{Connection, Terms};
-use crate::source::remote::message::{FIRST, Named};
-use crate::source::remote::object::RemoteObject;
 use objects::server::{Raw, Server, Then};
 use objects::sigv4::{self, Keys};
 

@@ -11,6 +11,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use h5fs_reader::error::words_of;
+use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::state::ObjectState;
+use h5fs_reader::wire::{to_u64, to_usize};
 use http::{HeaderMap, HeaderValue, header};
 use jiff::fmt::rfc2822;
 
@@ -19,11 +23,7 @@ use crate::cli::fetcher::exchange::{Counted, Exchange, Wanted};
 use crate::cli::fetcher::patience::{End, Pace, Patience};
 use crate::cli::fetcher::service::room::Room;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
-use crate::error::words_of;
 use crate::limits;
-use crate::source::remote::message::Failure;
-use crate::source::remote::state::ObjectState;
-use crate::wire::{to_u64, to_usize};
 
 /// Number of bytes read from a connection at a time.
 const PIECE: usize = 64 << 10;

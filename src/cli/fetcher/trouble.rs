@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::Failure;
 
 /// A failure, and the action that may fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use h5fs_reader::memory::lock::lock;
 use http::Uri;
 
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::patience::{Allowed, End};
 use crate::limits;
-use crate::memory::lock::lock;
 use rate::Rate;
 
 /// Interval at which a waiting request checks for its cancellation.

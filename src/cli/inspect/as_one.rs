@@ -5,8 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use h5fs_reader::model::ndl::Syntax;
+
 use crate::joined::choice::Choice;
-use crate::model::ndl::Syntax;
 use crate::view::texts::ndl::Options;
 
 /// Path at which all files of a directory are joined.

@@ -3,14 +3,15 @@
 use std::io::Write;
 use std::path::Path;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::text::Object;
+
 use crate::cli::args::CacheAct;
 use crate::cli::fetcher::{DiskCache, Share};
 use crate::cli::inspect::reading::{self, Outcome};
 use crate::cli::words::printable::printable;
 use crate::cli::words::progress::amount;
-use crate::error::{Error, Result};
 use crate::fs::timestamp_of;
-use crate::model::text::Object;
 
 /// Name for a source whose name is not recorded.
 const UNKNOWN: &str = "(unknown)";

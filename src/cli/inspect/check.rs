@@ -12,6 +12,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
 use crate::cli::inspect::checked::{self, Checked, Fault, Record, Sum, Verdict};
@@ -21,10 +24,7 @@ use crate::cli::options::default_threads;
 use crate::cli::words::complaint::reason_of;
 use crate::cli::words::printable::{printable, printable_bytes};
 use crate::cli::words::progress::{Done, Progress, Share, TICK};
-use crate::error::{Error, Result};
 use crate::fs::{Filesystem, Finding, Handle, Ino, Kind, Requests, Whence, errno};
-use crate::memory::lock::lock;
-use crate::wire::to_u64;
 
 /// Capacity of the queue of objects to examine, and of the queue of lines to write.
 const WAITING: usize = 256;

@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use h5fs_reader::source::location::Location;
+
 use crate::cli::args::Reading;
 use crate::cli::inspect::as_one::JOINED;
 use crate::cli::inspect::check::{CheckOptions, Form};
@@ -20,7 +22,6 @@ use crate::cli::words::complaint::{complain, of_text, reason_of};
 use crate::cli::words::printable::{harmless, printable_bytes};
 use crate::cli::words::progress::Progress;
 use crate::limits;
-use crate::source::location::Location;
 
 /// Checks all files of `sources`.
 pub(in crate::cli) fn check(

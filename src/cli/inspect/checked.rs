@@ -3,10 +3,10 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use h5fs_reader::model::text::Object;
 
 use crate::cli::words::printable::printable_bytes;
 use crate::cli::words::progress::Done;
-use crate::model::text::Object;
 
 /// The overall result for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

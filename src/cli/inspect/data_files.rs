@@ -7,16 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::file::FileSource;
+use h5fs_reader::source::location::Location;
+
 use crate::cli::args::Reading;
 use crate::cli::inspect::as_one::{joined_in, joined_of};
 use crate::cli::inspect::prefix_files::{Name, PrefixFiles};
 use crate::cli::inspect::reading;
 use crate::cli::words::complaint::complain_of;
-use crate::detect;
-use crate::error::{Error, Result};
 use crate::joined::choice::Choice;
-use crate::source::local::file::FileSource;
-use crate::source::location::Location;
 
 /// An iterator over the data files that the command line names directly, or that are in the
 /// directories and prefixes that it names.

@@ -3,8 +3,9 @@
 //! `*`, `?`, `[a-z]` and `[!a-z]` match characters of one name. After a `\`, they match themselves.
 //! A dot at the start of a name is matched only by a dot.
 
+use h5fs_reader::error::{Error, Result};
+
 use crate::cli::inspect::walk::{Names, join};
-use crate::error::{Error, Result};
 use crate::fs::{Kind, Requests};
 
 /// Returns `path` itself if it exists or is not a pattern. Otherwise returns all paths that it

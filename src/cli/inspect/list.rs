@@ -13,6 +13,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
+use h5fs_reader::error::{Error, Result};
+
 use crate::cli::args::Format;
 use crate::cli::inspect::columns::{self, Cells, Widths};
 use crate::cli::inspect::glob::expand;
@@ -23,7 +25,6 @@ use crate::cli::words::complaint::{complain, complain_of, of_text};
 use crate::cli::words::printable::printable_bytes;
 use crate::cli::words::progress::{Done, Progress};
 use crate::cli::words::style::{Paint, Style};
-use crate::error::{Error, Result};
 use crate::fs::{self, Ino, Kind, Requests};
 
 /// Number of lines of a directory that are aligned with each other. Later lines use the same column

@@ -1,7 +1,8 @@
 //! `h5fs ls --json`: an entry as a JSON object.
 
+use h5fs_reader::model::text::Object;
+
 use crate::cli::inspect::columns::{COLUMNS, Cells};
-use crate::model::text::Object;
 
 /// The names of the columns of a long listing. The flag says whether the text of the column is
 /// valid JSON.

@@ -14,6 +14,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::location::Location;
+
 use crate::cli::args::{Program, Reading};
 use crate::cli::call::{Call, Role};
 use crate::cli::inspect::reading::Outcome;
@@ -21,10 +25,7 @@ use crate::cli::options;
 use crate::cli::words::complaint::{complain, of_text};
 use crate::cli::words::printable::{harmless, printable};
 use crate::cli::words::progress::TICK;
-use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::location::Location;
 
 /// Maximum number of sources found in advance, to know their total number.
 const FOUND: usize = 1 << 16;

@@ -5,12 +5,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Stdio;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::location::Location;
+
 use crate::cli::args::Operands;
 use crate::cli::inspect::as_one::joined_of;
 use crate::cli::inspect::many::Arguments;
 use crate::cli::words::printable::printable_bytes;
-use crate::error::{Error, Result};
-use crate::source::location::Location;
 
 /// The sources on a command line, and the paths in them.
 pub(in crate::cli) struct Named {

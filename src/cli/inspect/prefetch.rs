@@ -3,18 +3,19 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::array::CancelToken;
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::location::{Location, Url};
+use h5fs_reader::source::remote::connection::Connection;
+use h5fs_reader::wire::to_u64;
+
 use crate::cli::inspect::glob::expand;
 use crate::cli::inspect::reading::{self, Outcome, PIECE, Source};
 use crate::cli::inspect::walk::Names;
 use crate::cli::words::complaint::{complain, complain_of};
 use crate::cli::words::printable::printable;
 use crate::cli::words::progress::{Done, Progress};
-use crate::error::{Error, Result};
 use crate::fs::{Handle, Ino, Kind, Requests};
-use crate::source::location::{Location, Url};
-use crate::source::remote::connection::Connection;
-use crate::wire::to_u64;
 
 /// Reads files and directories, and discards their bytes.
 struct Reader<'a> {

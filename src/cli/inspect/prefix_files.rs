@@ -8,17 +8,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::directory::{Directory, Standing};
+use h5fs_reader::source::location::percent::{IN_NAME, encoded};
+use h5fs_reader::source::location::{Location, Url};
+use h5fs_reader::source::remote::directory::RemoteDirectory;
+
 use crate::cli::args::Reading;
 use crate::cli::inspect::many::Arguments;
 use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::RemoteSource;
-use crate::detect;
-use crate::error::{Error, Result};
 use crate::fs;
-use crate::source::directory::{Directory, Standing};
-use crate::source::location::percent::{IN_NAME, encoded};
-use crate::source::location::{Location, Url};
-use crate::source::remote::directory::RemoteDirectory;
 
 /// The names with a prefix.
 pub(in crate::cli) struct PrefixFiles {

@@ -9,6 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::local::beneath::Beneath;
+use h5fs_reader::source::location::{Location, Url};
+use h5fs_reader::source::remote::connection::Connection;
+
 use crate::cli::args::Reading;
 use crate::cli::inspect::as_one::{JOINED, is_joined, joined_in};
 use crate::cli::mount::remote_source::RemoteSource;
@@ -16,12 +22,7 @@ use crate::cli::words::advice;
 use crate::cli::words::complaint::{complain, of_text};
 use crate::cli::words::printable::{printable, printable_bytes};
 use crate::cli::{cage, options, scans};
-use crate::error::{Error, Result};
 use crate::fs::{self, Archive, Filesystem, Requests, Served, Unread};
-use crate::source::directory::Directory;
-use crate::source::local::beneath::Beneath;
-use crate::source::location::{Location, Url};
-use crate::source::remote::connection::Connection;
 
 /// The source that a command reads.
 #[derive(Debug, Clone, Copy)]

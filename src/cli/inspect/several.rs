@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use h5fs_reader::model::ndl::Syntax;
+use h5fs_reader::model::text::json_text;
+
 use crate::cli::inspect::many::{self, Arguments, Follow, Sources};
 use crate::cli::inspect::reading::{self, Outcome};
 use crate::cli::words::complaint::complain;
 use crate::cli::words::printable::printable_bytes;
-use crate::model::ndl::Syntax;
-use crate::model::text::json_text;
 
 /// The way to combine the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

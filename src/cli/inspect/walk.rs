@@ -2,7 +2,8 @@
 
 use std::vec;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+
 use crate::fs::{Entry, Filesystem, Handle, Ino, Kind, Requests, Stat};
 
 /// Number of names fetched from a directory at a time.

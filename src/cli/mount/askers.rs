@@ -17,14 +17,14 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::local::rights;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use crate::cli::words::log_file::LogFile;
 use crate::fs::fuse::FindGone;
-use crate::memory::lock::lock;
-use crate::source::local::rights;
 
 /// Maximum number of threads in one request.
 const MOST: usize = 1024;

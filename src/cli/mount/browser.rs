@@ -5,9 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use h5fs_reader::error::words_of;
+
 use crate::cli::words::complaint::complain;
 use crate::cli::words::secrets;
-use crate::error::words_of;
 
 const OPENER: &str = "xdg-open";
 

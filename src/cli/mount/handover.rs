@@ -13,12 +13,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::rights;
+use h5fs_reader::source::packets;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::cli::call::{Call, Role};
-use crate::error::{Error, Result};
-use crate::source::local::rights;
-use crate::source::packets;
 
 /// The file descriptors that connect a process to the fetcher.
 #[derive(Debug)]

@@ -3,13 +3,14 @@
 
 use std::process::{ChildStdout, ExitCode, Stdio};
 
+use h5fs_reader::error::{Error, Result};
+
 use crate::cli::args::Mount;
 use crate::cli::call::{Call, Role};
 use crate::cli::mount::mounts::FreePlace;
 use crate::cli::mount::report::{Garbled, Report, Reports};
 use crate::cli::mount::supervisor;
 use crate::cli::words::complaint::complain;
-use crate::error::{Error, Result};
 
 /// Starts the supervisor and waits for its report. The supervisor inherits none of the launcher's
 /// three standard streams: a program that reads one of them to its end must not wait for the

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
 
 /// Returns the absolute path of the directory, without symbolic links.
 ///

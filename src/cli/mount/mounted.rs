@@ -13,19 +13,19 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::text::Object;
+use h5fs_reader::source::mounts::device::Device;
+use h5fs_reader::source::mounts::mount_table::{MountEntry, MountTable};
+use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
 use crate::cli::args::Mount;
 use crate::cli::inspect::reading::{self, Outcome};
 use crate::cli::words::printable::printable_bytes;
-use crate::error::{Error, Result};
 use crate::fs::Resident;
 use crate::fs::metrics::{self, Figures};
 use crate::limits;
-use crate::model::text::Object;
-use crate::source::mounts::device::Device;
-use crate::source::mounts::mount_table::{MountEntry, MountTable};
-use crate::wire::to_u64;
 
 /// Time limit for the answer of a mount.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -10,6 +10,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::mounts::device::Device;
+use h5fs_reader::source::mounts::mount_id::{MountId, MountRoot};
+use h5fs_reader::source::mounts::mount_table::{MountEntry, MountTable};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, umount2};
@@ -17,10 +21,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statvfs::fstatvfs;
 
 use crate::cli::words::fusermount;
-use crate::error::{Error, Result};
-use crate::source::mounts::device::Device;
-use crate::source::mounts::mount_id::{MountId, MountRoot};
-use crate::source::mounts::mount_table::{MountEntry, MountTable};
 
 /// Time limit for waiting until another process has finished mounting at the same path.
 const MOUNT_POINT_LOCK: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use crate::error::words_of;
+use h5fs_reader::error::words_of;
 
 /// Reports that the mount answers, if a service manager waits for the report.
 pub(in crate::cli) fn ready() {

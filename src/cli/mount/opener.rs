@@ -19,6 +19,11 @@ use std::process::{Child, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::local::file::{self, Opener};
+use h5fs_reader::source::local::rights;
+use h5fs_reader::source::packets;
 use nix::errno::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
@@ -26,11 +31,6 @@ use crate::cli::cage;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
 use crate::cli::mount::handover;
 use crate::cli::mount::rotation;
-use crate::error::{Error, Result};
-use crate::memory::lock::lock;
-use crate::source::local::file::{self, Opener};
-use crate::source::local::rights;
-use crate::source::packets;
 
 /// Time limit for an answer. The file may be on a disk that answers late or never.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::location::Url;
+use h5fs_reader::source::remote::connection::{Connection, Terms};
+use h5fs_reader::source::remote::directory::RemoteDirectory;
 use nix::unistd::{getegid, geteuid};
 
 use crate::cli::cage::{NOBODY, Reader, Shown};
 use crate::cli::mount::handover::{self, Ends};
 use crate::cli::options::{self, RemoteSettings};
-use crate::error::{Error, Result};
 use crate::fs::{Archive, External, Filesystem, Options, Served, Unread};
-use crate::source::location::Url;
-use crate::source::remote::connection::{Connection, Terms};
-use crate::source::remote::directory::RemoteDirectory;
 
 /// Extra time for the fetcher to report that it has given up, added to its own time limit for
 /// retries.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use h5fs_reader::error::{Error, Result};
 use log::Level;
 use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::SIGUSR1;
@@ -22,7 +23,6 @@ use signal_hook::consts::SIGUSR1;
 use crate::cli::mount::askers::Leash;
 use crate::cli::words::lines::each_line;
 use crate::cli::words::log_file::{LogFile, Place};
-use crate::error::{Error, Result};
 
 /// Interval between two checks of the log file.
 const LOOK: Duration = Duration::from_secs(1);

@@ -5,16 +5,17 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::local::beneath::Beneath;
+use h5fs_reader::source::local::changes::Changes;
+
 use crate::cli::cage::{self, Reader};
 use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::options::{self, Settings};
-use crate::error::{Error, Result};
 use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Resident, Served, Unread};
 use crate::limits;
-use crate::source::directory::Directory;
-use crate::source::local::beneath::Beneath;
-use crate::source::local::changes::Changes;
 
 /// An open source before its first read.
 pub(in crate::cli) enum Source {

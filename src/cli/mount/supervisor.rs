@@ -29,6 +29,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::{Error, Result, words_of};
 use nix::fcntl::Flock;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -51,7 +52,6 @@ use crate::cli::scans;
 use crate::cli::words::complaint::complain;
 use crate::cli::words::lines::each_line;
 use crate::cli::words::logging::{self, Destination};
-use crate::error::{Error, Result, words_of};
 use crate::limits;
 
 /// Time for a worker to exit after its mount is gone.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use h5fs_reader::error::{Error, Result, words_of};
 use nix::unistd::mkdtemp;
 
 use crate::cli::args::Mount;
@@ -13,7 +14,6 @@ use crate::cli::serve::arguments::Serve;
 use crate::cli::serve::server;
 use crate::cli::words::advice;
 use crate::cli::words::complaint::complain;
-use crate::error::{Error, Result, words_of};
 
 /// Mounts until the user interrupts the program or the mount ends. Removes the mount and its
 /// directory at the end.

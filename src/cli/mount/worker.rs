@@ -20,6 +20,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::source::location::Location;
+use h5fs_reader::source::mounts::foreign::ForeignFilesystems;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -36,12 +39,9 @@ use crate::cli::scans;
 use crate::cli::words::log_file::LogFile;
 use crate::cli::words::logging::{self, Destination, Early};
 use crate::cli::words::printable::printable;
-use crate::error::{Error, Result, words_of};
 use crate::fs::MountGuard;
 use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
 use crate::limits;
-use crate::source::location::Location;
-use crate::source::mounts::foreign::ForeignFilesystems;
 
 /// Mounts and serves until the mount ends.
 pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {

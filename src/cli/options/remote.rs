@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
+use h5fs_reader::source::location::{Location, Url};
+use h5fs_reader::wire::to_u64;
+
 use crate::cli::options::option::{MountOption, Takes};
 use crate::cli::options::settings::Netrc;
 use crate::cli::options::values::{count, size};
 use crate::limits;
-use crate::source::location::{Location, Url};
-use crate::wire::to_u64;
 
 /// Maximum number of additional ports for redirects.
 const PORTS: usize = 64;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use h5fs_reader::source::location::Url;
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::External;
 use crate::limits;
-use crate::source::location::Url;
-use crate::wire::to_u64;
 
 /// The settings that result from all options together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use h5fs_reader::error;
+use h5fs_reader::source::location::Location;
 
 use crate::cli::options::{self, ServeFlags, Settings, Words};
 use crate::cli::serve::listen::{self, Listen};
 use crate::cli::words::printable::printable_bytes;
 use crate::cli::words::schemes;
-use crate::error;
 use crate::limits;
-use crate::source::location::Location;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ServeArguments {

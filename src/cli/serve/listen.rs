@@ -10,11 +10,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use h5fs_reader::error::{Error, Result};
 use nix::sys::stat::{Mode, umask};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use crate::error::{Error, Result};
 use crate::fs::http::is_usual_loopback;
 
 /// The address at which the server listens.
@@ -229,7 +229,7 @@ mod tests {
     use std::net::TcpStream;
     use std::os::unix::fs::PermissionsExt;
 
-    use crate::limits::tests::skip;
+    use h5fs_reader::testing::skip;
 
     #[test]
     fn addresses_are_read() {

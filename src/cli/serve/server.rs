@@ -11,6 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::rights;
+use h5fs_reader::source::location::Location;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -27,10 +30,7 @@ use crate::cli::serve::arguments::Serve;
 use crate::cli::serve::listen::{At, Bound};
 use crate::cli::serve::worker::own_name;
 use crate::cli::words::complaint::complain;
-use crate::error::{Error, Result};
 use crate::fs::http::{Token, chance};
-use crate::source::local::rights;
-use crate::source::location::Location;
 
 /// Time limit for the worker to exit.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -9,6 +9,10 @@ use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::thread;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::rights;
+use h5fs_reader::source::location::Location;
+
 use crate::cli::cage;
 use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::{self, RemoteSource};
@@ -20,11 +24,8 @@ use crate::cli::scans;
 use crate::cli::serve::arguments::{Serve, name};
 use crate::cli::serve::listen::Listen;
 use crate::cli::words::logging::{self, Destination};
-use crate::error::{Error, Result};
 use crate::fs::Options;
 use crate::fs::http::{Access, Listener, Server, Token, Trees};
-use crate::source::local::rights;
-use crate::source::location::Location;
 
 /// Maximum length in bytes of the message that carries the token with the socket.
 const TOKEN: usize = 64;

@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use h5fs_reader::error::{Error, Result};
 use nix::errno::Errno;
 
 use crate::cli::args::{Mount, Program};
 use crate::cli::words::logging;
 use crate::cli::words::printable::printable;
 use crate::cli::words::synonyms::{is_word, no_command};
-use crate::error::{Error, Result};
 
 /// Rejects a mount that is certainly a mistake.
 ///

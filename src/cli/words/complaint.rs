@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use h5fs_reader::error::Error;
+
 use crate::cli::words::printable::{printable, printable_bytes};
-use crate::error::Error;
 
 /// Prints an error message. Ignores a closed standard error.
 pub(in crate::cli) fn complain(text: &str) {

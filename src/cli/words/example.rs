@@ -4,7 +4,7 @@ use std::fs::{File, create_dir, remove_file};
 use std::io::Write;
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
 
 const EXAMPLE: &[u8] = include_bytes!("climate.h5");
 

@@ -6,11 +6,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-
-use crate::error::{Error, Result};
-use crate::memory::lock::lock;
 
 /// The log file of this process.
 #[derive(Debug, Clone)]

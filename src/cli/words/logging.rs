@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use env_logger::{Builder, Env, Target, WriteStyle};
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::cli::args::Mount;
 use crate::cli::words::log_file::LogFile;
 use crate::cli::words::printable::printable;
-use crate::error::Result;
 use crate::limits;
-use crate::memory::lock::lock;
 
 /// The destination of log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]

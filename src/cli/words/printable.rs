@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::error::line::turns_direction;
+use h5fs_reader::error::line::turns_direction;
 
 /// Returns `text` on one line and without effect on a terminal. Control characters and characters
 /// that change the writing direction become escapes (`\n`, `\u{1b}`). A backslash is escaped as

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::error::{Error, Result};
-use crate::source::location::Location;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::location::Location;
 
 /// URL schemes of supported sources, and schemes that users may try instead.
 const WORDS: [&str; 12] = [

@@ -8,8 +8,9 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 
+use h5fs_reader::source::location::{Location, Url};
+
 use crate::cli::call::{Call, Role};
-use crate::source::location::{Location, Url};
 
 /// Environment variable with the URLs as the user wrote them, one per line. A URL contains no
 /// newline.

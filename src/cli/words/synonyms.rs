@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Component, Path};
 
+use h5fs_reader::error::{Error, Result};
+
 use crate::cli::words::printable::printable;
-use crate::error::{Error, Result};
 
 /// Translates the first argument from another program's word to our own. A word that names an
 /// existing file stays unchanged. `is_command` recognises our commands.

@@ -37,11 +37,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
+use h5fs_reader::array::{CancelToken, Engine, HeldMemory};
+use h5fs_reader::error::line::one_line;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::{Directory, Names};
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
-use crate::array::{CancelToken, Engine, HeldMemory};
-use crate::error::line::one_line;
-use crate::error::{Error, Result};
 use crate::fs::errno::{is_denied, is_fault, stale};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::entries::{
@@ -65,12 +70,7 @@ use crate::fs::state::moments::Moments;
 use crate::fs::state::traffic::Traffic;
 use crate::joined::choice::{self, Choice};
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::directory::{Directory, Names};
-use crate::source::identity::Identity;
-use crate::source::local::changes::Changes;
 use crate::view::texts::text::Text;
-use crate::wire::to_u64;
 
 /// Number of paths whose last error is remembered.
 const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();

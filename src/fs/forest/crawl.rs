@@ -12,12 +12,13 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
+
 use crate::limits;
-use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
-use crate::model::array::Storage;
-use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 
 /// The crawler of one file.
 #[derive(Default)]

@@ -8,21 +8,21 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::{
+    Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference, datatype,
+};
+use h5fs_reader::source::neighbours::Neighbours;
 use nix::errno::Errno;
 
-use crate::array::Engine;
-use crate::error::{Cause, Error, Result};
 use crate::fs::errno::stale;
 use crate::fs::forest::file_state::{FileState, OpenedFile};
 use crate::fs::forest::indexes::FileIndex;
 use crate::fs::stat::Origin;
 use crate::fs::state::errors::timestamp_of;
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::memory::effort::Effort;
-use crate::model::{
-    Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference, datatype,
-};
-use crate::source::neighbours::Neighbours;
 
 /// A source that is gone, with the reason and the time.
 pub(in crate::fs) struct Gone {

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::memory::lock::lock;
-use crate::memory::shared_lru::{FileLru, SharedLru};
-use crate::model::Container;
-use crate::model::paths::PathIndex;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::shared_lru::{FileLru, SharedLru};
+use h5fs_reader::model::Container;
+use h5fs_reader::model::paths::PathIndex;
 
 /// Bytes of the path indexes of all files together, at least as much as one file with the maximum
 /// of links and names needs.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::fs::fake::{Fake, ROOT};
     use crate::limits;
-    use crate::model::NodeId;
+    use h5fs_reader::model::NodeId;
 
     /// Creates a graph with a total of `bytes` bytes of names, a thousand each, all for one object.
     fn of_names(bytes: usize) -> Arc<dyn Container> {
@@ -121,7 +121,9 @@ mod tests {
         let index = PathIndex::build(&container, &|_| {});
         let kept: usize = index.other_files().map(<[u8]>::len).sum();
         assert!(kept > limits::NAMED_FILES * 9 / 10 && kept <= limits::NAMED_FILES);
-        assert!(index.is_complete() && index.weight() <= crate::wire::to_u64(limits::NAMED_FILES));
+        assert!(
+            index.is_complete() && index.weight() <= h5fs_reader::wire::to_u64(limits::NAMED_FILES)
+        );
     }
 
     #[test]

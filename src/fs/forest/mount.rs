@@ -5,11 +5,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::array::Engine;
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::{Container, NodeId};
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::remote::connection::Connection;
 use nix::errno::Errno;
 
-use crate::array::Engine;
-use crate::detect;
-use crate::error::{Error, Result, quoted};
 use crate::fs::errno::{is_fault, refusal, stale};
 use crate::fs::forest::file_state::{FileState, OpenedFile};
 use crate::fs::forest::gone::{self, Gone};
@@ -30,12 +36,6 @@ use crate::fs::state::moments::Moments;
 use crate::fs::state::pins::Pins;
 use crate::fs::state::traffic::Traffic;
 use crate::fs::views::trees;
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::lock;
-use crate::model::{Container, NodeId};
-use crate::source::identity::Identity;
-use crate::source::local::changes::Changes;
-use crate::source::remote::connection::Connection;
 
 /// How long opening a changed source waits for the requests of its old state, so that both states
 /// are not in memory together.

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::detect;
-use crate::error::{Error, Result};
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::open::{OpenSource, SharedOpen};
+
 use crate::fs::forest::file_state::OpenedFile;
 use crate::fs::forest::other_files::{Opener, OtherFiles};
 use crate::fs::forest::watch::Watch;
 use crate::fs::options::Options;
 use crate::fs::stat::Origin;
-use crate::memory::cancel::CancelToken;
-use crate::source::local::audience::Readers;
-use crate::source::open::{OpenSource, SharedOpen};
 
 /// Refuses to show a file to other users if permission bits cannot express its access control list.
 /// If a list is added later, only its denials take effect.

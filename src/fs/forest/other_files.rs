@@ -26,7 +26,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use crate::error::{Cause, Error, Result};
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::Container;
+use h5fs_reader::source::SharedSource;
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::neighbours::policy::Unopened;
+
 use crate::fs::errno::stale;
 use crate::fs::forest::file_state::{FileState, OpenedFile};
 use crate::fs::forest::other_files::state::State;
@@ -37,13 +45,6 @@ use crate::fs::stat::Origin;
 use crate::fs::state::inode::{self, FIRST_FILE, Tree};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::lock;
-use crate::model::Container;
-use crate::source::SharedSource;
-use crate::source::local::audience::Readers;
-use crate::source::neighbours::Neighbours;
-use crate::source::neighbours::policy::Unopened;
 
 /// The name of the directory of other files in the directory of views.
 pub(in crate::fs) const NAME: &[u8] = b"external";

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::file::Opener;
+use h5fs_reader::source::local::root::with_real_directory;
+use h5fs_reader::source::remote::connection::Connection;
+
 use crate::fs::forest::watch::Watch;
-use crate::source::local::file::Opener;
-use crate::source::local::root::with_real_directory;
-use crate::source::remote::connection::Connection;
 
 /// An open source whose bytes have not been read yet.
 pub struct Unread {

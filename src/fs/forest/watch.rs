@@ -4,18 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::file::{FileSource, Opener};
+use h5fs_reader::source::open::{SharedOpen, SharedState};
+use h5fs_reader::source::remote::connection::Connection;
+use h5fs_reader::source::remote::object::RemoteObject;
 use nix::errno::Errno;
-
-use crate::error::{Error, Result};
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::lock;
-use crate::source::attributes::Attributes;
-use crate::source::identity::Identity;
-use crate::source::local::changes::Changes;
-use crate::source::local::file::{FileSource, Opener};
-use crate::source::open::{SharedOpen, SharedState};
-use crate::source::remote::connection::Connection;
-use crate::source::remote::object::RemoteObject;
 
 /// How long the result of a check is valid while no request reads the source.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -190,7 +189,7 @@ impl Watch {
     /// Waits until the check of the source for changes is recent.
     ///
     /// # Errors
-    /// Fails as [`OpenSource::refresh`](crate::source::open::OpenSource::refresh) does.
+    /// Fails as [`OpenSource::refresh`](h5fs_reader::source::open::OpenSource::refresh) does.
     pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
         self.file().refresh(cancel)?;
         lock(&self.state).look();

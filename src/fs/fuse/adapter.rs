@@ -17,8 +17,10 @@ use fuser::{
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::wire::to_u64;
 
-use crate::error::{Error, Result};
 use crate::fs::errno;
 use crate::fs::forest::served::Served;
 use crate::fs::fuse::forgotten::Forgotten;
@@ -34,8 +36,6 @@ use crate::fs::state::handle::Handle;
 use crate::fs::state::traffic::Call;
 use crate::fs::workers::{Asker, Object, Workers, guarded};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::wire::to_u64;
 
 /// Maximum number of queued read-ahead and direct I/O requests. Further requests wait in the
 /// kernel, even if they are for other files and the queued ones are slow.

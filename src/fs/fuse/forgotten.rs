@@ -7,14 +7,14 @@
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
 use lru::LruCache;
 
-use crate::error::Result;
 use crate::fs::errno::stale;
 use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::Entry;
 use crate::limits;
-use crate::memory::lock::lock;
 
 const MOST: NonZeroUsize = NonZeroUsize::new(limits::FORGOTTEN_INODES).unwrap();
 

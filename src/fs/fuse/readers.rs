@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::array::{CancelToken, Canceller};
-use crate::memory::lock::lock;
+use h5fs_reader::array::{CancelToken, Canceller};
+use h5fs_reader::memory::lock::lock;
 
 /// The handle of an open file, and the thread that reads it.
 type Reader = (u64, u32);

@@ -22,12 +22,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::packets;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 use crate::fs::workers::Askers;
-use crate::memory::lock::lock;
-use crate::source::packets;
 
 /// Maximum bytes of one read, the same as the kernel requests without a relay.
 pub(super) const READ: u32 = 1 << 20;

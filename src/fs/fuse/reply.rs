@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{Errno, FileAttr, FileType, FopenFlags, Generation, INodeNo, ReplyData, ReplyXattr};
+use h5fs_reader::error::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::fs::errno;
 use crate::fs::fuse::relay::Relay;
 use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, Entry, Kind, Stat};

@@ -10,17 +10,17 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use h5fs_reader::error::Error;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::LinkTarget;
+use h5fs_reader::testing::{eventually, skip};
 use nix::errno::Errno;
 use rustix::fs::RawDir;
 use tempfile::TempDir;
 
 use super::{MountOptions, Mounted, mount};
-use crate::error::Error;
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::forest::served::Served;
-use crate::limits::tests::{eventually, skip};
-use crate::memory::lock::lock;
-use crate::model::LinkTarget;
 
 struct Mount {
     mounted: Option<Mounted>,

@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
+use h5fs_reader::error::{Error, Result};
 use ring::rand::{SecureRandom, SystemRandom};
-
-use crate::error::{Error, Result};
 
 /// Number of random bytes in a word.
 const BYTES: usize = 16;

@@ -103,7 +103,7 @@ fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Vec<&'h str>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::identity::{Fingerprint, Identity};
+    use h5fs_reader::source::identity::{Fingerprint, Identity};
 
     fn version(generation: u32) -> Version {
         let metadata = std::fs::metadata("/usr").unwrap();

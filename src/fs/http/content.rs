@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::Result;
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::Result;
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::errno::stale;
 use crate::fs::http::trees::OpenPlace;
 use crate::fs::requests::Version;
 use crate::fs::state::traffic::Call;
 use crate::fs::workers::{Object, Of};
-use crate::wire::to_u64;
 
 /// The content of a response.
 pub(super) enum Content {

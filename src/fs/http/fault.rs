@@ -1,9 +1,9 @@
 //! Error responses, with the reason as text.
 
+use h5fs_reader::error::Error;
 use http::StatusCode;
 use nix::errno::Errno;
 
-use crate::error::Error;
 use crate::fs::errno;
 
 /// The status and reason of a refused request.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use h5fs_reader::memory::gate::{Turn, Turns, Works};
+use h5fs_reader::wire::to_u64;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 use libdeflater::{CompressionLvl, Compressor};
 
 use crate::fs::http::preferences::weight;
 use crate::limits;
-use crate::memory::gate::{Turn, Turns, Works};
-use crate::wire::to_u64;
 
 /// The lowest compression level that shortens a text.
 const FAST: i32 = 1;

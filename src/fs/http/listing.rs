@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::Result;
-use crate::error::line::turns_direction;
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::Result;
+use h5fs_reader::error::line::turns_direction;
+use h5fs_reader::model::text;
+use h5fs_reader::wire::Count;
+
 use crate::fs::http::content::Pieces;
 use crate::fs::http::target::encoded;
 use crate::fs::http::trees::{OpenPlace, VIEWS};
@@ -12,8 +15,6 @@ use crate::fs::requests::{Detail, Ino};
 use crate::fs::stat::{DirEntry, Entry, Kind};
 use crate::fs::state::traffic::Call;
 use crate::fs::workers::{Object, Of};
-use crate::model::text;
-use crate::wire::Count;
 
 /// The format of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

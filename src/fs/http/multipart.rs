@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+
 use crate::fs::http::chance;
 use crate::fs::http::content::Part;
 

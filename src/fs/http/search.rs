@@ -11,8 +11,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::text;
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::http::content::Pieces;
 use crate::fs::http::target::encoded;
 use crate::fs::http::trees::{Place, VIEWS};
@@ -24,8 +27,6 @@ use crate::fs::views::trees::named;
 use crate::fs::views::trees::view_tree::ViewTree;
 use crate::fs::workers::{Object, Of};
 use crate::limits;
-use crate::model::text;
-use crate::wire::to_u64;
 
 /// The tree of pages.
 const PAGES: &[u8] = b"html";

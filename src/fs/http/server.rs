@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use h5fs_reader::error::{Error, Result};
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::{Body, Incoming};
@@ -23,7 +24,6 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::{Error, Result};
 use crate::fs::http::access::Access;
 use crate::fs::http::fault::Fault;
 use crate::fs::http::gzip::{self, Packer};

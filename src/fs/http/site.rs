@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS,
     ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
@@ -15,8 +17,6 @@ use http::request::Parts;
 use http::response::Builder;
 use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
 use crate::fs::errno::{is_stale, refusal};
 use crate::fs::http::access::{Access, Admission};
 use crate::fs::http::conditions::{Validators, Verdict};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::array::CancelToken;
-use crate::error::Result;
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::Result;
+
 use crate::fs::forest::served::Served;
 use crate::fs::names::walk::Found;
 use crate::fs::requests::{Ino, Requests};

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::paths::names_of;
+use h5fs_reader::model::{LinkTarget, Node, NodeId};
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
 use crate::fs::errno::{self, refusal, stale};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::forest::other_files::{OtherName, ShownAt};
 use crate::limits;
-use crate::model::paths::names_of;
-use crate::model::{LinkTarget, Node, NodeId};
 
 /// The target object of a link.
 pub(in crate::fs) struct Place {

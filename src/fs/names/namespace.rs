@@ -15,7 +15,9 @@
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::other_files::{OtherFiles, ShownAt};
 use crate::fs::name;
@@ -23,7 +25,6 @@ use crate::fs::names::symlink;
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
-use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 
 /// The tree of one mounted file.
 #[derive(Clone, Copy)]

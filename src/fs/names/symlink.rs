@@ -4,9 +4,9 @@
 //! In the path of a soft link (HDF5 3.0, IV.A.2.g), `..` is an ordinary name; `.` and empty names
 //! are skipped.
 
+use h5fs_reader::error::Result;
 use nix::errno::Errno;
 
-use crate::error::Result;
 use crate::fs::errno::refusal;
 use crate::fs::name;
 use crate::limits;

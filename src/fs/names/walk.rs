@@ -1,9 +1,9 @@
 //! Path resolution inside the tree, for commands without a kernel mount.
 
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Cause, Error, Result};
 use nix::errno::Errno;
 
-use crate::array::CancelToken;
-use crate::error::{Cause, Error, Result};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::{Entry, Kind};

@@ -1,6 +1,10 @@
 //! `.h5fs/blocks`: the decoded blocks of an ASDF file, named by number.
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::NodeId;
+use h5fs_reader::model::extras::{BlockFacts, Extras};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::nodes::indexed::{self, Plain};
 use crate::fs::nodes::node::{Described, Facts, Find, FsNode, Target};
@@ -8,10 +12,7 @@ use crate::fs::nodes::object::{COMPRESSION, read_all};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{Listing, Visit};
-use crate::model::NodeId;
-use crate::model::extras::{BlockFacts, Extras};
 use crate::view::View;
-use crate::wire::{to_u64, to_usize};
 
 /// The directory of blocks.
 pub(in crate::fs) struct Blocks;

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+
 use crate::fs::nodes::node::Target;
 use crate::fs::stat::Kind;
 use crate::fs::state::listing::{DOTS, Listable, Listed, Visit};

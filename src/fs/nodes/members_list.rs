@@ -1,11 +1,12 @@
 //! `.h5fs/members.csv`: the list of files that make up a joined file.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::nodes::node::{FsNode, Target};
 use crate::fs::stat::{Entry, Kind};
 use crate::view::View;
 use crate::view::texts::text::Text;
-use crate::wire::to_u64;
 
 /// The list of the files, as a regular file.
 pub(in crate::fs) struct MembersList;

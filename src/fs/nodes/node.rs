@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::Node;
+use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
-use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::{is_fault, refusal};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
@@ -15,9 +17,7 @@ use crate::fs::names::namespace::{Directory, Namespace};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::Inode;
 use crate::fs::state::listing::{Listing, Visit};
-use crate::model::Node;
 use crate::view::View;
-use crate::wire::to_u64;
 
 /// The inode of a request.
 #[derive(Clone, Copy)]

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::array::Reader;
-use crate::array::kinds::vlen::VariableLength;
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::array::Reader;
+use h5fs_reader::array::kinds::vlen::VariableLength;
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::{Array, Node, NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
-use crate::model::array::Storage;
-use crate::model::{Array, Node, NodeId, NodeKind};
 use crate::view::View;
 use crate::view::elements::raw::Raw;
 use crate::view::elements::variable_length::Content;
 use crate::view::texts::attributes::committed_text;
 use crate::view::texts::text::Text;
-use crate::wire::to_u64;
 
 /// The attribute with the compression of a block, or of the block that contains an ndarray's
 /// elements.

@@ -1,6 +1,8 @@
 //! `.h5fs/external`: the directories of other files, and alternative spellings of their names.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::LinkTarget;
+
 use crate::fs::errno::stale;
 use crate::fs::forest::other_files::{OtherName, ShownAt};
 use crate::fs::names::namespace::LinkEntry;
@@ -11,7 +13,6 @@ use crate::fs::nodes::source_tree;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{Listing, Visit};
-use crate::model::LinkTarget;
 
 /// The directory of other files.
 pub(in crate::fs) struct OtherFilesDirectory;

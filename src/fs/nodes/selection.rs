@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Node;
+use h5fs_reader::model::selector::{self, Selector, split};
+
 use crate::fs::errno::is_fault;
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
@@ -16,8 +19,6 @@ use crate::fs::views::site::PageSite;
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{Form, Subject, refuse_unread};
 use crate::fs::views::view_group::ViewGroup;
-use crate::model::Node;
-use crate::model::selector::{self, Selector, split};
 use crate::view::View;
 use crate::view::elements::part::Part;
 

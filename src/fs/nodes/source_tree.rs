@@ -4,7 +4,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::{LinkTarget, Node, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::errno::stale;
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
@@ -18,10 +21,8 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::lacks;
 use crate::fs::state::listing::{Listable, Listed, Listing, Visit};
-use crate::model::{LinkTarget, Node, NodeKind};
 use crate::view::View;
 use crate::view::texts::attributes;
-use crate::wire::to_u64;
 
 /// A group, as a directory.
 pub(in crate::fs) struct Group;

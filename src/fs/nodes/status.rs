@@ -3,8 +3,11 @@
 
 use std::path::Path;
 
-use crate::array::Statistics;
-use crate::error::Result;
+use h5fs_reader::array::Statistics;
+use h5fs_reader::error::Result;
+use h5fs_reader::source::remote::message::Counters;
+use h5fs_reader::wire::{Count, to_u64};
+
 use crate::fs::metrics::{self, Figures};
 use crate::fs::nodes::node::{FsNode, Target};
 use crate::fs::options::Options;
@@ -12,9 +15,7 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::errors::Errors;
 use crate::fs::state::resident::Resident;
 use crate::fs::state::traffic::Traffic;
-use crate::source::remote::message::Counters;
 use crate::view::View;
-use crate::wire::{Count, to_u64};
 
 /// A text about the current state of the mount, as a regular file.
 pub(in crate::fs) struct Told(fn(&Target<'_>) -> Vec<u8>);

@@ -1,6 +1,7 @@
 //! `.h5fs/tree.yaml`: the text of an ASDF file's tree.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+
 use crate::fs::nodes::node::{FsNode, Target};
 use crate::fs::stat::{Entry, Kind};
 use crate::view::View;

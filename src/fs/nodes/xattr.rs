@@ -5,15 +5,15 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::{Attribute, Node};
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
 use crate::fs::names::namespace::Namespace;
 use crate::fs::nodes::node::{Described, Target};
 use crate::limits;
-use crate::model::attribute::AttributeContent;
-use crate::model::{Attribute, Node};
 use crate::view::texts::attributes;
 
 /// The prefix of all names.

@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::array::Engine;
-use crate::error::Result;
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::weighted_lru::WeightedLru;
+use h5fs_reader::model::NodeId;
+
 use crate::fs::state::inode::Tree;
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
-use crate::memory::weighted_lru::WeightedLru;
-use crate::model::NodeId;
 use crate::view::texts::counted::{Count, Units};
 use crate::view::texts::streamed::ResumableText;
 
@@ -81,7 +82,7 @@ impl Counts {
 /// Counts the text of `units`.
 ///
 /// # Errors
-/// Fails if a unit cannot be written, and with [`Error::unwanted`](crate::error::Error::unwanted)
+/// Fails if a unit cannot be written, and with [`Error::unwanted`](h5fs_reader::error::Error::unwanted)
 /// if the request with this `effort` must end.
 pub(in crate::fs) fn count_units(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
     if units.even().is_none() && units.values() > limits::QUICK_VALUES {
@@ -105,8 +106,9 @@ mod tests {
     use std::ops::Range;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use h5fs_reader::error::{Cause, Error};
+
     use super::*;
-    use crate::error::{Cause, Error};
 
     /// A text of one line that counts how often it is written, and fails at first.
     struct Line(AtomicU32, Error);

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::error::Error;
-use crate::error::line::one_line;
+use h5fs_reader::error::Error;
+use h5fs_reader::error::line::one_line;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::Count;
+
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::wire::Count;
 
 /// The most recent errors of a mounted file. Clones share the log.
 #[derive(Debug, Clone, Default)]

@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
+use h5fs_reader::error::Error;
+use h5fs_reader::memory::lock::lock;
 use lru::LruCache;
 
-use crate::error::Error;
 use crate::limits;
-use crate::memory::lock::lock;
 
 /// The last error of each object, by inode number.
 pub(in crate::fs) struct Faults(Mutex<LruCache<u64, Fault>>);

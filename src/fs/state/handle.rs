@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use h5fs_reader::array::HeldMemory;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
 use nix::errno::Errno;
 
-use crate::array::HeldMemory;
-use crate::error::Result;
 use crate::fs::errno::{refusal, stale};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::state::listing::Listing;
 use crate::fs::state::pins::{Document, Pin};
 use crate::limits;
-use crate::memory::lock::lock;
 
 /// The handle of an open file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -18,7 +18,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use crate::model::NodeId;
+use h5fs_reader::model::NodeId;
 
 /// Number of the root.
 pub(in crate::fs) const ROOT: u64 = 1;

@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::NodeId;
+
 use crate::fs::state::inode::{Inode, NodeType, Tree, is_hash, next_hash};
 use crate::fs::state::inodes::table::Table;
-use crate::memory::lock::lock;
-use crate::model::NodeId;
 
 const SHARDS: usize = 16;
 

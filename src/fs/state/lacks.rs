@@ -5,14 +5,15 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use crate::error::{Result, quoted};
+use h5fs_reader::error::{Result, quoted};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::model::array::{Mappings, Storage, VirtualSource};
+use h5fs_reader::model::{Array, LinkTarget};
+
 use crate::fs::forest::other_files::Unshown;
 use crate::fs::names::follow::follow_to;
 use crate::fs::nodes::node::{Find, Finding, Target};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::model::array::{Mappings, Storage, VirtualSource};
-use crate::model::{Array, LinkTarget};
 
 /// Reports problems with the sources of a virtual array, recursively and each once.
 pub(in crate::fs) fn examine_sources(array: &Arc<Array>, find: &mut Find<'_>) {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory;
+use h5fs_reader::model::link_order;
+use h5fs_reader::model::{Container, Link, LinkStream, NodeId};
+
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::views::store_chunks::Walk;
-use crate::memory;
-use crate::model::link_order;
-use crate::model::{Container, Link, LinkStream, NodeId};
 
 /// The first two entries of every directory, `.` and `..`.
 pub(in crate::fs) const DOTS: u64 = 2;

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::memory::lock::lock;
+use h5fs_reader::memory::lock::lock;
+
 use crate::view::texts::text::Text;
 
 /// Maximum age of a text that is shown to its reader again.

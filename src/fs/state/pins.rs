@@ -8,12 +8,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::Shape;
+use h5fs_reader::source::identity::Identity;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::memory::lock::lock;
-use crate::model::Shape;
-use crate::source::identity::Identity;
 use crate::view::View;
 
 /// The content of an open file, in one state of its source.

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::error::Error;
+use h5fs_reader::source::remote::fake::{Fetcher, LONG, Pair, good, pair, watched};
+use h5fs_reader::source::remote::message::{Failure, Request};
 use nix::errno::Errno;
 
 use super::{content, errno_of, names};
-use crate::error::Error;
 use crate::fs::{Filesystem, Options, Requests, Unread};
-use crate::source::remote::fake::{Fetcher, LONG, Pair, good, pair, watched};
-use crate::source::remote::message::{Failure, Request};
 
 /// Returns a file with one ndarray `data` that starts with the bytes `first`, followed by zeros.
 fn file(first: &[u8], length: usize) -> Vec<u8> {

@@ -2,14 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::{Attribute, NodeId};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::name;
 use crate::fs::nodes::node::{FsNode, Target};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::NodeType;
 use crate::fs::views::view_group::{ViewEntry, ViewGroup};
-use crate::model::{Attribute, NodeId};
 use crate::view::View;
 use crate::view::texts::attribute_file;
 use crate::view::texts::text::Text;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Node;
+
 use crate::fs::name;
 use crate::fs::nodes::indexed::{self, Plain};
 use crate::fs::nodes::node::{Described, FsNode, Target};
@@ -12,7 +14,6 @@ use crate::fs::state::inode::NodeType;
 use crate::fs::state::listing::Visit;
 use crate::fs::views::trees::view_tree::Form;
 use crate::fs::views::view_group::ViewGroup;
-use crate::model::Node;
 use crate::view::View;
 use crate::view::pictures::frames::Frames;
 

@@ -4,7 +4,9 @@
 //! that contains the region. The link of an object without a path leads nowhere and contains an
 //! explanation.
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::{NodeId, NodeKind, Reference};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::name;
 use crate::fs::names::namespace::Namespace;
@@ -15,7 +17,6 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::Visit;
 use crate::fs::views::view_group::ViewGroup;
-use crate::model::{NodeId, NodeKind, Reference};
 use crate::view::elements::Elements;
 use crate::view::elements::references::{Block, References, is_object};
 

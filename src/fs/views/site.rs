@@ -8,7 +8,9 @@
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::name;
@@ -20,7 +22,6 @@ use crate::fs::state::inode::NodeType;
 use crate::fs::views::trees::view_tree::{Form, Size, ViewTree};
 use crate::fs::views::trees::{TREES, named};
 use crate::limits;
-use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::pictures::frames::Frames;
 use crate::view::texts::html::markup::Url;
 use crate::view::texts::html::site::{Beside, Member, Pictures, Place, Site, Step, Target};

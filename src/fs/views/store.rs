@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::Node;
+use h5fs_reader::wire::to_usize;
+
 use crate::fs::name;
 use crate::fs::nodes::indexed::{self, Plain};
 use crate::fs::nodes::node::{Described, FsNode, Target};
@@ -18,14 +21,12 @@ use crate::fs::views::store_object::{Store, find, in_store};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::ViewTree;
 use crate::limits;
-use crate::model::Node;
 use crate::view::View;
 use crate::view::texts::counted::Counted;
 use crate::view::zarr::array::{Shown, ZarrArray};
 use crate::view::zarr::chunk::{Chunk, Stored, Texts, Unreadable};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::place::{DOCUMENT, Name, Place};
-use crate::wire::to_usize;
 
 /// A directory below the directory of an object.
 pub(in crate::fs) struct StoreDirectory;

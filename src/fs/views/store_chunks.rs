@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
-use crate::error::Result;
-use crate::memory;
-use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, IndexCursor};
+use h5fs_reader::error::Result;
+use h5fs_reader::memory;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::storage::{ChunkIndex, IndexCursor};
+
 use crate::view::zarr::array::ZarrArray;
 
 /// Maximum number of chunks for which a listing of a Zarr store queries the index one by one. A

@@ -4,7 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::text::Object;
+use h5fs_reader::model::{Container, Link, Node, NodeId};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::name;
@@ -13,8 +16,6 @@ use crate::fs::state::inode::Tree;
 use crate::fs::views::store_object::{Store, find, grid, in_store, of_array, of_group};
 use crate::fs::views::view_group::ViewGroup;
 use crate::limits;
-use crate::model::text::Object;
-use crate::model::{Container, Link, Node, NodeId};
 use crate::view::texts::text::Text;
 use crate::view::zarr::array::Shown;
 use crate::view::zarr::place::{DOCUMENT, Place, fields};

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::text::Object;
+use h5fs_reader::model::value::Context;
+use h5fs_reader::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
+use h5fs_reader::wire::to_usize;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::name;
 use crate::limits;
-use crate::model::text::Object;
-use crate::model::value::Context;
-use crate::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::elements::dimensions::{has_no_values, is_scale};
 use crate::view::texts::asdf_json::AsdfJson;
 use crate::view::zarr::array::{Record, Shown, ZarrArray};
@@ -16,7 +18,6 @@ use crate::view::zarr::attributes::{self, Attributes};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::place::{DOCUMENT, Place};
 use crate::view::zarr::{codecs, dimensions, document};
-use crate::wire::to_usize;
 
 /// The kind of chunks in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

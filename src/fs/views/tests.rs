@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use h5fs_reader::testing::eventually;
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
 use crate::fs::{Filesystem, Kind, Options, Requests};
-use crate::limits::tests::eventually;
 
 fn graph() -> Fake {
     let mut fake = Fake::new();

@@ -11,7 +11,10 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::forest::other_files::ShownAt;
@@ -24,11 +27,9 @@ use crate::fs::views::store_object::{NO_COORDINATE, Presence, presence};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{Form, Shape, ViewTree};
 use crate::limits;
-use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::elements::references::References;
 use crate::view::pictures::frames::Frames;
 use crate::view::zarr::place::DOCUMENT;
-use crate::wire::to_u64;
 
 /// A directory of a tree of views.
 pub(in crate::fs) struct ViewGroup<'a> {

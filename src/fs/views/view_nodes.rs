@@ -3,7 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::memory::distinct::keep_first_of_each;
+use h5fs_reader::model::{Node, NodeId};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::names::namespace::LinkEntry;
@@ -23,11 +27,8 @@ use crate::fs::views::store::{self, StoreFile};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{Form, Shape, Size, Subject};
 use crate::fs::views::view_group::{ViewEntry, ViewGroup};
-use crate::memory::distinct::keep_first_of_each;
-use crate::model::{Node, NodeId};
 use crate::view::View;
 use crate::view::zarr::place::DOCUMENT;
-use crate::wire::{to_u64, to_usize};
 
 /// A directory of a tree of views.
 pub(in crate::fs) struct ViewDirectory;

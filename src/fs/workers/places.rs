@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::memory::cancel::Ticket;
+
 use crate::fs::workers::queue::{File, Object, Of, Request};
 use crate::limits;
-use crate::memory::cancel::Ticket;
 
 /// The slots of requests.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::memory::cancel::Ticket;
+use h5fs_reader::memory::cancel::Ticket;
 
 /// The object of a request. Requests to the same object wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

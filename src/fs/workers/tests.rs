@@ -4,9 +4,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
+use h5fs_reader::memory::cancel::CancelToken;
+
 use super::queue::File;
 use super::*;
-use crate::memory::cancel::CancelToken;
 
 /// Number of quick slots in addition to one for each thread.
 const SLOW: usize = limits::SLOW_REQUESTS;

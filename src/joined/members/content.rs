@@ -4,16 +4,16 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use h5fs_reader::array::{Engine, Reader};
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::attribute_value::{numbers, strings};
+use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
+use h5fs_reader::model::{Array, Container, Datatype, NodeId, Scalar, Shape};
+use h5fs_reader::wire::{Count, to_u64, to_usize};
 use serde::{Deserialize, Serialize};
 
-use crate::array::{Engine, Reader};
-use crate::error::{Cause, Error, Result};
 use crate::limits;
-use crate::model::attribute::AttributeContent;
-use crate::model::attribute_value::{numbers, strings};
-use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
-use crate::model::{Array, Container, Datatype, NodeId, Scalar, Shape};
-use crate::wire::{Count, to_u64, to_usize};
 
 /// The known elements of a variable of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The rules of a convention for an array: its rows, and the dependence of its elements on other
 //! arrays.
 
+use h5fs_reader::model::attribute::AttributeContent;
 use serde::{Deserialize, Serialize};
 
 use crate::joined::paths::Path;
-use crate::model::attribute::AttributeContent;
 
 /// The rules of AnnData, pandas or HDMF for an array. The default is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

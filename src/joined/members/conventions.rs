@@ -11,7 +11,8 @@ pub(super) mod described;
 mod hdmf;
 mod pandas;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+
 use crate::joined::members::convention::{Convention, Table};
 use crate::joined::members::conventions::described::Described;
 use crate::joined::paths::Path;

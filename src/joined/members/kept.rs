@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use h5fs_reader::wire::{Count, to_u64};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,6 @@ use crate::joined::members::scan::{Attributes, Common, Scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::Path;
 use crate::limits;
-use crate::wire::{Count, to_u64};
 
 /// Version of the records. It changes with the content or the encoding of a scan.
 const FORM: u32 = 5;

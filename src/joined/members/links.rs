@@ -3,16 +3,16 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::paths::names_of;
+use h5fs_reader::model::{Container, LinkTarget, NodeId};
+use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
-use crate::error::{Error, Result};
 use crate::joined::members::opener::{OpenMember, Opened};
 use crate::limits;
-use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
-use crate::model::paths::names_of;
-use crate::model::{Container, LinkTarget, NodeId};
-use crate::wire::to_u64;
 
 /// Limit of other files that one file keeps open.
 const OTHERS: NonZeroUsize = NonZeroUsize::new(16).unwrap();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::model::Container;
+use h5fs_reader::source::neighbours::Neighbours;
 use nix::errno::Errno;
 
-use crate::error::{Cause, Error, Result};
 use crate::joined::paths::Path;
-use crate::model::Container;
-use crate::source::neighbours::Neighbours;
 
 /// A hash that identifies a member in one state.
 pub(crate) type Key = [u8; 32];

@@ -8,9 +8,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::error::{Cause, Error, Result};
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::{lock, wait_for};
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::{lock, wait_for};
 
 /// Interval at which a waiting request checks whether it is cancelled.
 const LOOK: Duration = Duration::from_millis(20);
@@ -107,9 +107,10 @@ impl<T, M: AsRef<PendingMembers<T>>> Drop for Duty<T, M> {
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+    use h5fs_reader::memory::cancel::Canceller;
+    use h5fs_reader::testing::eventually;
+
     use super::*;
-    use crate::limits::tests::eventually;
-    use crate::memory::cancel::Canceller;
 
     /// A server that responds only after `answers` is set.
     #[derive(Default)]

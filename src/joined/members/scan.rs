@@ -6,8 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::error::{Cause, Error, Result};
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::model::array::{Storage, VirtualSource};
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{Array, Container, NodeId};
+use h5fs_reader::wire::{Count, to_u64};
+
 use crate::joined::members::content::{self, Known, Same, hashes};
 use crate::joined::members::convention::{Convention, Relation, Rows};
 use crate::joined::members::conventions;
@@ -20,17 +26,12 @@ use crate::joined::members::skeleton::{
 use crate::joined::members::walk::{FoundArray, Objects, walk};
 use crate::joined::paths::{Path, beneath, split};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::model::array::{Storage, VirtualSource};
-use crate::model::attribute_value::text;
-use crate::model::{Array, Container, NodeId};
 use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::Stored;
 use crate::view::cf::{attributes, time::TimeUnits};
 use crate::view::elements::dimensions as scales;
 use crate::view::elements::padded::padded;
 use crate::view::zarr::dimensions::named;
-use crate::wire::{Count, to_u64};
 
 /// The result of a scan.
 pub(in crate::joined) struct Scan {
@@ -651,7 +652,7 @@ enum Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Scalar, ScalarValue};
+    use h5fs_reader::model::{Scalar, ScalarValue};
 
     fn common(scalars: &[(&str, &str)]) -> Common {
         let scalar = |text: &str| {

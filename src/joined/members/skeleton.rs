@@ -3,15 +3,15 @@
 
 use std::hash::{Hash, Hasher};
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::Class;
 use serde::{Deserialize, Serialize};
 
 use crate::joined::members::content;
 use crate::joined::members::convention::{Convention, Rows, Table};
 use crate::joined::paths::Path;
-use crate::model::Datatype;
-use crate::model::array::Fill;
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::Class;
 use crate::view::cf::packing::Packing;
 use crate::view::cf::time::TimeUnits;
 
@@ -235,6 +235,6 @@ impl Skeleton {
             .filter_map(|table| table.columns.as_ref());
         let columns = columns.flat_map(|(_, names)| names);
         let columns: usize = columns.map(|name| name.len() + 40).sum();
-        crate::wire::to_u64(variables + groups + dimensions + columns)
+        h5fs_reader::wire::to_u64(variables + groups + dimensions + columns)
     }
 }

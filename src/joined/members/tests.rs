@@ -1,7 +1,7 @@
 use super::*;
 use nix::errno::Errno;
 
-use crate::array::CacheSize;
+use h5fs_reader::array::CacheSize;
 
 fn scan_of(group: String, values: Vec<Known>) -> Scan {
     Scan {

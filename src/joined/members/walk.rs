@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use crate::error::{Cause, Error, Result};
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::model::{Array, Container, LinkTarget, NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::joined::members::content::Same;
 use crate::joined::members::links::{OpenFile, Place};
 use crate::joined::members::opener::{OpenMember, is_left_out};
 use crate::joined::paths::{Path, beneath};
 use crate::limits;
-use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind};
-use crate::wire::to_u64;
 
 /// The objects of a member.
 #[derive(Default)]
@@ -250,8 +251,8 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use crate::joined::testing::{Elements, File, Shown, days, f64s, i32s, joined, with_others};
-    use crate::model::datatype::{Charset, Class, StringPadding};
-    use crate::model::{Datatype, LinkTarget};
+    use h5fs_reader::model::datatype::{Charset, Class, StringPadding};
+    use h5fs_reader::model::{Datatype, LinkTarget};
 
     fn file(first: i32) -> File {
         let days_of = f64s(&[f64::from(first), f64::from(first) + 1.0]);

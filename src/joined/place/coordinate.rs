@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::wire::to_usize;
+
 use crate::joined::instants;
 use crate::joined::members::content::{Known, trimmed};
 use crate::joined::members::skeleton::Variable;
-use crate::model::datatype::Class;
 use crate::view::cf::stored::{Number, Stored};
-use crate::wire::to_usize;
 
 /// The values of a dimension.
 #[derive(Debug, Clone, PartialEq)]

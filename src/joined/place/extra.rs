@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::error::Error;
+use h5fs_reader::error::Error;
+use h5fs_reader::wire::{Count, to_u64};
+
 use crate::joined::instants;
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
@@ -10,7 +12,6 @@ use crate::joined::paths::{Path, Sure, split};
 use crate::joined::place::kind::Kind;
 use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
 use crate::view::cf::time::TimeUnits;
-use crate::wire::{Count, to_u64};
 
 /// A new dimension, and the index of each member in it.
 struct Apart {

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use h5fs_reader::wire::{Count, to_u64};
+
 use crate::joined::paths::Path;
-use crate::wire::{Count, to_u64};
 
 /// The placement of the members of a kind.
 #[derive(Debug, Default)]

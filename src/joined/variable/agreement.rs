@@ -4,6 +4,9 @@
 
 use std::collections::HashMap;
 
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::to_usize;
+
 use crate::joined::members::Member;
 use crate::joined::members::content::Known;
 use crate::joined::members::convention::Rows;
@@ -13,8 +16,6 @@ use crate::joined::place::coordinate::Coordinate;
 use crate::joined::variable::compared::Specimen;
 use crate::joined::variable::{Rules, Standing};
 use crate::limits;
-use crate::model::shape::product;
-use crate::wire::to_usize;
 
 /// A member, and the variable in its skeleton.
 type Own<'m> = (&'m Member, Specimen<'m>);

@@ -1,8 +1,8 @@
 //! Finds a type that represents the elements of several members exactly.
 
-use crate::model::Datatype;
-use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
-use crate::model::number::ieee_bytes;
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
+use h5fs_reader::model::number::ieee_bytes;
 
 /// Returns the smallest type that represents all elements of these types, or `None` if no such type
 /// exists.

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::{Count, to_usize};
+
 use crate::joined::instants::instant;
 use crate::joined::mapped::Placed;
 use crate::joined::members::content::Known;
@@ -12,9 +15,7 @@ use crate::joined::members::{Member, Members};
 use crate::joined::paths::Path;
 use crate::joined::variable::relatives::{Relatives, relate};
 use crate::limits;
-use crate::model::shape::product;
 use crate::view::cf::time::TimeUnits;
-use crate::wire::{Count, to_usize};
 
 /// The members of a kind with their placement, and their objects by path.
 pub(in crate::joined) struct Compared<'m> {

@@ -87,7 +87,7 @@ fn has_one_type(alike: &Alike<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::joined::testing::{Elements, File, Marks, days, f64s, i32s, joined, text};
-    use crate::model::attribute::AttributeContent;
+    use h5fs_reader::model::attribute::AttributeContent;
 
     /// Hours from 1970-01-01 to 2000-01-01.
     const Y2000: f64 = 262_968.0;
@@ -140,10 +140,10 @@ mod tests {
 
     fn i64s() -> Elements {
         Elements {
-            datatype: crate::model::Datatype::integer(
+            datatype: h5fs_reader::model::Datatype::integer(
                 8,
                 true,
-                crate::model::datatype::ByteOrder::Little,
+                h5fs_reader::model::datatype::ByteOrder::Little,
             ),
             bytes: Vec::new(),
         }

@@ -1,13 +1,14 @@
 //! Chooses the type of a joined array, and the meaning of its numbers.
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{ByteOrder, Class};
+
 use crate::joined::members::skeleton::{FLAGS, SENSE, Variable};
 use crate::joined::paths::Sure;
 use crate::joined::recoding::has_references;
 use crate::joined::variable::common_type::common;
 use crate::joined::variable::compared::Specimen;
 use crate::joined::variable::{Form, Meaning, Rules};
-use crate::model::Datatype;
-use crate::model::datatype::{ByteOrder, Class};
 use crate::view::cf::packing::Packing;
 
 impl Rules<'_, '_> {
@@ -182,7 +183,7 @@ mod tests {
         assert!(numbers[3].is_nan());
         assert!(!shown.has_attribute("v", "scale_factor"));
         let long = Elements {
-            datatype: crate::model::Datatype::integer(8, true, super::ByteOrder::Little),
+            datatype: h5fs_reader::model::Datatype::integer(8, true, super::ByteOrder::Little),
             bytes: vec![0; 16],
         };
         let shown = two((i16s(&[1, 2]), &half), (long, &[]));

@@ -3,7 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::{Count, to_u64, to_usize};
+
 use crate::joined::made::Content;
 use crate::joined::mapped::Recipe;
 use crate::joined::members::content::{Known, text_of};
@@ -13,11 +19,6 @@ use crate::joined::paths::Sure;
 use crate::joined::variable::compared::{Alike, Specimen};
 use crate::joined::variable::{Form, Meaning, Rules, Standing, nan, padding_of};
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::array::Fill;
-use crate::model::datatype::Class;
-use crate::model::shape::product;
-use crate::wire::{Count, to_u64, to_usize};
 
 impl Rules<'_, '_> {
     pub(super) fn are_known(&self) -> bool {
@@ -254,7 +255,7 @@ fn piece(
                 place.copy_from_slice(stored);
             }
         }
-        _ => crate::array::convert(&variable.datatype, &form.datatype, elements, &mut out)?,
+        _ => h5fs_reader::array::convert(&variable.datatype, &form.datatype, elements, &mut out)?,
     }
     Ok(out)
 }
@@ -269,7 +270,7 @@ fn is_text(datatype: &Datatype) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::ByteOrder;
+    use h5fs_reader::model::datatype::ByteOrder;
 
     fn block(count: usize, size: usize) -> Block {
         Block {

@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::datatype::{Class, Member, StringPadding};
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::members::content::{Known, padded};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::recoding::write_integer;
 use crate::joined::variable::compared::Alike;
-use crate::model::Datatype;
-use crate::model::array::Fill;
-use crate::model::datatype::{Class, Member, StringPadding};
-use crate::model::shape::product;
-use crate::wire::{to_u64, to_usize};
 
 /// The names of all files, each once, in order of first occurrence.
 pub(super) struct Names {
@@ -226,8 +227,8 @@ fn trimmed<'e>(class: &Class, value: &'e [u8]) -> &'e [u8] {
 mod tests {
     use super::*;
     use crate::joined::members::content::text_of;
-    use crate::model::datatype::ByteOrder;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::testing::{int, member, type_of};
 
     /// The expected list is the result of `pandas.api.types.union_categoricals` for `a b` and `x b
     /// z`.

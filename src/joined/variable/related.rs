@@ -4,6 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{Class, Member, StringPadding};
+use h5fs_reader::wire::to_usize;
+
 use crate::joined::made::Content;
 use crate::joined::mapped::{Numbered, Part, Recipe};
 use crate::joined::members::convention::{Relation, Rows};
@@ -13,9 +17,6 @@ use crate::joined::recoding::{Field, Numbering};
 use crate::joined::variable::common_type::common;
 use crate::joined::variable::names::Names;
 use crate::joined::variable::{Rules, Standing};
-use crate::model::Datatype;
-use crate::model::datatype::{Class, Member, StringPadding};
-use crate::wire::to_usize;
 
 /// The type of an array whose elements are converted differently for each file, with the
 /// conversions by skeleton index.
@@ -370,8 +371,8 @@ fn of_records(
 mod tests {
     use super::*;
     use crate::joined::members::content::text_of;
-    use crate::model::datatype::ByteOrder;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::testing::{int, member, type_of};
 
     /// A signed byte has codes up to 127, and an unsigned byte has offsets up to 255.
     #[test]

@@ -1,14 +1,15 @@
 //! The attributes that define the meaning of a variable's elements.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::attribute_value::{content, of_attribute, text};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::{Container, NodeId};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::attribute_value::{content, of_attribute, text};
-use crate::model::datatype::Class;
-use crate::model::{Container, NodeId};
 use crate::view::cf::packing::{Attributes, Factor};
 use crate::view::cf::stored::{Number, Stored};
 use crate::view::cf::time::TimeUnits;
-use crate::wire::{to_u64, to_usize};
 
 /// Reads the attributes that define how numbers are packed.
 ///

@@ -3,19 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::Result;
-use crate::model::Container;
-use crate::model::number::append;
-use crate::model::shape::product;
-use crate::model::value::Context;
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::Container;
+use h5fs_reader::model::number::append;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::value::Context;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::place::Place;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::csv::padding::Padding;
 use crate::view::elements::{Elements, values_of};
 use crate::view::texts::json::SharedPaths;
-use crate::wire::{to_u64, to_usize};
 
 /// A column of decoded elements.
 pub(crate) struct Column {

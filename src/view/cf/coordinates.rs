@@ -5,10 +5,11 @@
 
 use std::collections::HashSet;
 
-use crate::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{Container, LinkTarget, NodeId};
+
 use crate::limits;
-use crate::model::attribute_value::text;
-use crate::model::{Container, LinkTarget, NodeId};
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::dimensions::{group_of, groups_down_to, last_name};

@@ -1,9 +1,10 @@
 //! The decoded elements of a variable, as bytes.
 
-use crate::error::Result;
-use crate::model::datatype::Class;
-use crate::model::shape::product;
-use crate::model::{Container, Datatype, Node};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::{Container, Datatype, Node};
+
 use crate::view::View;
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::packing::Packing;

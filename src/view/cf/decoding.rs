@@ -1,11 +1,12 @@
 //! The decoding of the elements of a variable, to bytes and to text.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
+use h5fs_reader::model::numpy::numpy_literal;
+use h5fs_reader::model::value::{Context, ValueWriter};
+
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
-use crate::model::numpy::numpy_literal;
-use crate::model::value::{Context, ValueWriter};
 use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::{Number, Stored};
 use crate::view::cf::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};

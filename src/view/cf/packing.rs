@@ -23,12 +23,12 @@
 
 use std::cmp::Ordering;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::ByteOrder;
+use h5fs_reader::model::number::{Integer, Real};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::model::Datatype;
-use crate::model::datatype::ByteOrder;
-use crate::model::number::{Integer, Real};
 use crate::view::cf::stored::{Number, Stored};
 
 /// The attributes of a variable that define how its numbers are packed.
@@ -252,7 +252,7 @@ fn held(stored: Stored, number: Number) -> Result<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::tests::int;
+    use h5fs_reader::testing::int;
 
     fn single(number: f32) -> Option<Factor> {
         factor(

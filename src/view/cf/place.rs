@@ -1,9 +1,10 @@
 //! The rows of a long table, and the element of a coordinate for each row.
 
-use crate::error::{Error, Result};
-use crate::model::selection::{Axis, Places};
-use crate::model::selector::Selector;
-use crate::model::shape::product;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::selection::{Axis, Places};
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::shape::product;
+
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::variable::Variable;
 

@@ -4,11 +4,12 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use crate::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::{Array, Container, LinkTarget, NodeId};
+
 use crate::limits;
-use crate::model::attribute_value::text;
-use crate::model::datatype::Class;
-use crate::model::{Array, Container, LinkTarget, NodeId};
 use crate::view::cf::time::TimeUnits;
 use crate::view::elements::dimensions::{
     group_of, groups_down_to, has_no_values, is_scale, last_name, listed,

@@ -2,11 +2,10 @@
 
 use std::cmp::Ordering;
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{Bits, ByteOrder, Class, Float};
+use h5fs_reader::model::number::{self, Integer, Real, append};
 use serde::{Deserialize, Serialize};
-
-use crate::model::Datatype;
-use crate::model::datatype::{Bits, ByteOrder, Class, Float};
-use crate::model::number::{self, Integer, Real, append};
 
 /// An exact number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -253,7 +252,7 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::tests::{int, type_of};
+    use h5fs_reader::testing::{int, type_of};
 
     #[test]
     fn numbers_are_compared_exactly() {

@@ -8,10 +8,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::error::{Error, Result};
-use crate::model::selector::Selector;
-use crate::model::{Array, Container, NodeId};
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::{Array, Container, NodeId};
+
 use crate::view::cf::column::{Column, Numbers};
 use crate::view::cf::coordinates::{Coordinate, Finder};
 use crate::view::cf::place::Rows;

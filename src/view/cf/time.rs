@@ -9,10 +9,10 @@
 
 pub(crate) mod round;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::number::append;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::model::number::append;
 use crate::view::calendar::{Calendar, Date};
 use crate::view::cf::reference_time::ReferenceTime;
 use crate::view::cf::stored::Number;

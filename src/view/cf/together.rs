@@ -14,17 +14,18 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Result, quoted};
+use h5fs_reader::error::{Result, quoted};
+use h5fs_reader::model::attribute_value::{is_there, text};
+use h5fs_reader::model::{Link, LinkTarget, Node, NodeId};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::attribute_value::{is_there, text};
-use crate::model::{Link, LinkTarget, Node, NodeId};
 use crate::view::cf::coordinates::names;
 use crate::view::cf::decoding::Meaning;
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::dimensions::{is_scale, listed};
 use crate::view::table::group::{Group, refuse_large};
-use crate::wire::to_u64;
 
 /// A variable of a group.
 pub(crate) struct Together {

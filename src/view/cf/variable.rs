@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::model::attribute_value::{is_there, text};
-use crate::model::datatype::Class;
-use crate::model::selector::Selector;
-use crate::model::value::ValueWriter;
-use crate::model::{Array, Container, Node, NodeId, Shape};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::attribute_value::{is_there, text};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::value::ValueWriter;
+use h5fs_reader::model::{Array, Container, Node, NodeId, Shape};
+
 use crate::view::cf::attributes;
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::packing::{Attributes, Packing};

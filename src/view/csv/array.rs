@@ -4,20 +4,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::array::{Bytes, Engine};
-use crate::error::Result;
+use h5fs_reader::array::{Bytes, Engine};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::value::Context;
+use h5fs_reader::model::{Container, Datatype};
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::datatype::Class;
-use crate::model::shape::product;
-use crate::model::value::Context;
-use crate::model::{Container, Datatype};
 use crate::view::csv::Table;
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::elements::missing::Missing;
 use crate::view::elements::{Elements, values_of_bytes};
 use crate::view::texts::json::SharedPaths;
-use crate::wire::to_usize;
 
 /// The columns of the elements of an array, with a row for each element.
 pub(crate) struct ArrayFields {

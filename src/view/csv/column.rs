@@ -22,18 +22,19 @@
 //! and value (DuckDB parses such integers as text), while spaces would make it a string for other
 //! programs. For `NaN` and `inf`, no padding works in all programs, so spaces precede them.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::datetime64::Datetime64;
+use h5fs_reader::model::number;
+use h5fs_reader::model::text_length::TextLength;
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::datatype::Class;
-use crate::model::datetime64::Datetime64;
-use crate::model::number;
-use crate::model::text_length::TextLength;
-use crate::model::value::{Context, ValueWriter};
 use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
 use crate::view::elements::{as_numpy_has_it, values_of};
-use crate::wire::{to_u64, to_usize};
 
 /// Maximum bytes of an element, and of its text.
 const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
@@ -267,8 +268,8 @@ fn joined(name: &[u8], part: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::ByteOrder;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::testing::{int, member, type_of};
 
     fn columns(datatype: &Datatype) -> Columns {
         Columns::of(datatype, b"").unwrap().unwrap()

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
 
 /// Columns of a table that are read together, such as those of a compound or of one array.
 pub(crate) trait Fields: Send + Sync {

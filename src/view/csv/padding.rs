@@ -8,11 +8,11 @@
 //! | time | zeros after its seconds |
 //! | `NaN`, `inf` | spaces before it |
 
-use crate::error::{Error, Result};
-use crate::model::Datatype;
-use crate::model::datatype::{Bits, Class, Float};
-use crate::model::number;
-use crate::wire::{to_u64, to_usize};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{Bits, Class, Float};
+use h5fs_reader::model::number;
+use h5fs_reader::wire::{to_u64, to_usize};
 
 /// The padding of the cells of a column to the longest one.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,11 @@
 //! Tests of whole texts, and of ranges of them.
 
+use h5fs_reader::array::Engine;
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
+use h5fs_reader::testing::{Heap, int, member, type_of};
+
 use super::*;
-use crate::array::Engine;
-use crate::model::Datatype;
-use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
-use crate::model::value::tests::{Heap, int, member, type_of};
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::texts::counted::Counted;
@@ -175,19 +176,19 @@ fn numbers_are_measured_as_they_are_written() {
 #[test]
 fn chunks_of_few_values_cost_more() {
     let of = |chunk: u64, filters: usize| {
-        let filter = crate::model::storage::Filter {
+        let filter = h5fs_reader::model::storage::Filter {
             id: 1,
             name: None,
             parameters: Vec::new(),
         };
-        let array = crate::model::Array {
+        let array = h5fs_reader::model::Array {
             datatype: int(4),
-            shape: crate::model::Shape::fixed(vec![10_000_000]),
-            fill: crate::model::array::Fill::Zero,
-            layout: crate::model::array::Layout::Chunked,
+            shape: h5fs_reader::model::Shape::fixed(vec![10_000_000]),
+            fill: h5fs_reader::model::array::Fill::Zero,
+            layout: h5fs_reader::model::array::Layout::Chunked,
             chunk_shape: Some(vec![chunk]),
-            pipeline: crate::model::storage::Pipeline(vec![filter; filters]),
-            storage: Ok(crate::model::array::Storage::Fill),
+            pipeline: h5fs_reader::model::storage::Pipeline(vec![filter; filters]),
+            storage: Ok(h5fs_reader::model::array::Storage::Fill),
         };
         crate::view::elements::raw::chunk_values(&array)
     };

@@ -1,9 +1,10 @@
 //! Elements that are converted when they are read.
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::view::View;
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of stored elements to read and convert at a time.
 const BATCH: u64 = 256 << 10;

@@ -8,10 +8,11 @@
 //! variable with several dimensions, which lists their numbers. A number is looked up in the
 //! variable's own group first, then in the parent groups. ASDF does not have dimension scales.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::{integers, target_at, targets, text};
+use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
+
 use crate::limits;
-use crate::model::attribute_value::{integers, target_at, targets, text};
-use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 
 /// Returns whether the array is a dimension scale.
 ///

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::array::{Engine, HeldMemory};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Engine, HeldMemory};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+
 use crate::limits;
-use crate::memory::lock::lock;
 
 /// Maximum bytes of an element, and of its text.
 const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;

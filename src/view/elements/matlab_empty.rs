@@ -7,14 +7,15 @@
 
 use std::sync::Arc;
 
-use crate::array::{Engine, Reader};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Engine, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::{Array, Fill, Storage};
+use h5fs_reader::model::datatype::{ByteOrder, Class, ReferenceKind};
+use h5fs_reader::model::storage::Pipeline;
+use h5fs_reader::model::{Container, Datatype, Node, NodeId, Shape, attribute_value};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::array::{Array, Fill, Storage};
-use crate::model::datatype::{ByteOrder, Class, ReferenceKind};
-use crate::model::storage::Pipeline;
-use crate::model::{Container, Datatype, Node, NodeId, Shape, attribute_value};
-use crate::wire::{to_u64, to_usize};
 
 /// Returns the node with the empty array if `node` holds only the dimensions of an empty MATLAB
 /// array; `None` for any other node.

@@ -1,12 +1,13 @@
 //! The missing elements of an array, which are marked by a mask (in ASDF, the `mask` of an
 //! ndarray).
 
-use crate::error::{Error, Result};
-use crate::model::Datatype;
-use crate::model::datatype::Class;
-use crate::model::number::{self, Integer, Real};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::number::{self, Integer, Real};
+use h5fs_reader::wire::to_usize;
+
 use crate::view::elements::Elements;
-use crate::wire::to_usize;
 
 /// The rule that says which elements of an array, or of a selection from it, are missing.
 pub(crate) enum Missing {
@@ -165,9 +166,9 @@ fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::ByteOrder;
-    use crate::model::value::tests::int;
     use crate::view::texts::text::Text;
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::testing::int;
 
     fn mask(dims: &[u64], bytes: &[u8]) -> Elements {
         Elements {

@@ -9,13 +9,14 @@
 //! libhdf5 reads such strings into NumPy's `S` in this way. All other bytes are unchanged. A record
 //! whose members overlap is unchanged as a whole.
 
-use crate::error::Result;
-use crate::model::datatype::{Class, Datatype, Member, StringPadding};
-use crate::model::shape::product;
-use crate::model::text::without_padding;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::datatype::{Class, Datatype, Member, StringPadding};
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::text::without_padding;
+use h5fs_reader::wire::to_usize;
+
 use crate::view::elements::Elements;
 use crate::view::elements::converted::Converted;
-use crate::wire::to_usize;
 
 /// Converts each element to its normal form.
 ///
@@ -126,8 +127,8 @@ fn are_apart(members: &[Member]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::Charset;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::datatype::Charset;
+    use h5fs_reader::testing::{int, member, type_of};
 
     fn text(size: u32, padding: StringPadding) -> Datatype {
         let charset = Charset::Ascii;

@@ -18,25 +18,26 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::array::Engine;
-use crate::error::Result;
-use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
-use crate::memory::weighted_lru::WeightedLru;
-use crate::model::array::{Array, Fill, Mapping, OpenSource, Storage, VirtualSource};
-use crate::model::attribute::Attribute;
-use crate::model::attribute_value::{content, few, numbers};
-use crate::model::datatype::{ByteOrder, Class, Member, ReferenceKind};
-use crate::model::number::ieee_bytes;
-use crate::model::region::{Axis, Region};
-use crate::model::storage::Pipeline;
-use crate::model::{
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::weighted_lru::WeightedLru;
+use h5fs_reader::model::array::{Array, Fill, Mapping, OpenSource, Storage, VirtualSource};
+use h5fs_reader::model::attribute::Attribute;
+use h5fs_reader::model::attribute_value::{content, few, numbers};
+use h5fs_reader::model::datatype::{ByteOrder, Class, Member, ReferenceKind};
+use h5fs_reader::model::number::ieee_bytes;
+use h5fs_reader::model::region::{Axis, Region};
+use h5fs_reader::model::storage::Pipeline;
+use h5fs_reader::model::{
     Container, Extras, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference, Shape,
 };
+use h5fs_reader::wire::to_usize;
+
 use crate::view::elements::dimensions::{has_no_values, is_scale, listed, listed_at};
 use crate::view::elements::matlab_empty;
-use crate::wire::to_usize;
 
 /// The lengths of unlimited dimensions in one state of a file.
 pub(crate) struct Lengths {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::array::kinds::vlen::VariableLength;
-use crate::array::{CancelToken, Reader};
-use crate::error::{Error, Result};
-use crate::model::datatype::Class;
-use crate::model::selection::Selection;
-use crate::model::selector::Selector;
-use crate::model::shape::product;
-use crate::model::{Array, Container, Datatype};
+use h5fs_reader::array::kinds::vlen::VariableLength;
+use h5fs_reader::array::{CancelToken, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::selection::Selection;
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::{Array, Container, Datatype};
+
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::selected::Selected;
@@ -116,12 +117,12 @@ fn sequence(base: &Datatype, content: Content) -> Result<Elements> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::Engine;
-    use crate::model::Shape;
-    use crate::model::array::{Fill, Layout, Storage};
-    use crate::model::datatype::{Charset, StringPadding};
-    use crate::model::storage::Pipeline;
-    use crate::model::value::tests::{Heap, int, member, type_of};
+    use h5fs_reader::array::Engine;
+    use h5fs_reader::model::Shape;
+    use h5fs_reader::model::array::{Fill, Layout, Storage};
+    use h5fs_reader::model::datatype::{Charset, StringPadding};
+    use h5fs_reader::model::storage::Pipeline;
+    use h5fs_reader::testing::{Heap, int, member, type_of};
 
     const TEXTS: [&str; 3] = ["zero", "a\nb", ""];
 

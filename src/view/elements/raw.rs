@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, CancelToken, Reader, Stream};
-use crate::error::Result;
+use h5fs_reader::array::{Bytes, CancelToken, Reader, Stream};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::Array;
+
 use crate::limits;
-use crate::model::Array;
 use crate::view::View;
 
 /// The content with the elements of one array.

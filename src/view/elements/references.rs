@@ -3,13 +3,14 @@
 //! An element is identified by its number in C order, and by a name made of its indices: `3`, or
 //! `1,3` in an array of two dimensions. The name of the one element of a scalar is `0`.
 
-use crate::error::Result;
-use crate::model::datatype::{Class, ReferenceKind};
-use crate::model::shape::product;
-use crate::model::{Array, Container, Reference};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::datatype::{Class, ReferenceKind};
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::{Array, Container, Reference};
+use h5fs_reader::wire::to_usize;
+
 use crate::view::elements::Elements;
 use crate::view::texts::attributes::innermost;
-use crate::wire::to_usize;
 
 /// Number of elements to read at a time for a listing.
 const BLOCK: u64 = 1024;
@@ -157,9 +158,9 @@ pub(crate) fn is_object(reference: &Reference) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::tests::{Heap, type_of};
-    use crate::model::{Datatype, NodeId};
     use crate::view::texts::text::Text;
+    use h5fs_reader::model::{Datatype, NodeId};
+    use h5fs_reader::testing::{Heap, type_of};
 
     fn references(dims: &[u64], bytes: &[u8]) -> References {
         let elements = Elements {
@@ -261,9 +262,9 @@ mod tests {
     }
 
     fn is_made_of(datatype: &Datatype) -> bool {
-        use crate::model::Shape;
-        use crate::model::array::{Fill, Layout, Storage};
-        use crate::model::storage::Pipeline;
+        use h5fs_reader::model::Shape;
+        use h5fs_reader::model::array::{Fill, Layout, Storage};
+        use h5fs_reader::model::storage::Pipeline;
         References::is_made_of(&Array {
             datatype: datatype.clone(),
             shape: Shape::fixed(vec![3]),

@@ -7,15 +7,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::kinds::vlen::StoredElements;
-use crate::array::{Bytes, CancelToken, Reader, Stream};
-use crate::error::{Error, Result};
+use h5fs_reader::array::kinds::vlen::StoredElements;
+use h5fs_reader::array::{Bytes, CancelToken, Reader, Stream};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::selection::{Axis, Places, Selection};
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::array::Storage;
-use crate::model::selection::{Axis, Places, Selection};
 use crate::view::View;
 use crate::view::elements::raw::chunk_values;
-use crate::wire::to_usize;
 
 /// Maximum bytes to read together, including the bytes between the runs.
 const SPAN: u64 = 1 << 20;
@@ -216,7 +217,7 @@ impl View for Selected {
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset
-            .saturating_add(crate::wire::to_u64(length))
+            .saturating_add(h5fs_reader::wire::to_u64(length))
             .min(self.length);
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
@@ -251,12 +252,12 @@ impl View for Selected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::Engine;
-    use crate::model::Shape;
-    use crate::model::array::{Array, Fill, Layout};
-    use crate::model::selector::Selector;
-    use crate::model::storage::Pipeline;
-    use crate::model::value::tests::int;
+    use h5fs_reader::array::Engine;
+    use h5fs_reader::model::Shape;
+    use h5fs_reader::model::array::{Array, Fill, Layout};
+    use h5fs_reader::model::selector::Selector;
+    use h5fs_reader::model::storage::Pipeline;
+    use h5fs_reader::testing::int;
     use proptest::prelude::*;
 
     /// Returns a reader of 2-byte numbers that count from 0.

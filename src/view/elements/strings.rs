@@ -14,17 +14,18 @@ pub(crate) mod matlab;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::{Engine, HeldMemory};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Engine, HeldMemory};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{Class, StringPadding};
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::{Container, Datatype, Node, attribute_value};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::{Class, StringPadding};
-use crate::model::shape::product;
-use crate::model::value::{Context, ValueWriter};
-use crate::model::{Container, Datatype, Node, attribute_value};
 use crate::view::elements::{Elements, values_of};
 use crate::view::texts::attributes::innermost;
 use crate::view::texts::counted::Units;
-use crate::wire::{to_u64, to_usize};
 
 /// How the elements of an array represent strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::array::kinds::vlen::{ElementStart, VariableLength};
-use crate::array::{Bytes, CancelToken};
-use crate::error::Result;
-use crate::memory::lock::lock;
+use h5fs_reader::array::kinds::vlen::{ElementStart, VariableLength};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::to_usize;
+
 use crate::view::View;
-use crate::wire::to_usize;
 
 /// The content with the strings, each followed by a line feed, or with the items of all sequences.
 pub(crate) struct Content {

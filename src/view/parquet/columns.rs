@@ -12,12 +12,14 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{Class, Member};
+use h5fs_reader::model::datetime64::Datetime64;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::datatype::{Class, Member};
-use crate::model::datetime64::Datetime64;
-use crate::model::shape::product;
 use crate::view::cf::stored as numbers;
 use crate::view::elements::missing::Missing;
 use crate::view::elements::{Elements, as_numpy_has_it};
@@ -27,7 +29,6 @@ use crate::view::parquet::leaf::{Body, Leaf};
 use crate::view::parquet::ragged::{SequenceValues, Sequences};
 use crate::view::parquet::stored::{Absent, Place, Pointers, RowBytes, Stored};
 use crate::view::parquet::table::{Description, Fields, Table};
-use crate::wire::to_usize;
 
 /// The kind of table of an array.
 enum Kind {

@@ -18,18 +18,19 @@
 //!
 //! Other datatypes, such as wider numbers, do not have a field.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{ByteOrder, Class, Float, ReferenceKind, StringPadding};
+use h5fs_reader::model::datetime64::Datetime64;
+use h5fs_reader::model::number::{self, Integer};
+use h5fs_reader::model::text::without_padding;
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::{Datatype, Reference};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::{ByteOrder, Class, Float, ReferenceKind, StringPadding};
-use crate::model::datetime64::Datetime64;
-use crate::model::number::{self, Integer};
-use crate::model::text::without_padding;
-use crate::model::value::{Context, ValueWriter};
-use crate::model::{Datatype, Reference};
 use crate::view::cf::stored as numbers;
 use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::schema::{Physical, Type, Unit};
-use crate::wire::{to_u64, to_usize};
 
 /// The conversion of stored values to the values of a leaf.
 #[derive(Debug)]
@@ -476,8 +477,8 @@ fn real_of(value: &[u8], format: &Float) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::ReferenceKind;
-    use crate::model::value::tests::{int, type_of};
+    use h5fs_reader::model::datatype::ReferenceKind;
+    use h5fs_reader::testing::{int, type_of};
 
     /// The listing and the file must agree about the datatypes with a column.
     #[test]

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
 use crate::view::View;
 use crate::view::parquet::field::{Column, Flat};
@@ -18,7 +20,6 @@ use crate::view::parquet::statistics::{Keep, Statistics};
 use crate::view::parquet::table::Table;
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::bounds::CountBounds;
-use crate::wire::to_u64;
 
 /// A table and the number of rows in its groups. Together with the counts, they determine the file.
 pub(crate) struct Plan {

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
 use crate::view::parquet::field::Column;
 use crate::view::parquet::headers::{PLAIN, RLE, RLE_DICTIONARY};
@@ -12,7 +14,6 @@ use crate::view::parquet::pages::Window;
 use crate::view::parquet::schema;
 use crate::view::parquet::statistics::{Bounds, Statistics};
 use crate::view::parquet::thrift::{Struct, Type};
-use crate::wire::to_u64;
 
 /// Number of groups between two recorded positions.
 const APART: u64 = 16;

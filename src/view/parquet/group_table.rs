@@ -15,11 +15,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::array::{CancelToken, Engine, Reader};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{CancelToken, Engine, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::{Array, Container, NodeId};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::Class;
-use crate::model::{Array, Container, NodeId};
 use crate::view::cf::stored as numbers;
 use crate::view::csv::fields::{Cell, Cells};
 use crate::view::elements::raw::Raw;
@@ -37,7 +39,6 @@ use crate::view::table::column::{Column, GroupTable, Missing, Part, Source};
 use crate::view::table::rows::{Rows, Surroundings};
 use crate::view::table::time::{Time, TimeUnit};
 use crate::view::texts::json::SharedPaths;
-use crate::wire::{to_u64, to_usize};
 
 /// Maximum bytes of the text of a duration, a day or a period.
 const TIME_TEXT: u64 = 64;

@@ -1,9 +1,10 @@
 //! The headers of pages (`PageHeader` of parquet.thrift).
 
+use h5fs_reader::wire::to_u64;
+
 use crate::view::parquet::field::Column;
 use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::thrift::Struct;
-use crate::wire::to_u64;
 
 /// The numbers of the encodings.
 pub(super) const PLAIN: i32 = 0;

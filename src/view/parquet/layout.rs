@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
 use crate::view::parquet::field::Column;
 use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::leaf::Body;
 use crate::view::parquet::levels::{ListLevels, packed_bytes, packed_head};
-use crate::wire::{to_u64, to_usize};
 
 /// The magic letters at both ends of a Parquet file.
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";

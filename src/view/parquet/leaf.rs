@@ -3,11 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_usize;
+
 use crate::view::View;
 use crate::view::parquet::schema::{Physical, Type};
-use crate::wire::to_usize;
 
 /// A column.
 pub(super) struct Leaf {

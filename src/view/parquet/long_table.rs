@@ -17,11 +17,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::value::Context;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::Class;
-use crate::model::value::Context;
 use crate::view::cf::column::{Column, Numbers};
 use crate::view::cf::decoding::{Decoding, Meaning};
 use crate::view::cf::place::Place;
@@ -32,7 +34,6 @@ use crate::view::parquet::leaf::{Body, ENOUGH, Leaf, Origin, Values, Written};
 use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
 use crate::view::parquet::stored::Pointers;
 use crate::view::parquet::table::{Description, Fields, Table};
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of elements to read at a time.
 const BATCH: u64 = 256 << 10;

@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
-use crate::memory::lock::lock;
-use crate::memory::marks::Marks;
-use crate::memory::weighted_lru::WeightedLru;
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::marks::Marks;
+use h5fs_reader::memory::weighted_lru::WeightedLru;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::view::parquet::field::Column;
 use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::layout::Chunk;
@@ -15,7 +17,6 @@ use crate::view::parquet::leaf::{Body, Leaf, Written};
 use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
 use crate::view::parquet::ragged;
 use crate::view::parquet::schema::Physical;
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of memory that the marks of all pages may take.
 const MARKS: u64 = 1 << 20;

@@ -3,16 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::value::Context;
+use h5fs_reader::wire::{Count, to_u64, to_usize};
+
 use crate::limits;
-use crate::model::value::Context;
 use crate::view::cf::stored as numbers;
 use crate::view::parquet::encoding::Encoding;
 use crate::view::parquet::leaf::{ENOUGH, Lists, Values, Written};
 use crate::view::parquet::stored::{Place, Pointers};
 use crate::view::texts::bounds::CountBounds;
-use crate::wire::{Count, to_u64, to_usize};
 
 /// Number of rows whose lists are read at a time.
 const ROWS: u64 = 16 << 10;

@@ -1,7 +1,8 @@
 //! The number of rows in a row group. All groups except the last have the same number, so that the
 //! position of a column in a group is computed without the other groups.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+
 use crate::limits;
 
 /// Number of rows in a group by default. Readers use one thread for each group.

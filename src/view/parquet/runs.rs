@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_usize;
+
 use crate::view::cf::stored as numbers;
 use crate::view::parquet::leaf::{Values, Written};
 use crate::view::parquet::stored::Place;
 use crate::view::table::runs::find;
-use crate::wire::to_usize;
 
 /// Entries of the index to read at a time.
 const PLACES: u64 = 16 << 10;

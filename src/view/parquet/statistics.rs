@@ -9,17 +9,18 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::array::CancelToken;
-use crate::error::Result;
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::memory::lock::lock;
 use crate::view::parquet::field::Column;
 use crate::view::parquet::layout::Layout;
 use crate::view::parquet::leaf::{Body, Written};
 use crate::view::parquet::schema::{Logical, Physical, Type};
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::text::Text;
-use crate::wire::{to_u64, to_usize};
 
 /// A function that caches the result for all readers of an unchanged table.
 pub(crate) type Keep = Box<dyn Fn(&mut dyn FnMut() -> Result<Text>) -> Result<Text> + Send + Sync>;
@@ -74,7 +75,7 @@ impl Statistics {
     /// Passes the bounds to `take`. The first call finds them.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) once the request is cancelled. Otherwise
+    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) once the request is cancelled. Otherwise
     /// fails as `take` does.
     pub(super) fn with<T>(
         &self,
@@ -307,9 +308,9 @@ fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use crate::view::parquet::field::{Content, Field, Flat};
     use crate::view::parquet::leaf::{Leaf, Origin, Values};
+    use h5fs_reader::error::Error;
 
     /// Numbers in an array of their own. Rows after the last number cannot be read.
     struct Numbers(Vec<Option<f64>>);

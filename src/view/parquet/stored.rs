@@ -3,20 +3,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{ReferenceKind, StringPadding};
+use h5fs_reader::model::text::without_padding;
+use h5fs_reader::model::value::Context;
+use h5fs_reader::model::{Container, Datatype, Reference};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::{ReferenceKind, StringPadding};
-use crate::model::text::without_padding;
-use crate::model::value::Context;
-use crate::model::{Container, Datatype, Reference};
 use crate::view::View;
 use crate::view::cf::stored as numbers;
 use crate::view::elements::missing::Missing;
 use crate::view::parquet::encoding::Encoding;
 use crate::view::parquet::leaf::{ENOUGH, Origin, Values, Written};
 use crate::view::texts::json::SharedPaths;
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of rows to read at a time.
 const BATCH: u64 = 256 << 10;

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{Container, NodeId};
+
 use crate::limits;
-use crate::model::attribute_value::text;
-use crate::model::{Container, NodeId};
 use crate::view::parquet::field::{Field, shown};
 
 /// The fields of a table, and the columns without a field.

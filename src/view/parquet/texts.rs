@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
-use crate::array::CancelToken;
-use crate::error::Result;
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::Result;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::parquet::encoding::push_text;
 use crate::view::parquet::leaf::{ENOUGH, Values, Written};
 use crate::view::table::rows::Rows;
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of rows to read at a time.
 const BATCH: u64 = 64 << 10;

@@ -7,8 +7,8 @@
 //! - NeXus: `interpretation`
 //! - HDF5 Dimension Scales (H5DS): `DIMENSION_LABELS`
 
-use crate::model::NodeId;
-use crate::model::selector::Selector;
+use h5fs_reader::model::NodeId;
+use h5fs_reader::model::selector::Selector;
 
 /// The appearance of an array as a picture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

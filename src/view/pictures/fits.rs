@@ -13,10 +13,11 @@ pub(crate) mod column;
 pub(crate) mod group;
 mod number;
 
-use crate::error::Result;
-use crate::model::datatype::Class;
-use crate::model::shape::product;
-use crate::model::{Array, Datatype};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::{Array, Datatype};
+
 use crate::view::View;
 use crate::view::elements::converted::Converted;
 use crate::view::elements::normal::normal;

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::view::View;
 use crate::view::elements::overlap;
-use crate::wire::{to_u64, to_usize};
 
 /// The bytes before the elements.
 pub(crate) trait Head: Send + Sync {

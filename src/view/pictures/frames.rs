@@ -4,8 +4,9 @@
 //! Pictures are numbered in C order. A name has six digits, or the number of digits of the last
 //! number, so that sorting by name keeps that order: `000017.png`.
 
-use crate::error::Result;
-use crate::model::{Container, Node};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::{Container, Node};
+
 use crate::view::pictures::image::Image;
 use crate::view::pictures::look::image_of;
 
@@ -89,8 +90,8 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::tests::int;
     use crate::view::pictures::appearance::{Appearance, Interlace};
+    use h5fs_reader::testing::int;
 
     fn frames(dims: &[u64], interlace: Option<Interlace>) -> Option<Frames> {
         let appearance = Appearance {

@@ -5,9 +5,10 @@
 //! say so ([`appearance`](crate::view::pictures::appearance)). An array with one axis is a picture
 //! of one row.
 
-use crate::model::Datatype;
-use crate::model::numpy::numpy_descr;
-use crate::model::shape::product;
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::numpy::numpy_descr;
+use h5fs_reader::model::shape::product;
+
 use crate::view::elements::as_numpy_has_it;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 
@@ -187,9 +188,9 @@ pub(crate) fn single(half: u16) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::ByteOrder;
-    use crate::model::datatype::Class;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::model::datatype::Class;
+    use h5fs_reader::testing::{int, member, type_of};
 
     fn shape(interlace: Option<Interlace>, dims: &[u64]) -> Option<(Vec<u64>, u64, u64, u64)> {
         let appearance = Appearance {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::error::Result;
-use crate::model::attribute_value::{integers, target_at, text, texts};
-use crate::model::{Container, Node, NodeId};
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::{integers, target_at, text, texts};
+use h5fs_reader::model::{Container, Node, NodeId};
+
 use crate::view::elements::dimensions::{is_scale, listed_at};
 use crate::view::elements::opened;
 use crate::view::pictures::appearance::{Appearance, Interlace, Origin};

@@ -7,14 +7,15 @@
 //! h5py's enumeration of FALSE and TRUE becomes `|b1`, and its compound of `r` and `i` a complex
 //! number. If elements are arrays, their dimensions follow the dimensions of the outer array.
 
-use crate::error::Result;
-use crate::model::Array;
-use crate::model::numpy::numpy_literal;
-use crate::model::shape::product;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::Array;
+use h5fs_reader::model::numpy::numpy_literal;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::to_u64;
+
 use crate::view::elements::normal::normal;
 use crate::view::elements::{Elements, as_numpy_has_it, opened};
 use crate::view::pictures::framed::{self, Framed};
-use crate::wire::to_u64;
 
 /// Creates the file of `elements`; `None` if NumPy does not have their datatype, or for a null
 /// dataspace.
@@ -124,9 +125,9 @@ fn wrap(dictionary: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Datatype;
-    use crate::model::datatype::{ByteOrder, Class};
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::Datatype;
+    use h5fs_reader::model::datatype::{ByteOrder, Class};
+    use h5fs_reader::testing::{int, member, type_of};
 
     fn text(datatype: &Datatype, dims: &[u64]) -> (usize, [u8; 2], String) {
         let descr = numpy_literal(&as_numpy_has_it(datatype)).unwrap();

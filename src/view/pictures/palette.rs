@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::array::{Engine, Reader};
-use crate::error::{Error, Result};
-use crate::model::attribute_value::text;
-use crate::model::{Container, NodeId};
+use h5fs_reader::array::{Engine, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{Container, NodeId};
+
 use crate::view::elements::Elements;
 use crate::view::pictures::image::{Kind, Pixel};
 

@@ -14,13 +14,14 @@ pub(crate) mod statistics;
 use std::io::Write;
 use std::time::Instant;
 
+use h5fs_reader::array::{CancelToken, HeldMemory};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::{Fill, Storage};
+use h5fs_reader::model::{Array, Container, Datatype, Node};
+use h5fs_reader::wire::Extent;
 use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
 
-use crate::array::{CancelToken, HeldMemory};
-use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::array::{Fill, Storage};
-use crate::model::{Array, Container, Datatype, Node};
 use crate::view::cf::decoded;
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::FindPath;
@@ -34,7 +35,6 @@ use crate::view::pictures::png::output::{Output, failed};
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::text::Text;
-use crate::wire::Extent;
 
 /// Number of colours in the file, without the transparent first one.
 const COLOURS: u8 = 255;

@@ -14,8 +14,10 @@ mod field;
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
-use crate::model::text::Object;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::text::Object;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::converted::Converted;
@@ -25,7 +27,6 @@ use crate::view::pictures::framed::{self, Framed, Head};
 use crate::view::pictures::image::{Image, Kind, Pixel, single};
 use crate::view::pictures::look::Look;
 use crate::view::pictures::tiff::field::{Field, Numbers};
-use crate::wire::{to_u64, to_usize};
 
 /// The alignment of the pixels in bytes.
 const ALIGNMENT: u64 = 4096;
@@ -417,11 +418,11 @@ fn shaped(image: &Image) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Datatype;
-    use crate::model::datatype::ByteOrder;
-    use crate::model::value::tests::int;
     use crate::view::pictures::appearance::Appearance;
     use crate::view::texts::text::Text;
+    use h5fs_reader::model::Datatype;
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::testing::int;
 
     fn of_pixels() -> Look {
         let mut look = Look::default();

@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
-use crate::memory::distinct::keep_first_of_each;
-use crate::model::attribute_value::targets;
-use crate::model::{Node, NodeKind};
+use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::memory::distinct::keep_first_of_each;
+use h5fs_reader::model::attribute_value::targets;
+use h5fs_reader::model::{Node, NodeKind};
+
 use crate::view::table::column::{GroupTable, Missing, Source};
 use crate::view::table::group::{ENCODING, Group, part_of};
 

@@ -4,13 +4,14 @@
 //! As in anndata, a field with a code that has no name is left as numbers. The code -1 is a missing
 //! value.
 
-use crate::error::{Error, Result};
-use crate::model::datatype::{ByteOrder, Class, Member};
-use crate::model::{Datatype, Node, NodeKind};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{ByteOrder, Class, Member};
+use h5fs_reader::model::{Datatype, Node, NodeKind};
+use h5fs_reader::wire::to_usize;
+
 use crate::view::elements::Elements;
 use crate::view::table::column::Part;
 use crate::view::table::group::{Group, part_of};
-use crate::wire::to_usize;
 
 /// Returns the elements with category names, if `node` is `obs` or `var` of the file with root
 /// `root`. Otherwise, or if the elements are not complete records, returns them unchanged.

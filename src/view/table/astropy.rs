@@ -8,14 +8,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::extras::Mask;
+use h5fs_reader::model::{Node, NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::extras::Mask;
-use crate::model::{Node, NodeId, NodeKind};
 use crate::view::elements::missing::number_of;
 use crate::view::table::column::{GroupTable, Missing, Part};
 use crate::view::table::group::{Group, missing, part_of, unknown};
-use crate::wire::to_u64;
 
 /// Maximum depth of nested mappings within a column.
 const DEPTH: usize = 4;

@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::piece;
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::memory::piece;
-use crate::wire::to_u64;
 
 /// The bytes that may still be read or created to determine the columns of a table.
 pub(crate) struct Budget(Cell<u64>);

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::memory::piece;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::{Array, Datatype, Node, NodeId};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::memory::piece;
-use crate::model::datatype::Class;
-use crate::model::shape::product;
-use crate::model::{Array, Datatype, Node, NodeId};
 use crate::view::elements::as_numpy_has_it;
 use crate::view::table::objects::Texts;
 use crate::view::table::time::Time;
-use crate::wire::to_u64;
 
 /// Maximum number of elements in a row for which the elements become columns. Longer rows become
 /// one column of lists.
@@ -441,10 +442,10 @@ fn too_many_columns() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Shape;
-    use crate::model::array::{Fill, Layout, Storage};
-    use crate::model::storage::Pipeline;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::Shape;
+    use h5fs_reader::model::array::{Fill, Layout, Storage};
+    use h5fs_reader::model::storage::Pipeline;
+    use h5fs_reader::testing::{int, member, type_of};
 
     fn part(datatype: Datatype, dims: &[u64]) -> Result<Part> {
         let array = Array {

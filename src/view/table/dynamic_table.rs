@@ -7,14 +7,15 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::distinct::keep_first_of_each;
+use h5fs_reader::model::attribute_value::{is_there, targets};
+use h5fs_reader::model::{NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::memory::distinct::keep_first_of_each;
-use crate::model::attribute_value::{is_there, targets};
-use crate::model::{NodeId, NodeKind};
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::group::{Group, part_of};
-use crate::wire::to_u64;
 
 /// The attribute that lists the columns.
 const COLUMNS: &[u8] = b"colnames";

@@ -4,17 +4,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::model::attribute_value::content;
-use crate::model::datatype::{Charset, Class};
-use crate::model::{Datatype, NodeId};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::content;
+use h5fs_reader::model::datatype::{Charset, Class};
+use h5fs_reader::model::{Datatype, NodeId};
+use h5fs_reader::wire::to_u64;
+
 use crate::view::table::budget::Budget;
 use crate::view::table::column::{GroupTable, Missing, Part, Source};
 use crate::view::table::group::Group;
 use crate::view::table::labels::Labels;
 use crate::view::table::pickle::Pickle;
 use crate::view::table::time::{Frequency, Time, TimeUnit};
-use crate::wire::to_u64;
 
 /// A column with its name.
 pub(super) type Named = (Vec<u8>, Source);

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::array::{Engine, Reader};
-use crate::error::{Error, Result, quoted};
+use h5fs_reader::array::{Engine, Reader};
+use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::model::attribute_value::{self, numbers, strings};
+use h5fs_reader::model::paths::{resolve, resolve_names};
+use h5fs_reader::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::attribute_value::{self, numbers, strings};
-use crate::model::paths::{resolve, resolve_names};
-use crate::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::table::budget::Budget;
 use crate::view::table::column::{Part, too_heavy};
-use crate::wire::{to_u64, to_usize};
 
 /// The attribute with the AnnData encoding of an object.
 pub(super) const ENCODING: &[u8] = b"encoding-type";

@@ -1,8 +1,9 @@
 //! Names of columns in Python pickles, in the format of pandas: texts, numbers, times, and tuples,
 //! whose parts are joined as `a.b`.
 
-use crate::error::Result;
-use crate::model::number::{Real, append};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::number::{Real, append};
+
 use crate::view::table::budget::Budget;
 use crate::view::table::pickle::{Index, Pickle, Value};
 use crate::view::table::time::{Frequency, Time, TimeUnit};
@@ -210,7 +211,7 @@ pub(super) fn frequency(pickle: &Pickle, item: Index) -> Option<Frequency> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
+    use h5fs_reader::error::Error;
 
     #[test]
     fn a_text_is_charged_wherever_it_is_named() {

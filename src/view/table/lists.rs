@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
-use crate::model::value::Context;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::value::Context;
+use h5fs_reader::wire::to_u64;
+
 use crate::view::table::place::Values;
-use crate::wire::to_u64;
 
 /// The lists of a column.
 pub(super) struct Lists {

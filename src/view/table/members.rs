@@ -13,13 +13,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::elements::dimensions::{has_no_values, is_scale, listed};
 use crate::view::table::column::{GroupTable, Part};
 use crate::view::table::group::{Group, refuse_large};
-use crate::wire::to_u64;
 
 /// The common property of the columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
 use crate::view::table::budget::Budget;
 use crate::view::table::labels::{self, Labels};
 use crate::view::table::pickle::{Index, Pickle, Value};
-use crate::wire::to_u64;
 
 /// The texts of a column of an object array. A pickle may refer to one text very often, so each
 /// text is created when it is read.
@@ -134,7 +135,7 @@ fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::tests::processor_time;
+    use h5fs_reader::testing::processor_time;
 
     /// Returns a pickled NumPy array of `count` objects: the first one, and those that `rest`
     /// refers to.

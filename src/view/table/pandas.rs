@@ -1,6 +1,7 @@
 //! The tables of the pandas `HDFStore`: the format of a group.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+
 use crate::view::table::column::GroupTable;
 use crate::view::table::group::Group;
 use crate::view::table::{pandas_fixed, pandas_table};

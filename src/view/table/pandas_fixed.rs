@@ -11,12 +11,14 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::model::array::{Array, Storage};
+use h5fs_reader::model::attribute_value::{content, integers, is_there, strings, text};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::{NodeId, Shape};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::array::{Array, Storage};
-use crate::model::attribute_value::{content, integers, is_there, strings, text};
-use crate::model::datatype::Class;
-use crate::model::{NodeId, Shape};
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::frame::{
     self, Kind, Named, flag, may_be_pickle, source, unnamed_index, unpickled,
@@ -25,7 +27,6 @@ use crate::view::table::group::{Group, missing, unknown};
 use crate::view::table::labels::{Labels, frequency, name};
 use crate::view::table::objects::{Texts, columns};
 use crate::view::table::time::Time;
-use crate::wire::to_u64;
 
 /// Bytes of memory that reading a pickle may take.
 const PICKLE_ROOM: u64 = 64 << 20;

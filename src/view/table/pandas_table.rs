@@ -17,16 +17,17 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
-use crate::model::attribute_value::{content, of_attribute, strings};
-use crate::model::datatype::Class;
-use crate::model::{Attribute, Node};
+use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::model::attribute_value::{content, of_attribute, strings};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::{Attribute, Node};
+use h5fs_reader::wire::to_u64;
+
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index, unpickled};
 use crate::view::table::group::{Group, missing, part_of, unknown};
 use crate::view::table::labels::{Labels, frequency, label, labels};
 use crate::view::table::pickle::{Index, Pickle, Value};
-use crate::wire::to_u64;
 
 /// The dataset with the rows.
 const TABLE: &[u8] = b"table";

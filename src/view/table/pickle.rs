@@ -8,9 +8,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use h5fs_reader::memory::piece;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::memory::piece;
-use crate::wire::{to_u64, to_usize};
 
 /// The number of a value in its pickle. A value may be part of several other values, and of itself.
 pub(super) type Index = usize;

@@ -2,19 +2,20 @@
 
 use std::ops::Range;
 
-use crate::array::{Bytes, Reader};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::number::{self, Integer};
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::datatype::Class;
-use crate::model::number::{self, Integer};
-use crate::model::value::{Context, ValueWriter};
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::Cell;
 use crate::view::elements::raw;
 use crate::view::elements::values_of;
 use crate::view::table::column::Part;
-use crate::wire::{to_u64, to_usize};
 
 /// An array of rows, which are its parts along the first dimension.
 pub(super) struct RowArray {

@@ -9,16 +9,17 @@
 //! An attribute of the root group identifies such a file (PyTables user's guide, "PyTables file
 //! format").
 
-use crate::error::Result;
-use crate::model::Container;
-use crate::model::attribute_value::is_there;
-use crate::model::datatype::{Charset, Class, Datatype, Member, StringPadding};
-use crate::model::number;
-use crate::model::shape::product;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::Container;
+use h5fs_reader::model::attribute_value::is_there;
+use h5fs_reader::model::datatype::{Charset, Class, Datatype, Member, StringPadding};
+use h5fs_reader::model::number;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::to_usize;
+
 use crate::view::elements::Elements;
 use crate::view::elements::converted::Converted;
 use crate::view::table::time::{Time, TimeUnit};
-use crate::wire::to_usize;
 
 /// The attribute of the root group.
 const FORMAT: &[u8] = b"PYTABLES_FORMAT_VERSION";
@@ -153,8 +154,8 @@ fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::{Bits, ByteOrder};
-    use crate::model::value::tests::{member, type_of};
+    use h5fs_reader::model::datatype::{Bits, ByteOrder};
+    use h5fs_reader::testing::{member, type_of};
 
     fn bits(size: u32) -> Bits {
         let precision = (size * 8) as u16;

@@ -5,14 +5,16 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::array::{Bytes, Engine, Reader};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, Engine, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::weighted_lru::WeightedLru;
+use h5fs_reader::model::number::append;
+use h5fs_reader::model::value::Context;
+use h5fs_reader::model::{Array, Container, NodeId};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::memory::weighted_lru::WeightedLru;
-use crate::model::number::append;
-use crate::model::value::Context;
-use crate::model::{Array, Container, NodeId};
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::elements::values_of_bytes;
 use crate::view::table::column::{GroupTable, Missing, Part, Source};
@@ -22,7 +24,6 @@ use crate::view::table::place::{Place, RowArray, Values};
 use crate::view::table::runs::Runs;
 use crate::view::table::time::Time;
 use crate::view::texts::json::SharedPaths;
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of category names that a table caches.
 const KEPT_NAMES: u64 = 1 << 20;

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::array::{CancelToken, Engine, Reader};
-use crate::error::{Error, Result};
-use crate::memory::lock::lock;
+use h5fs_reader::array::{CancelToken, Engine, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+
 use crate::view::table::column::Part;
 use crate::view::table::place::{RowArray, Values};
 

@@ -10,8 +10,9 @@
 //! in scipy, an `indptr` that [decreases or has another end](super::runs::check) is an error. So is
 //! an `indptr` whose length does not match the shape, and an index outside of the shape.
 
-use crate::error::{Error, Result};
-use crate::model::attribute_value::integers;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::attribute_value::integers;
+
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::group::{ENCODING, Group};
 

@@ -1,6 +1,7 @@
 //! The text format of instants, durations, days and periods.
 
-use crate::model::number::append;
+use h5fs_reader::model::number::append;
+
 use crate::view::calendar::{Calendar, Date};
 
 const SECONDS_OF_DAY: i64 = 86_400;

@@ -19,16 +19,19 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::ndl::{Syntax, ndl_type_in};
+use h5fs_reader::model::number::append;
+use h5fs_reader::model::text::{Object, write_json_list, write_json_text};
+use h5fs_reader::model::{
+    Array, Container, Datatype, LinkStream, LinkTarget, NodeId, NodeKind, Scalar,
+};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::datatype::Class;
-use crate::model::ndl::{Syntax, ndl_type_in};
-use crate::model::number::append;
-use crate::model::text::{Object, write_json_list, write_json_text};
-use crate::model::{Array, Container, Datatype, LinkStream, LinkTarget, NodeId, NodeKind, Scalar};
 use crate::view::texts::attributes::shape_text;
 use crate::view::texts::streamed::ResumableText;
-use crate::wire::to_u64;
 
 /// The text of a node as JSON.
 pub(crate) struct AsdfJson {

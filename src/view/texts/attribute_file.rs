@@ -1,9 +1,10 @@
 //! A file with the value of an attribute as text, one line for each element.
 
-use crate::error::Result;
-use crate::model::Container;
-use crate::model::attribute::AttributeContent;
-use crate::model::value::Paths;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::Container;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::value::Paths;
+
 use crate::view::texts::attributes::value_lines;
 use crate::view::texts::text::Text;
 

@@ -1,19 +1,20 @@
 //! Attributes as text: those in the file, and those that the mount adds to every array.
 //!
 //! An array has two formats. A file has its elements on one line each, as
-//! [`value`](crate::model::value) writes them. An extended attribute has one line of JSON.
+//! [`value`](h5fs_reader::model::value) writes them. An extended attribute has one line of JSON.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::{Fill, Layout};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::{Bits, ByteOrder, Charset, Class, Float, StringPadding};
+use h5fs_reader::model::ndl::ndl_type;
+use h5fs_reader::model::numpy::numpy_descr;
+use h5fs_reader::model::storage::{Filter, Pipeline};
+use h5fs_reader::model::value::{Context, Paths, ValueWriter};
+use h5fs_reader::model::{Array, Container, Datatype, Node, NodeKind, Shape};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::array::{Fill, Layout};
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{Bits, ByteOrder, Charset, Class, Float, StringPadding};
-use crate::model::ndl::ndl_type;
-use crate::model::numpy::numpy_descr;
-use crate::model::storage::{Filter, Pipeline};
-use crate::model::value::{Context, Paths, ValueWriter};
-use crate::model::{Array, Container, Datatype, Node, NodeKind, Shape};
-use crate::wire::{to_u64, to_usize};
 
 /// Formats an attribute's value as lines, one for each element, without a line break after the
 /// last. The text of a null dataspace is empty. `paths` converts the target of a reference to text.
@@ -289,7 +290,7 @@ fn filter_text(filter: &Filter) -> String {
         (1, Some(level)) => format!("{name}({level})"),
         (1..=6, _) => name,
         (id, _) if name == "filter" => {
-            format!("{}({id})", crate::filter::name(id).unwrap_or(&name))
+            format!("{}({id})", h5fs_reader::filter::name(id).unwrap_or(&name))
         }
         (id, _) => format!("{name}({id})"),
     }
@@ -387,9 +388,10 @@ fn partial_bits(datatype: &Datatype) -> Option<Bits> {
 mod tests {
     use std::sync::Arc;
 
+    use h5fs_reader::model::NodeId;
+    use h5fs_reader::testing::{Heap, int, type_of};
+
     use super::*;
-    use crate::model::NodeId;
-    use crate::model::value::tests::{Heap, int, type_of};
 
     fn integers(shape: Shape, elements: &[i16]) -> AttributeContent {
         let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes()).collect();

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::array::CancelToken;
-use crate::error::{Cause, Error, Result};
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Cause, Error, Result};
+
 use crate::limits;
 
 /// The bounds of one count, which several threads may share.

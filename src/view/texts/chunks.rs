@@ -10,12 +10,13 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::memory;
-use crate::memory::effort::Effort;
-use crate::model::Array;
-use crate::model::array::Storage;
-use crate::model::storage::{Chunked, IndexCursor, StoredChunk};
+use h5fs_reader::error::Result;
+use h5fs_reader::memory;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::Array;
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::storage::{Chunked, IndexCursor, StoredChunk};
+
 use crate::view::texts::streamed::ResumableText;
 
 /// The text of an array's chunk index.

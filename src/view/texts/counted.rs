@@ -11,15 +11,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use crate::array::{CancelToken, Engine};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{CancelToken, Engine};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::marks::Marks;
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
-use crate::memory::marks::Marks;
 use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::streamed::{ResumableText, Streamed};
-use crate::wire::to_u64;
 
 /// The units of a text. A text before the first unit or after the last one is part of that unit.
 pub(crate) trait Units: Send + Sync {

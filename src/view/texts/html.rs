@@ -41,9 +41,10 @@ pub(crate) mod script;
 pub(crate) mod site;
 mod table;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::NodeKind;
+
 use crate::limits;
-use crate::model::NodeKind;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::members::Members;
 use crate::view::texts::html::object::Object;

@@ -1,5 +1,5 @@
 //! An array as JSON: nested lists in the shape of its dimensions, a plain value for a scalar, and
-//! `null` for a null dataspace. [`value`](crate::model::value) defines the format of elements.
+//! `null` for a null dataspace. [`value`](h5fs_reader::model::value) defines the format of elements.
 //!
 //! Each element can be written by itself. The brackets and separators around it follow from its
 //! number and the dimensions. A vector on the last dimension is written on one line. If elements
@@ -9,19 +9,20 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::array::Engine;
-use crate::error::{Error, Result};
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{Class, Datatype};
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::text_length::TextLength;
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::{Container, NodeId};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::{Class, Datatype};
-use crate::model::shape::product;
-use crate::model::text_length::TextLength;
-use crate::model::value::{Context, ValueWriter};
-use crate::model::{Container, NodeId};
 use crate::view::elements::long_elements::{LongElements, Pace};
 use crate::view::elements::missing::Missing;
 use crate::view::elements::{Elements, values_of, values_of_bytes};
 use crate::view::texts::counted::Units;
-use crate::wire::{to_u64, to_usize};
 
 /// A function that finds a node's path, with bytes as in the file; `None` for a node without a
 /// path. The function can be stored.
@@ -270,11 +271,11 @@ fn is_nested(datatype: &Datatype) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::ByteOrder;
-    use crate::model::value::tests::{Heap, int, member, type_of};
     use crate::view::View;
     use crate::view::texts::counted::Counted;
     use crate::view::texts::text::Text;
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::testing::{Heap, int, member, type_of};
 
     fn units(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8], engine: Arc<Engine>) -> Json {
         let elements = Elements {

@@ -7,7 +7,7 @@
 //!
 //! | in the file | in the document |
 //! |---|---|
-//! | datatypes that the language does not have | see [`ndl`](crate::model::ndl) |
+//! | datatypes that the language does not have | see [`ndl`](h5fs_reader::model::ndl) |
 //! | null dataspace | shape `[0]`, and a comment |
 //! | a finite maximum above the current extent | the extent is the shape, the maximum a comment |
 //! | an unlimited dimension | `null`; the current extent is `storage: shape` or `storage: size` |
@@ -39,10 +39,11 @@ pub(crate) use document::Options;
 pub(crate) use progress::Progress;
 pub(crate) use source::Source;
 
-use crate::error::{Error, Result};
-use crate::model::NodeId;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::NodeId;
+use h5fs_reader::wire::to_u64;
+
 use crate::view::texts::streamed::ResumableText;
-use crate::wire::to_u64;
 use document::Document;
 use lines::Lines;
 use progress::{Section, Step};

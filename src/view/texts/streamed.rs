@@ -8,10 +8,11 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::view::View;
-use crate::wire::{to_u64, to_usize};
 
 /// A text that is written part by part (an element or a line), and can be resumed between any two
 /// parts.
@@ -265,7 +266,7 @@ impl<T: ResumableText> View for Streamed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::cancel::Canceller;
+    use h5fs_reader::memory::cancel::Canceller;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A text of numbers of seven digits, one on each line, and the result at the end.

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::array::{Bytes, CancelToken, Engine, HeldMemory};
-use crate::error::Result;
-use crate::memory::lock::lock;
+use h5fs_reader::array::{Bytes, CancelToken, Engine, HeldMemory};
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::view::View;
-use crate::wire::{to_u64, to_usize};
 
 /// A short text. Its copies share the bytes.
 #[derive(Clone)]

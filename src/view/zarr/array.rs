@@ -3,18 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::{Fill, Storage};
+use h5fs_reader::model::datatype::{Class, Member};
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::storage::{ChunkIndex, Chunked, StoredExtent};
+use h5fs_reader::model::value::Context;
+use h5fs_reader::model::{Array, Datatype, Shape};
+use h5fs_reader::source::check_range;
+use h5fs_reader::wire::{Count, Extent, to_u64, to_usize};
+
 use crate::limits;
-use crate::model::array::{Fill, Storage};
-use crate::model::datatype::{Class, Member};
-use crate::model::shape::product;
-use crate::model::storage::{ChunkIndex, Chunked, StoredExtent};
-use crate::model::value::Context;
-use crate::model::{Array, Datatype, Shape};
-use crate::source::check_range;
 use crate::view::zarr::datatype::DataType;
 use crate::view::zarr::grid::{self, Grid};
-use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// An array of a store.
 pub(crate) struct ZarrArray {
@@ -433,9 +434,9 @@ fn has_grid(array: &Array) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::array::Layout;
-    use crate::model::storage::Pipeline;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::array::Layout;
+    use h5fs_reader::model::storage::Pipeline;
+    use h5fs_reader::testing::{int, member, type_of};
 
     fn is_shown(datatype: Datatype) -> bool {
         let array = Array {

@@ -3,18 +3,19 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::attribute_value::{numbers, of_attribute, text, texts};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::number::{self, Real, append};
+use h5fs_reader::model::text::{Object, json_text, write_json_list};
+use h5fs_reader::model::walk::{Context, Paths, Sink, Value, Walk};
+use h5fs_reader::model::{Container, Datatype, NodeId, Reference, Shape};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::attribute::AttributeContent;
-use crate::model::attribute_value::{numbers, of_attribute, text, texts};
-use crate::model::datatype::Class;
-use crate::model::number::{self, Real, append};
-use crate::model::text::{Object, json_text, write_json_list};
-use crate::model::walk::{Context, Paths, Sink, Value, Walk};
-use crate::model::{Container, Datatype, NodeId, Reference, Shape};
 use crate::view::zarr::datatype::{DataType, Kind};
 use crate::view::zarr::json::{self, readable};
-use crate::wire::{to_u64, to_usize};
 
 /// The attribute that lists parts of the file that the store does not have.
 const ABSENT: &[u8] = b"_h5fs_absent";
@@ -402,8 +403,8 @@ fn without_nan(content: AttributeContent) -> Option<AttributeContent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::{Bits, ByteOrder, Charset, ReferenceKind, StringPadding};
-    use crate::model::value::tests::{Heap, int, member, type_of};
+    use h5fs_reader::model::datatype::{Bits, ByteOrder, Charset, ReferenceKind, StringPadding};
+    use h5fs_reader::testing::{Heap, int, member, type_of};
 
     /// h5py, and the array elements in the store, treat each byte except 0 as true.
     #[test]

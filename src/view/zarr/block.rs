@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, CancelToken, Reader};
-use crate::error::{Error, Result};
-use crate::model::Datatype;
-use crate::model::selection::{Axis, Places, Selection};
+use h5fs_reader::array::{Bytes, CancelToken, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::selection::{Axis, Places, Selection};
+use h5fs_reader::wire::{Count, Extent, to_usize};
+
 use crate::view::View;
 use crate::view::elements::selected::Selected;
-use crate::wire::{Count, Extent, to_usize};
 
 /// The elements of a block.
 pub(super) struct Block {
@@ -169,12 +170,13 @@ fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Sel
 mod tests {
     use proptest::prelude::*;
 
+    use h5fs_reader::array::Engine;
+    use h5fs_reader::model::array::{Array, Fill, Layout, Storage};
+    use h5fs_reader::model::storage::Pipeline;
+    use h5fs_reader::model::{Shape, shape::product};
+    use h5fs_reader::testing::int;
+
     use super::*;
-    use crate::array::Engine;
-    use crate::model::array::{Array, Fill, Layout, Storage};
-    use crate::model::storage::Pipeline;
-    use crate::model::value::tests::int;
-    use crate::model::{Shape, shape::product};
 
     /// Returns a reader of an array of two-byte elements, each equal to its number.
     fn reader(dims: &[u64]) -> Arc<Reader> {

@@ -4,16 +4,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::{Bytes, CancelToken, Reader};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Container;
+use h5fs_reader::model::value::Context;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::Container;
-use crate::model::value::Context;
 use crate::view::View;
 use crate::view::texts::counted::Units;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::block::Block;
-use crate::wire::{to_u64, to_usize};
 
 /// The elements of a chunk, as the file stores them.
 pub(crate) struct Stored {
@@ -45,7 +46,7 @@ impl Stored {
         let own = array.own(place);
         let size = u64::from(array.array.datatype.size);
         let shape = array.own(&array.chunk_shape);
-        let elements = crate::model::shape::product(shape)?;
+        let elements = h5fs_reader::model::shape::product(shape)?;
         let length = elements.checked_mul(size);
         let length = length.ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
         let is_stored = array.chunked().is_none() || array.has_stored(place)?;

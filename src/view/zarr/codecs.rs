@@ -3,12 +3,13 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::Result;
-use crate::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
+use h5fs_reader::error::Result;
+use h5fs_reader::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::storage::{Filter, Pipeline};
+use h5fs_reader::model::text::Object;
+
 use crate::limits;
-use crate::memory::effort::Effort;
-use crate::model::storage::{Filter, Pipeline};
-use crate::model::text::Object;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::datatype::{DataType, Kind};
 use crate::view::zarr::json;
@@ -174,7 +175,7 @@ mod tests {
     fn pipelines_that_readers_cannot_undo() {
         assert_eq!(pipeline(&[(DEFLATE, &[4]), (SHUFFLE, &[4])]), None);
         assert_eq!(pipeline(&[(SHUFFLE, &[8]), (DEFLATE, &[4])]), None);
-        assert_eq!(pipeline(&[(crate::filter::SZIP, &[141, 32])]), None);
+        assert_eq!(pipeline(&[(h5fs_reader::filter::SZIP, &[141, 32])]), None);
         assert_eq!(pipeline(&[(BLOSC, &[2, 2, 4, 64, 5, 1, 3])]), None);
     }
 }

@@ -3,13 +3,13 @@
 //! Numbers have the little-endian core type that represents all their values. Datatypes without a
 //! type that every reader supports, or without an exact one, are not shown.
 
-use crate::error::{Error, Result};
-use crate::model::datatype::{ByteOrder, Class, Float, StringPadding};
-use crate::model::number::{self, Integer, ieee_bytes, is_computable};
-use crate::model::text::without_padding;
-use crate::model::value::{Context, ValueWriter};
-use crate::model::{Datatype, datatype::Bits};
-use crate::wire::{to_u64, to_usize};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{ByteOrder, Class, Float, StringPadding};
+use h5fs_reader::model::number::{self, Integer, ieee_bytes, is_computable};
+use h5fs_reader::model::text::without_padding;
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::{Datatype, datatype::Bits};
+use h5fs_reader::wire::{to_u64, to_usize};
 
 /// The type of the elements of an array of a store.
 #[derive(Debug)]
@@ -278,7 +278,7 @@ fn complex(stored: usize, part: &Datatype) -> Option<(Kind, Conversion)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::tests::{int, type_of};
+    use h5fs_reader::testing::{int, type_of};
 
     /// Returns the elements of `datatype` in a store, and their kind; `None` if the datatype does
     /// not have a type.
@@ -304,7 +304,7 @@ mod tests {
             mantissa: 0,
             mantissa_bits: exponent,
             bias,
-            normalization: crate::model::datatype::Normalization::Implied,
+            normalization: h5fs_reader::model::datatype::Normalization::Implied,
         });
         type_of(size, class)
     }
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn texts_lose_their_padding() {
         let text = |padding| {
-            let charset = crate::model::datatype::Charset::Ascii;
+            let charset = h5fs_reader::model::datatype::Charset::Ascii;
             type_of(4, Class::String { padding, charset })
         };
         let bytes = |padding, element| converted(&text(padding), element).unwrap().1;

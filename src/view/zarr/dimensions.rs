@@ -1,8 +1,9 @@
 //! The names of dimensions, from scales, labels, or lengths.
 
-use crate::error::{Result, if_lasting};
-use crate::model::attribute_value::texts;
-use crate::model::{Container, NodeId};
+use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::model::attribute_value::texts;
+use h5fs_reader::model::{Container, NodeId};
+
 use crate::view::elements::dimensions;
 
 /// The scale of each dimension of an array, and the labels.

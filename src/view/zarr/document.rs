@@ -1,11 +1,12 @@
 //! `zarr.json`: the description of an array or group (Zarr core specification 3.1, "Array
 //! metadata", "Group metadata").
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::number::{Integer, append};
+use h5fs_reader::model::text::{Object, json_text, write_json_list};
+use h5fs_reader::model::value::Context;
+
 use crate::limits;
-use crate::model::number::{Integer, append};
-use crate::model::text::{Object, json_text, write_json_list};
-use crate::model::value::Context;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::codecs;
 use crate::view::zarr::datatype::{DataType, Kind};
@@ -150,9 +151,9 @@ fn integer(element: &[u8], signed: bool) -> Integer {
 
 /// Parses a little-endian floating-point number of two, four or eight bytes.
 fn float(element: &[u8]) -> Result<f64> {
-    use crate::model::Datatype;
-    use crate::model::datatype::{ByteOrder, Class};
-    use crate::model::number::real;
+    use h5fs_reader::model::Datatype;
+    use h5fs_reader::model::datatype::{ByteOrder, Class};
+    use h5fs_reader::model::number::real;
     let size = u8::try_from(element.len()).unwrap_or(8);
     let Class::Float(format) = Datatype::ieee(size, ByteOrder::Little).class else {
         return Err(Error::NotFound);

@@ -1,7 +1,7 @@
 //! The chunk grid of an array in a store.
 
-use crate::model::Shape;
-use crate::wire::Count;
+use h5fs_reader::model::Shape;
+use h5fs_reader::wire::Count;
 
 /// The kind of chunk grid of an array in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::model::number::Real;
-use crate::model::text::{Object, write_json_text};
+use h5fs_reader::model::number::Real;
+use h5fs_reader::model::text::{Object, write_json_text};
 
 /// Converts a text to UTF-8, with `U+FFFD` in place of invalid bytes. Parsers with UTF-8 strings
 /// would reject a whole document with `\udcXX`.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::model::Array;
+use h5fs_reader::model::Array;
+
 use crate::view::zarr::array::{Record, Shown, ZarrArray};
 use crate::view::zarr::grid::Grid;
 
@@ -99,7 +100,7 @@ pub(crate) fn fields(record: &Record) -> Vec<&[u8]> {
         .names()
         .filter(|name| record.field(name).is_some())
         .collect();
-    crate::memory::distinct::keep_first_of_each(&mut names, |name| name);
+    h5fs_reader::memory::distinct::keep_first_of_each(&mut names, |name| name);
     names
 }
 

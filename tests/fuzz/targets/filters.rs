@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use h5fs::internals::{Context, decode};
-use h5fs::model::storage::{Filter, Pipeline};
+use h5fs_reader::filter::{Context, decode};
+use h5fs_reader::model::storage::{Filter, Pipeline};
 
 const FILTERS: [u16; 17] = [
     1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026, 32018,

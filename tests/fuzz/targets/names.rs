@@ -4,7 +4,7 @@
 #![no_main]
 
 use h5fs::fs::name::{escape, is_cut, unescape};
-use h5fs::model::selector::{Selector, split};
+use h5fs_reader::model::selector::{Selector, split};
 
 libfuzzer_sys::fuzz_target!(|name: &[u8]| {
     for at_root in [true, false] {

@@ -7,16 +7,16 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use h5fs::internals::compression::bzip2::{Bzip2, Bzip2Block};
-use h5fs::internals::compression::encoded::Encoded;
-use h5fs::internals::compression::stream::StreamBlock;
-use h5fs::internals::compression::stream::codec::StreamCodec;
-use h5fs::internals::compression::whole::{Whole, WholeCodec};
-use h5fs::internals::compression::zlib::ZlibBlock;
-use h5fs::error::Result;
-use h5fs::internals::{Buffer, BufferPool};
-use h5fs::model::storage::{Help, Pieces};
-use h5fs::source::memory::MemorySource;
+use h5fs_reader::asdf::compression::bzip2::{Bzip2, Bzip2Block};
+use h5fs_reader::asdf::compression::encoded::Encoded;
+use h5fs_reader::asdf::compression::stream::StreamBlock;
+use h5fs_reader::asdf::compression::stream::codec::StreamCodec;
+use h5fs_reader::asdf::compression::whole::{Whole, WholeCodec};
+use h5fs_reader::asdf::compression::zlib::ZlibBlock;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::buffer::{Buffer, BufferPool};
+use h5fs_reader::model::storage::{Help, Pieces};
+use h5fs_reader::source::memory::MemorySource;
 
 fn stream(codec: WholeCodec, encoded: Encoded, piece: NonZeroU64) -> Result<Box<dyn Pieces>> {
     let resumes = Arc::default();

@@ -66,7 +66,7 @@ fn put_old_group(file: &mut Hdf5, child: u64) -> u64 {
 fn put_dense_group(file: &mut Hdf5, child: u64) -> u64 {
     let link = link_body(b"one", 0, &child.to_le_bytes());
     let heap = heap_of(file, &link);
-    let hash = h5fs::wire::checksum::lookup3(b"one").to_le_bytes();
+    let hash = h5fs_reader::wire::checksum::lookup3(b"one").to_le_bytes();
     let id = heap_id(DIRECT_PREFIX, link.len() as u64);
     let mut tree = Btree2 {
         record_type: 5,

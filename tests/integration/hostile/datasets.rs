@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use h5fs::error::Error;
 use h5fs::fs::{Filesystem, Options, Requests, Whence};
+use h5fs_reader::error::Error;
 use nix::errno::Errno;
 
 use super::hdf5::*;

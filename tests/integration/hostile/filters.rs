@@ -1,6 +1,6 @@
 //! Filter pipelines, and the input of decoders.
 
-use h5fs::error::Error;
+use h5fs_reader::error::Error;
 
 use super::datasets::bad_message;
 use super::hdf5::*;

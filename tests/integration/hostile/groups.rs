@@ -347,7 +347,7 @@ fn dense_in(
     assert_eq!(file.put(&direct_block(header, 512, &link)), block);
     let mut heap_id = heap_id(DIRECT_PREFIX, link.len() as u64);
     id(&mut heap_id);
-    let hash = h5fs::wire::checksum::lookup3(b"one").to_le_bytes();
+    let hash = h5fs_reader::wire::checksum::lookup3(b"one").to_le_bytes();
     let record = [&hash[..], &heap_id[..7]].concat();
     let mut tree = names_index(0);
     tree.root = file.put(&tree.leaf(&record));
@@ -371,7 +371,7 @@ fn a_name_twice_in_a_dense_group() {
     let (child, other) = (file.put_bytes(b"child"), file.put_bytes(b"other"));
     let links = [child, other].map(|at| link_body(b"one", 0, &at.to_le_bytes()));
     let heap = super::values::heap_of(&mut file, &links.concat());
-    let hash = h5fs::wire::checksum::lookup3(b"one").to_le_bytes();
+    let hash = h5fs_reader::wire::checksum::lookup3(b"one").to_le_bytes();
     let length = links[0].len() as u64;
     let records = [0, length].map(|behind| {
         let id = heap_id(DIRECT_PREFIX + behind, length);
@@ -413,7 +413,7 @@ fn filed_under(names: [(&[u8; 3], u32); 2]) -> Vec<u8> {
 /// Every listed name can be opened. The missing rest of the listing is an error.
 #[test]
 fn names_under_wrong_hashes() {
-    let hash = |name: &[u8; 3]| h5fs::wire::checksum::lookup3(name);
+    let hash = |name: &[u8; 3]| h5fs_reader::wire::checksum::lookup3(name);
     let (mut first, mut last) = (b"one", b"two");
     if hash(first) > hash(last) {
         (first, last) = (last, first);
@@ -653,7 +653,7 @@ fn dense_filtered(
     header.extend(pipeline);
     file.put(&sealed(header));
     assert_eq!(file.put(&stored), root);
-    let hash = h5fs::wire::checksum::lookup3(b"one").to_le_bytes();
+    let hash = h5fs_reader::wire::checksum::lookup3(b"one").to_le_bytes();
     let id = heap_id(DIRECT_PREFIX, link.len() as u64);
     let mut tree = names_index(0);
     tree.root = file.put(&tree.leaf(&[&hash[..], &id[..7]].concat()));

@@ -3,7 +3,7 @@
 //! Addresses and lengths have eight bytes. A block is a sequence of bytes. [`Hdf5`] appends blocks
 //! and returns their addresses. Checksums are correct unless a test changes them.
 
-use h5fs::wire::checksum::lookup3;
+use h5fs_reader::wire::checksum::lookup3;
 
 /// The undefined address.
 pub(crate) const UNDEFINED: u64 = u64::MAX;

@@ -505,7 +505,7 @@ fn attributes_of_many_megabytes() {
     let names: [&[u8]; 3] = [b"long", b"pointer", b"too long"];
     let records = (0..).zip(names).map(|(i, name)| {
         let id = [0x10, i, 0, 0, 0, 0, 0, 0];
-        attribute_record(&id, i.into(), h5fs::wire::checksum::lookup3(name))
+        attribute_record(&id, i.into(), h5fs_reader::wire::checksum::lookup3(name))
     });
     let bytes = with_dense_attributes(file, heap, records.collect());
     let directory = tempfile::tempdir().expect("temporary directory");

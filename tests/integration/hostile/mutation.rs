@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use h5fs::wire::checksum::lookup3;
+use h5fs_reader::wire::checksum::lookup3;
 
 /// The generator "splitmix64", which returns the same numbers for a seed on every machine.
 #[derive(Debug, Clone)]

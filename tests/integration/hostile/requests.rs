@@ -10,8 +10,8 @@
 
 use std::time::Duration;
 
-use h5fs::error::Result;
 use h5fs::fs::{Filesystem, Ino, Kind, Opened, Requests, Whence};
+use h5fs_reader::error::Result;
 
 use super::answers::GOOD;
 use super::asdf::file;
@@ -306,7 +306,7 @@ fn links_on_a_heap(links: [&[u8]; 2], offset: u64) -> Vec<u8> {
     let in_a_leaf = many(60_000);
     let mut file = Hdf5::new();
     let heap = heap_of(&mut file, &links.concat());
-    let hash = h5fs::wire::checksum::lookup3(&[b'n'; 60_000]).to_le_bytes();
+    let hash = h5fs_reader::wire::checksum::lookup3(&[b'n'; 60_000]).to_le_bytes();
     let length = links[0].len() as u64;
     let by_turns = [offset, offset + length].map(|offset| {
         let id = heap_id(offset, length);
@@ -440,7 +440,7 @@ fn attributes_of_many_members() {
     let records = vec![attribute_record(
         &id,
         0,
-        h5fs::wire::checksum::lookup3(b"own"),
+        h5fs_reader::wire::checksum::lookup3(b"own"),
     )];
     let timed = costs_little(with_dense_attributes(file, heap, records));
     timed.tree.answers(&[("bad", READABLE), GOOD]);

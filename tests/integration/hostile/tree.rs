@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use h5fs::error::{Error, Result};
 use h5fs::fs::{Filesystem, Handle, Kind, Requests, errno};
+use h5fs_reader::error::{Error, Result};
 use nix::errno::Errno;
 
 use super::processor::within;

@@ -217,7 +217,7 @@ fn sixty_five_thousand_attributes() {
         let name = format!("a{i:05}");
         let body = attribute(name.as_bytes(), &byte_type(), &[], &i.to_le_bytes()[..1]);
         let id = heap_id(DIRECT_PREFIX + objects.len() as u64, body.len() as u64);
-        let hash = h5fs::wire::checksum::lookup3(name.as_bytes());
+        let hash = h5fs_reader::wire::checksum::lookup3(name.as_bytes());
         records.push(attribute_record(&id, i, hash));
         objects.extend(body);
     }
@@ -243,7 +243,7 @@ fn sixty_five_thousand_attributes() {
 /// be found.
 #[test]
 fn an_attribute_under_a_wrong_hash() {
-    let hash = h5fs::wire::checksum::lookup3(b"one");
+    let hash = h5fs_reader::wire::checksum::lookup3(b"one");
     for (hash, found) in [(hash, true), (hash + 1, false)] {
         let body = attribute(b"one", &byte_type(), &[], &[1]);
         let mut file = Hdf5::new();
@@ -364,7 +364,7 @@ fn creation_orders_that_lie() {
     let mut at = DIRECT_PREFIX;
     let mut records: Vec<(u32, Vec<u8>)> = Vec::new();
     for (name, body) in names.iter().zip(&bodies) {
-        let hash = h5fs::wire::checksum::lookup3(*name);
+        let hash = h5fs_reader::wire::checksum::lookup3(*name);
         // Both records have creation order 0.
         records.push(attribute_record(&heap_id(at, body.len() as u64), 0, hash));
         at += body.len() as u64;

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5fs::detect::{self, Caches};
-use h5fs::error::{Error, Result};
 use h5fs::fs::{Filesystem, Ino, Kind, Opened, Options, Origin, Requests, Whence};
-use h5fs::model::Container;
-use h5fs::source::memory::MemorySource;
-use h5fs::source::neighbours::Neighbours;
+use h5fs_reader::detect::{self, Caches};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Container;
+use h5fs_reader::source::memory::MemorySource;
+use h5fs_reader::source::neighbours::Neighbours;
 
 /// Limits of a walk.
 #[derive(Debug, Clone, Copy)]

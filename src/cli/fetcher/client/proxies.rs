@@ -11,6 +11,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use h5fs_reader::source::location::signature::is_signed;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, Request, Uri, header};
 use ureq::config::Config;
@@ -21,7 +22,6 @@ use ureq::{Error, Proxy, ProxyProtocol};
 use crate::cli::fetcher::client::resolver::Names;
 use crate::cli::fetcher::hosts::{self, Reach};
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::location::signature::is_signed;
 
 /// The proxies that the environment names. Lowercase names are the ones that curl reads.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use h5fs_reader::memory::lock::lock;
 use http::Uri;
 use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -13,7 +14,6 @@ use ureq::unversioned::transport::NextTimeout;
 
 use crate::cli::fetcher::hosts::{self, Reach};
 use crate::limits;
-use crate::memory::lock::lock;
 
 /// A resolver that returns only permitted addresses.
 #[derive(Debug)]

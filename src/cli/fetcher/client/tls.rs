@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use h5fs_reader::error::{Error, Result, words_of};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
@@ -25,8 +26,6 @@ use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout,
     TcpConnector, Transport, TransportAdapter,
 };
-
-use crate::error::{Error, Result, words_of};
 
 /// The certificates of a file.
 #[derive(Clone, Debug)]

@@ -177,9 +177,10 @@ mod tests {
     use std::fs::File;
     use std::time::Duration;
 
+    use h5fs_reader::source::remote::segment::PAGE;
+    use h5fs_reader::source::remote::state::ObjectState;
+
     use super::*;
-    use crate::source::remote::segment::PAGE;
-    use crate::source::remote::state::ObjectState;
 
     /// Creates a cache of three objects with different numbers of pages. The first object is the
     /// least recently used, and the name of the last one is not recorded.

@@ -1,13 +1,14 @@
 //! A page of names of Azure's storage: the response of `List Blobs`.
 
+use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::remote::state::ObjectState;
+
 use crate::cli::fetcher::names::keys::Keys;
 use crate::cli::fetcher::names::page::{Page, wrong};
 use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
 use crate::cli::fetcher::transfer::seconds;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::location::percent::decoded;
-use crate::source::remote::state::ObjectState;
 
 /// The content of a document, filled during parsing.
 #[derive(Default)]
@@ -112,7 +113,7 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::{ListedName, Named};
+    use h5fs_reader::source::remote::message::{ListedName, Named};
 
     /// Written from the reference of `List Blobs`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>

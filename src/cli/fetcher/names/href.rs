@@ -3,10 +3,10 @@
 //! A name is a single path component. A reference that leads out of the directory, has a query, or
 //! contains an encoded `/` is not a name.
 
+use h5fs_reader::source::location::percent::decoded;
 use http::Uri;
 
 use crate::cli::fetcher::hosts;
-use crate::source::location::percent::decoded;
 
 /// The directory that a page lists.
 #[derive(Debug)]

@@ -225,7 +225,7 @@ fn character(name: &str) -> Option<char> {
 mod tests {
     use super::*;
     use crate::limits;
-    use crate::source::remote::message::Named;
+    use h5fs_reader::source::remote::message::Named;
 
     fn read(text: &str, uri: &str) -> Result<Option<Vec<String>>, Trouble> {
         let base = Base::of(&uri.parse().unwrap());

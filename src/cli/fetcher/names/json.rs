@@ -117,7 +117,7 @@ fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, Trouble> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::Named;
+    use h5fs_reader::source::remote::message::Named;
 
     /// Pages written from the documentation and source of Caddy and the documentation of nginx.
     const CADDY: &str = r#"[{"name":"run 1.h5","size":4,"url":"./run%201.h5","mod_time":"2026-11-26T10:00:00Z","mode":420,"is_dir":false,"is_symlink":false},

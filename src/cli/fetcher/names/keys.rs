@@ -1,10 +1,11 @@
 //! Keys and common prefixes in the listings of object stores.
 
+use h5fs_reader::source::remote::message::Named;
+use h5fs_reader::source::remote::state::ObjectState;
+
 use crate::cli::fetcher::names::page::{Page, listed, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::Named;
-use crate::source::remote::state::ObjectState;
 
 /// The keys of a page that have been parsed so far.
 #[derive(Default)]

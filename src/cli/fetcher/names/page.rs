@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use h5fs_reader::source::remote::message::{ListedName, Named, PACKET};
+
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::{ListedName, Named, PACKET};
 
 /// Number of names that fit in a packet together with the marker of the next page, for names and
 /// entity tags of maximum length.
@@ -85,8 +86,8 @@ pub(super) fn wrong() -> Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::Reply;
-    use crate::source::remote::state::ObjectState;
+    use h5fs_reader::source::remote::message::Reply;
+    use h5fs_reader::source::remote::state::ObjectState;
 
     #[test]
     fn a_page_comes_in_packets() {

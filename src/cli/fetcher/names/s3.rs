@@ -1,12 +1,13 @@
 //! A page of names in the S3 protocol: the response of `ListObjectsV2`.
 
+use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::remote::state::ObjectState;
+
 use crate::cli::fetcher::names::keys::Keys;
 use crate::cli::fetcher::names::page::{Page, wrong};
 use crate::cli::fetcher::names::xml::{self, Elements};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::location::percent::decoded;
-use crate::source::remote::state::ObjectState;
 
 /// The content of a document, filled during parsing.
 #[derive(Default)]
@@ -113,7 +114,7 @@ fn truth(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::{ListedName, Named};
+    use h5fs_reader::source::remote::message::{ListedName, Named};
 
     /// The documentation of Amazon S3 shows this response of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>

@@ -5,11 +5,12 @@
 //! `urlPath` of this form is a file. A `catalogRef` whose `href` is `DIRECTORY/catalog.xml` is a
 //! directory. Catalogs may refer to any location; entries outside the directory are ignored.
 
+use h5fs_reader::source::location::percent::decoded;
+
 use crate::cli::fetcher::names::href::{Base, Reference};
 use crate::cli::fetcher::names::page::{Names, Page};
 use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::location::percent::decoded;
 
 /// Name of the catalog in each directory.
 pub(in crate::cli::fetcher) const CATALOG: &str = "catalog.xml";
@@ -143,7 +144,7 @@ fn is_name(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::Named;
+    use h5fs_reader::source::remote::message::Named;
 
     /// Written from the description of InvCatalog 1.0 and of `datasetScan`.
     const CATALOG_OF_SCAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>

@@ -5,6 +5,7 @@
 //! "file", "path": "PATH/a.h5", "size": 4, …}` and `{"type": "directory", …}`. The `Link` header
 //! names the next page.
 
+use h5fs_reader::source::location::percent::decoded;
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::links::links;
@@ -12,7 +13,6 @@ use crate::cli::fetcher::names::json;
 use crate::cli::fetcher::names::page::{Names, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::location::percent::decoded;
 
 /// Returns the path that lists a directory of files. Both paths are percent-encoded and do not
 /// start with `/`.

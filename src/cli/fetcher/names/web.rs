@@ -12,6 +12,8 @@
 
 use std::sync::OnceLock;
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::remote::message::{Failure, Named};
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::address::{Address, Protocol, Target};
@@ -25,8 +27,6 @@ use crate::cli::fetcher::service::room::Room;
 use crate::cli::fetcher::transfer::{Stop, Transfer, is_encoded, state};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::remote::message::{Failure, Named};
 
 /// The protocol of a mount's server, once it is known.
 #[derive(Debug, Default)]

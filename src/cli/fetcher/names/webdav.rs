@@ -1,13 +1,14 @@
 //! WebDAV properties: the response to `PROPFIND`, a `multistatus`; RFC 4918, sections 9.1 and 13.
 
+use h5fs_reader::source::remote::message::{ListedName, Named};
+use h5fs_reader::source::remote::state::ObjectState;
+
 use crate::cli::fetcher::names::href::{Base, Reference};
 use crate::cli::fetcher::names::page::{Page, listed, wrong};
 use crate::cli::fetcher::names::xml::{self, Elements};
 use crate::cli::fetcher::transfer::seconds;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::{ListedName, Named};
-use crate::source::remote::state::ObjectState;
 
 /// The content of the response, filled during parsing.
 struct Answer<'a> {

@@ -7,8 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::memory::lock::{lock, wait};
-use crate::source::remote::message::Request;
+use h5fs_reader::memory::lock::{lock, wait};
+use h5fs_reader::source::remote::message::Request;
 
 /// A request, and whether it was cancelled.
 #[derive(Debug, Clone)]

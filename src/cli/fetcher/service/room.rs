@@ -8,9 +8,10 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use h5fs_reader::memory::gate::{Gate, Place};
+
 use crate::cli::fetcher::patience::{Allowed, End};
 use crate::limits;
-use crate::memory::gate::{Gate, Place};
 
 /// The size classes: the number of bytes beyond which a page needs a place, and the number of
 /// places.

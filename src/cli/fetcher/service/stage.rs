@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use h5fs_reader::error::words_of;
+use h5fs_reader::source::remote::message::Failure;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::cli::fetcher::trouble::Trouble;
-use crate::error::words_of;
-use crate::source::remote::message::Failure;
 
 /// The stage. Only this process writes to it.
 #[derive(Debug)]

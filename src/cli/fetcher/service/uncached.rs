@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::remote::state::ObjectState;
+
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::remote::state::ObjectState;
 
 /// The warnings that have been given.
 #[derive(Debug, Default)]

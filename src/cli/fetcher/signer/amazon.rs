@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use reqsign_aws_v4::{
     Credential, DefaultCredentialProvider, EMPTY_STRING_SHA256, ProfileCredentialProvider,
@@ -24,8 +26,6 @@ use crate::cli::fetcher::signer::files::{Files, Services, no_credentials};
 use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::options::RemoteSettings;
-use crate::memory::lock::lock;
-use crate::source::remote::message::Failure;
 
 /// Hint if no credentials are found.
 const PUBLIC: &str = "for a public bucket, use `anonymous`";

@@ -11,6 +11,10 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::location::{Location, Url};
+use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -20,10 +24,6 @@ use crate::cli::fetcher::signer::files::{Files, no_credentials};
 use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
-use crate::error::{Error, Result, words_of};
-use crate::source::location::percent::decoded;
-use crate::source::location::{Location, Url};
-use crate::source::remote::message::Failure;
 
 /// The credentials and the server of an account, from the options and the environment.
 #[derive(Default)]

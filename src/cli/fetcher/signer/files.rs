@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::file::Opener;
 use http::{Request, Response};
 use reqsign_core::{FileRead, HttpSend};
 
@@ -13,9 +15,7 @@ use crate::cli::fetcher::client::Client;
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::profile;
 use crate::cli::mount::opener;
-use crate::error::{Error, Result};
 use crate::limits;
-use crate::source::local::file::Opener;
 
 /// Formats the message that no valid credentials are found, with a reason or a hint.
 pub(super) fn no_credentials(reason: &str) -> String {

@@ -15,6 +15,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::location::percent::{IN_QUERY, encoded};
+use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
@@ -26,11 +30,7 @@ use crate::cli::fetcher::signer::files::{Files, no_credentials};
 use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::options::RemoteSettings;
-use crate::error::{Error, Result, words_of};
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::location::percent::{IN_QUERY, encoded};
-use crate::source::remote::message::Failure;
 
 /// The permission that a token is requested for.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";

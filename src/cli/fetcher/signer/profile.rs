@@ -7,8 +7,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use h5fs_reader::error::words_of;
+
 use crate::cli::options::RemoteSettings;
-use crate::error::words_of;
 use crate::limits;
 
 /// The settings of one profile.
@@ -209,7 +210,7 @@ fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
 /// Reads a small text file.
 pub(in crate::cli::fetcher) fn bounded(file: File) -> io::Result<String> {
     let mut text = Vec::new();
-    let most = crate::wire::to_u64(limits::AWS_FILE);
+    let most = h5fs_reader::wire::to_u64(limits::AWS_FILE);
     file.take(most).read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

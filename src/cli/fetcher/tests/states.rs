@@ -87,7 +87,7 @@ fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
 /// Checking the state finds another entity tag, and the error names the option.
 #[test]
 fn a_look_at_another_tag_names_the_option() {
-    use crate::source::open::OpenSource;
+    use h5fs_reader::source::open::OpenSource;
     let server = Server::start();
     server.put_dated("/a.h5", content(LARGE), "\"1\"", FIRST_DAY);
     let url = server.url("/a.h5");
@@ -125,7 +125,7 @@ fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
 
 #[test]
 fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
-    use crate::source::open::OpenSource;
+    use h5fs_reader::source::open::OpenSource;
     let old = content(4 * MIB);
     let changed = |at: usize| {
         let mut bytes = old.clone();
@@ -175,7 +175,7 @@ fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
 /// The received bytes belong to the old state, and so does the hash that replaces the entity tag.
 #[test]
 fn a_change_right_after_the_first_bytes_is_seen() {
-    use crate::source::open::OpenSource;
+    use h5fs_reader::source::open::OpenSource;
     let server = Server::start();
     let (old, new) = (content(MIB), vec![7; MIB]);
     server.put_dated("/a.h5", new.clone(), "", "");

@@ -1,8 +1,9 @@
 //! Tests directories of web servers. The server refuses every HEAD request.
 
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::remote::directory::RemoteDirectory;
+
 use super::*;
-use crate::source::directory::Directory;
-use crate::source::remote::directory::RemoteDirectory;
 
 /// Starts a server with this page at `/d/`.
 fn serving(page: &str) -> Server {

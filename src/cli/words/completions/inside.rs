@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use h5fs_reader::source::location::Location;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
-use crate::source::location::Location;
 
 /// Maximum time for which the user waits for names.
 const PATIENCE: Duration = Duration::from_secs(2);

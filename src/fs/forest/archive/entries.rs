@@ -8,11 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use h5fs_reader::memory::lock::lock;
+
 use crate::fs::stat::Kind;
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::inodes::table::Table;
 use crate::joined::choice;
-use crate::memory::lock::lock;
 
 /// Number of `.h5fs` at the root of an archive.
 pub(super) const VIEWS: u64 = 2;

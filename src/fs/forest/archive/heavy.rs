@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::gate::{Gate, Works, fits};
+
 use crate::fs::requests::Ino;
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::memory::gate::{Gate, Works, fits};
 
 /// Weight in bytes up to which a member is light, so that its requests do not wait.
 pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
@@ -49,7 +50,7 @@ impl Heavy {
     /// light member begins at once.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) if the request must end, or must wait in
+    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request must end, or must wait in
     /// a heavy slot.
     pub(super) fn begin(
         &self,
@@ -133,8 +134,9 @@ impl Drop for Request<'_> {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use h5fs_reader::testing::eventually;
+
     use super::*;
-    use crate::limits::tests::eventually;
 
     fn begin(heavy: &Heavy, entry: Ino, weight: u64) -> Option<Request<'_>> {
         heavy.begin(entry, weight, &CancelToken::default()).unwrap()

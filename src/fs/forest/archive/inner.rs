@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use h5fs_reader::memory::lock::lock;
+
 use crate::fs::forest::archive::entries::{next, number_within};
 use crate::fs::forest::archive::members::Member;
 use crate::fs::requests::Ino;
-use crate::memory::lock::lock;
 
 /// The inodes within data files that the kernel knows.
 #[derive(Default)]

@@ -22,8 +22,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::detect;
-use crate::error::Result;
+use h5fs_reader::detect;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::identity::{DirectoryIdentity, Identity};
+use h5fs_reader::source::open::SharedOpen;
+
 use crate::fs::forest::archive::joined::listing::{File, Lister, Listing};
 use crate::fs::forest::archive::joined::progress::Progress;
 use crate::fs::forest::archive::joined::source::{FilesState, OpenFiles};
@@ -31,11 +37,6 @@ use crate::fs::forest::archive::joined::watcher::Watcher;
 use crate::fs::forest::archive::look::Look;
 use crate::fs::options::Options;
 use crate::joined::choice::Choice;
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::lock;
-use crate::source::directory::Directory;
-use crate::source::identity::{DirectoryIdentity, Identity};
-use crate::source::open::SharedOpen;
 
 /// Time for which a check of the directory is valid.
 const VALID: Duration = Duration::from_secs(1);

@@ -5,7 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::Listed;
+
 use crate::fs::errno::{refusal, stale};
 use crate::fs::forest::archive::entries::{EntryKind, Place, number, number_within};
 use crate::fs::forest::archive::members::Member;
@@ -15,9 +19,6 @@ use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes};
 use crate::fs::stat::{DirEntry, Entry, Kind};
 use crate::fs::state::handle::Handle;
 use crate::fs::state::inode::ROOT;
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::lock;
-use crate::source::directory::Listed;
 
 use nix::errno::Errno;
 

@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::{Directory, Standing, There};
+use h5fs_reader::source::identity::Identity;
 use lru::LruCache;
 use nix::errno::Errno;
 
-use crate::detect;
-use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
 use crate::fs::forest::archive::entries::{EntryKind, Place};
 use crate::fs::forest::archive::top;
 use crate::fs::options::Options;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::directory::{Directory, Standing, There};
-use crate::source::identity::Identity;
 
 /// How long the kernel may cache a reply: the maximum time that a name may be stale.
 pub(super) const LIFETIME: Duration = Duration::from_secs(1);
@@ -229,7 +229,7 @@ impl Look {
             }
             EntryKind::Symlink => {
                 let text = self.link_text(at).map_or(0, |text| text.len());
-                let size = crate::wire::to_u64(text);
+                let size = h5fs_reader::wire::to_u64(text);
                 let blocks = 0;
                 Stat {
                     size,

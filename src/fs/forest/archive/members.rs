@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
-use crate::error::Result;
 use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::heavy::{Heavy, LIGHT, Request};
 use crate::fs::forest::mount::Seen;
@@ -20,9 +23,6 @@ use crate::fs::requests::{Ino, Requests};
 use crate::fs::state::handle::Handle;
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::lock;
-use crate::wire::to_u64;
 
 /// A function that opens a member.
 pub(super) type OpenMember = Box<dyn Fn(&Opening<'_>) -> Result<Filesystem> + Send + Sync>;

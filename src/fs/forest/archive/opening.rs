@@ -6,10 +6,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::detect;
-use crate::error::line::one_line;
-use crate::error::{Error, Result};
+use h5fs_reader::array::Engine;
+use h5fs_reader::detect;
+use h5fs_reader::error::line::one_line;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::local::audience::{Audience, Readers};
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::neighbours::Neighbours;
+
 use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::joined::Files;
 use crate::fs::forest::archive::joined::member::{MemberOptions, OpenListed};
@@ -27,10 +32,6 @@ use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::joined::choice::Choice;
 use crate::joined::{Scanning, join};
 use crate::limits;
-use crate::source::directory::Directory;
-use crate::source::local::audience::{Audience, Readers};
-use crate::source::local::changes::Changes;
-use crate::source::neighbours::Neighbours;
 
 /// The opener of data files.
 pub(super) struct Opener {

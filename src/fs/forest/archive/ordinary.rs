@@ -5,25 +5,25 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use h5fs_reader::array::{Bytes, Stream};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::Content;
+use h5fs_reader::source::identity::{Fingerprint, Identity};
+use h5fs_reader::source::local::descriptors::most_of_readers;
+use h5fs_reader::source::open::SharedOpen;
+use h5fs_reader::source::{Urgency, read_block};
+use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 use nix::errno::Errno;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::pread;
 
-use crate::array::{Bytes, Stream};
-use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::requests::{Ino, Version, Whence};
 use crate::fs::state::handle::Caching;
 use crate::limits;
-use crate::memory::lock::lock;
-use crate::source::directory::Content;
-use crate::source::identity::{Fingerprint, Identity};
-use crate::source::local::descriptors::most_of_readers;
-use crate::source::open::SharedOpen;
-use crate::source::{Urgency, read_block};
-use crate::wire::to_u64;
 
 /// Number of files whose state is remembered.
 const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();

@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
 use nix::errno::Errno;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_entry};

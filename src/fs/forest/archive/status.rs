@@ -4,15 +4,16 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::SystemTime;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::forest::archive::{Archive, Told};
 use crate::fs::forest::gone::{stale_text, unanswered_text};
 use crate::fs::metrics::{self, Figures};
 use crate::fs::nodes::status;
 use crate::fs::stat::{Entry, Kind, Stat};
-use crate::memory::lock::lock;
 use crate::view::View;
-use crate::wire::to_u64;
 
 impl Archive {
     /// Returns the entry of one of these files, with the length of its current text.

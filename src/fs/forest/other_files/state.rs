@@ -5,17 +5,17 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::local::descriptors::share_of;
+use h5fs_reader::source::open::SharedState;
 use lru::LruCache;
 
-use crate::error::{Error, Result};
 use crate::fs::errno::stale;
 use crate::fs::forest::file_state::FileState;
 use crate::fs::state::inode::{FIRST_FILE, Tree};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
-use crate::source::local::audience::Readers;
-use crate::source::local::descriptors::share_of;
-use crate::source::open::SharedState;
 
 pub(super) struct State {
     pub(super) generation: u32,
@@ -254,6 +254,6 @@ impl State {
 }
 
 fn too_many() -> Error {
-    let most = crate::wire::to_u64(limits::MOUNTED_FILES);
+    let most = h5fs_reader::wire::to_u64(limits::MOUNTED_FILES);
     Error::limit("number of mounted other files", most)
 }

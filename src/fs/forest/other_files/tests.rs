@@ -7,14 +7,15 @@ use nix::errno::Errno;
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::forest::other_files::state::State;
 
+use h5fs_reader::model::NodeId;
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::local::file::FileSource;
+use h5fs_reader::source::open::OpenSource;
+
 use crate::fs::state::inode::{Inode, NodeType, of_node};
 use crate::fs::state::inodes::Inodes;
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{Filesystem, Kind, Requests};
-use crate::model::NodeId;
-use crate::source::local::audience::Readers;
-use crate::source::local::file::FileSource;
-use crate::source::open::OpenSource;
 
 /// Creates `main` and `sub/part`, whose objects have the same numbers, with links in both
 /// directions.

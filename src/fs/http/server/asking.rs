@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
 use crate::fs::workers::{Asker, Askers, Of, Workers};
 use crate::limits;
 

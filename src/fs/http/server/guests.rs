@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use h5fs_reader::memory::lock::lock;
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
-
-use crate::memory::lock::lock;
 
 /// Clients without access, in the order of arrival.
 #[derive(Default)]

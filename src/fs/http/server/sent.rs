@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use h5fs_reader::array::Bytes;
+use h5fs_reader::error::Error;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::array::Bytes;
-use crate::error::Error;
 use crate::fs::http::content::{Content, Pieces};
 use crate::fs::http::server::asking::{Answered, Questions};
 use crate::fs::http::server::peer::Answering;

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::testing::eventually;
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
@@ -7,8 +9,6 @@ use crate::fs::state::handle::{Handles, Open};
 use crate::fs::tests::errno_of;
 use crate::fs::{Caching, Filesystem, Handle, Requests};
 use crate::limits;
-use crate::limits::tests::eventually;
-use crate::memory::lock::lock;
 
 const SET: u64 = 200;
 

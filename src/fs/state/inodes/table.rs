@@ -4,8 +4,8 @@
 //! `find` and `ls -l` look up every name of a directory, and the kernel forgets names only when it
 //! needs memory. So entries are stored contiguously, and so are names.
 
-use crate::memory::name_arena::{NameArena, NameAt};
-use crate::memory::positions::Positions;
+use h5fs_reader::memory::name_arena::{NameArena, NameAt};
+use h5fs_reader::memory::positions::Positions;
 
 /// Bytes of removed names below which compaction is not worthwhile.
 const WASTE: usize = 64 << 10;

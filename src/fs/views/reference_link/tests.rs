@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::datatype::{Class, ReferenceKind};
+use h5fs_reader::testing::processor_time;
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
 use crate::fs::{Filesystem, Kind, Requests};
 use crate::limits;
-use crate::limits::tests::processor_time;
-use crate::model::Datatype;
-use crate::model::array::Storage;
-use crate::model::datatype::{Class, ReferenceKind};
 
 /// Creates `/run` with an array of references to objects of the graph and to itself.
 fn graph() -> Fake {

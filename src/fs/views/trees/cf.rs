@@ -3,7 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::{Array, Node, NodeId};
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::views::trees::csv::{group, is_plain_group};
 use crate::fs::views::trees::parquet;
@@ -11,8 +15,6 @@ use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
 };
 use crate::limits;
-use crate::model::selector::Selector;
-use crate::model::{Array, Node, NodeId};
 use crate::view::View;
 use crate::view::cf::decoded::{npy, npy_length};
 use crate::view::cf::table::{LongTable, Surroundings, columns, side_by_side, table};
@@ -22,7 +24,6 @@ use crate::view::elements::Elements;
 use crate::view::parquet::{Description, long_table as long_parquet};
 use crate::view::pictures::framed::Framed;
 use crate::view::table::budget::Budget;
-use crate::wire::to_u64;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"cf",

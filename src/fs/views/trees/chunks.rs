@@ -1,6 +1,7 @@
 //! `.h5fs/chunks`: where the chunks of an array are stored.
 
-use crate::error::Error;
+use h5fs_reader::error::Error;
+
 use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
 use crate::view::texts::chunks::ChunkLines;
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::{Array, Container, Node, NodeKind};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
 };
-use crate::model::{Array, Container, Node, NodeKind};
 use crate::view::View;
 use crate::view::csv::Table;
 use crate::view::csv::array;

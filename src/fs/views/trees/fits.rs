@@ -1,14 +1,15 @@
 //! `.h5fs/fits`: arrays of numbers as FITS images; records, and groups that are tables, as binary
 //! tables.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Node;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group, opened_group};
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed,
 };
 use crate::limits;
-use crate::model::Node;
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::pictures::fits;

@@ -1,14 +1,16 @@
 //! `.h5fs/html`: a page about each object for a browser, and the pictures on pages.
 
-use crate::array::CancelToken;
-use crate::error::{Error, Result};
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::{NodeId, NodeKind};
+use h5fs_reader::wire::to_usize;
+
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
 };
 use crate::fs::views::trees::{csv, mask};
 use crate::limits;
-use crate::model::selector::Selector;
-use crate::model::{NodeId, NodeKind};
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
@@ -22,7 +24,6 @@ use crate::view::table::column::Source;
 use crate::view::texts::html::object::{GroupRows, Object};
 use crate::view::texts::html::{Rendered, first_of, render};
 use crate::view::texts::text::Text;
-use crate::wire::to_usize;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"html",

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::array::Reader;
-use crate::error::{Error, Result};
+use h5fs_reader::array::Reader;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::extras::Mask;
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::{Array, Node};
+use h5fs_reader::wire::to_u64;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, refuse_unread, shown,
 };
-use crate::model::extras::Mask;
-use crate::model::selector::Selector;
-use crate::model::{Array, Node};
 use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
 use crate::view::elements::part::Part;
 use crate::view::texts::text::Text;
-use crate::wire::to_u64;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"mask",

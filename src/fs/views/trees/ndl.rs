@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::ndl::Syntax;
+use h5fs_reader::model::{Node, NodeKind};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES,
 };
-use crate::model::ndl::Syntax;
-use crate::model::{Node, NodeKind};
 use crate::view::View;
 use crate::view::texts::ndl::{Description, Options, Source};
 

@@ -1,7 +1,8 @@
 //! `.h5fs/offsets`: the offset of each element of an array of variable-length elements in the
 //! array's file.
 
-use crate::array::kinds::vlen::VariableLength;
+use h5fs_reader::array::kinds::vlen::VariableLength;
+
 use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, shown};
 use crate::view::elements::variable_length::Offsets;
 

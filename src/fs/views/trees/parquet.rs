@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Node;
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group};
 use crate::fs::views::trees::mask;
@@ -10,7 +12,6 @@ use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
 };
 use crate::limits;
-use crate::model::Node;
 use crate::view::View;
 use crate::view::elements::dimensions::last_name;
 use crate::view::elements::{Elements, opened};

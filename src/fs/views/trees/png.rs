@@ -1,6 +1,7 @@
 //! `.h5fs/png`: arrays of numbers, parts of them, and each picture of a stack, as PNG files.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Shape, Size, Subject, ViewTree, WITHOUT_FILES,
 };

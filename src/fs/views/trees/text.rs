@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::datatype::Class;
+
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES,
 };
 use crate::limits;
-use crate::model::datatype::Class;
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::strings::matlab::Stored;

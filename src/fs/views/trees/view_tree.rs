@@ -4,17 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::model::datatype::ByteOrder;
+use h5fs_reader::model::selection::{Axis, Places};
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::{Array, Datatype, Node, NodeId, shape};
+
 use crate::fs::forest::file_state::FileState;
 use crate::fs::name;
 use crate::fs::state::counts::{self, CountedText};
 use crate::fs::state::inode::Tree;
 use crate::fs::views::store_object::{Store, in_store, in_tree};
 use crate::limits;
-use crate::model::datatype::ByteOrder;
-use crate::model::selection::{Axis, Places};
-use crate::model::selector::Selector;
-use crate::model::{Array, Datatype, Node, NodeId, shape};
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::table::anndata_codes;

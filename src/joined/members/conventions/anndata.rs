@@ -3,12 +3,13 @@
 //! The rules equal `anndata.concat` with the axis `obs`. Arrays in `var`, `varm`, `varp` and `uns`
 //! are shown if they are equal in all files, and `obsp` is not joined.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::numbers;
+use h5fs_reader::model::datatype::Class;
+
 use crate::joined::members::convention::{Convention, Relation, Rows, Table};
 use crate::joined::members::conventions::described::{Described, ancestors, names_between};
 use crate::joined::paths::{Path, beneath};
-use crate::model::attribute_value::numbers;
-use crate::model::datatype::Class;
 
 /// Returns the rules for an array of an AnnData file, or of a group with an AnnData encoding.
 /// Returns `None` for any other array.

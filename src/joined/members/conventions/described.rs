@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::attribute_value::targets;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::{Array, NodeId};
+
 use crate::joined::members::content;
 use crate::joined::members::links::{OpenFile, Place};
 use crate::joined::members::skeleton::Named;
 use crate::joined::members::walk::FoundArray;
 use crate::joined::paths::{Path, split};
 use crate::limits;
-use crate::model::attribute::AttributeContent;
-use crate::model::attribute_value::targets;
-use crate::model::datatype::Class;
-use crate::model::{Array, NodeId};
 
 /// The objects of a member, with their attributes.
 pub(in crate::joined::members) struct Described<'a> {

@@ -1,7 +1,8 @@
 //! HDMF's dynamic tables, which NWB uses too: rows, lists (`VectorIndex`), references to rows
 //! (`DynamicTableRegion`) and enumerations.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+
 use crate::joined::members::convention::{Convention, Relation, Table};
 use crate::joined::members::conventions::described::{Described, ancestors};
 use crate::joined::paths::{Path, beneath, split};

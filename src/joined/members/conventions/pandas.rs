@@ -1,11 +1,12 @@
 //! The tables of pandas' `HDFStore`: rows of the formats `table` and `fixed`, and categories of
 //! columns.
 
+use h5fs_reader::model::datatype::Class;
+
 use crate::joined::members::convention::{Convention, Relation, Table};
 use crate::joined::members::conventions::described::{Described, ancestors, names_between};
 use crate::joined::members::skeleton::Named;
 use crate::joined::paths::{Path, beneath};
-use crate::model::datatype::Class;
 
 /// Attributes of a group that are necessary to interpret its rows.
 const OF_GROUP: [&[u8]; 6] = [

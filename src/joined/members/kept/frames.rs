@@ -18,10 +18,9 @@
 //! truncated bytes, the next frames are found by the mark. The author of a content does not know
 //! the mark, so a content cannot contain a forged frame.
 
+use h5fs_reader::wire::Count;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-
-use crate::wire::Count;
 
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8; 8] = b"h5fsscan";

@@ -2,7 +2,8 @@
 
 use std::iter;
 
-use crate::model::number::append;
+use h5fs_reader::model::number::append;
+
 use crate::view::calendar::Date;
 use crate::view::cf::time::{DAY_SECONDS, Ticks, TimeUnits};
 

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use h5fs_reader::error::Error;
+use h5fs_reader::model::array::{Fill, Layout};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::{Charset, Datatype, StringPadding};
+use h5fs_reader::testing::{int, member, type_of};
+
 use super::*;
-use crate::error::Error;
 use crate::limits;
-use crate::model::array::{Fill, Layout};
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{Charset, Datatype, StringPadding};
-use crate::model::value::tests::{int, member, type_of};
 
 const SCALE: u8 = 2;
 
@@ -241,7 +242,7 @@ fn the_variables_that_a_request_looks_at_are_charged_to_it() {
 /// values.
 #[test]
 fn what_has_no_fill_value_has_that_of_netcdf() {
-    use crate::model::datatype::ByteOrder;
+    use h5fs_reader::model::datatype::ByteOrder;
     let of = |datatype: Datatype| {
         let array = Array {
             datatype,

@@ -10,13 +10,14 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::{ByteOrder, Class};
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::{Container, Datatype, NodeId, attribute_value};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::datatype::{ByteOrder, Class};
-use crate::model::shape::product;
-use crate::model::{Container, Datatype, NodeId, attribute_value};
 use crate::view::elements::{Elements, matlab_empty};
-use crate::wire::{to_u64, to_usize};
 
 /// The meaning of the elements of a dataset of MATLAB's class `char`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

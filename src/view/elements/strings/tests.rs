@@ -1,9 +1,10 @@
 //! Tests of the strings of each kind. Expected values were worked out by hand; the strings of
 //! MATLAB chars are as `a(i,:)` shows them in MATLAB.
 
+use h5fs_reader::model::datatype::{ByteOrder, Charset};
+use h5fs_reader::testing::{Heap, type_of};
+
 use super::*;
-use crate::model::datatype::{ByteOrder, Charset};
-use crate::model::value::tests::{Heap, type_of};
 use crate::view::View;
 use crate::view::elements::strings::matlab::{CodeUnit, Stored};
 use crate::view::texts::counted::{Count, Counted};

@@ -9,14 +9,15 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use crate::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::number::is_computable;
+use h5fs_reader::model::paths::resolve;
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind, Scalar, ScalarValue};
+
 use crate::limits;
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::Class;
-use crate::model::number::is_computable;
-use crate::model::paths::resolve;
-use crate::model::value::{Context, ValueWriter};
-use crate::model::{Container, LinkTarget, NodeId, NodeKind, Scalar, ScalarValue};
 use crate::view::pictures::fits::cards::Cards;
 
 /// Keywords that describe the structure of the data.
@@ -219,9 +220,9 @@ fn printable(text: Vec<u8>) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Shape;
-    use crate::model::datatype::{Charset, Datatype, StringPadding};
-    use crate::model::value::tests::{Heap, int, type_of};
+    use h5fs_reader::model::Shape;
+    use h5fs_reader::model::datatype::{Charset, Datatype, StringPadding};
+    use h5fs_reader::testing::{Heap, int, type_of};
 
     #[test]
     fn names_that_are_keywords() {

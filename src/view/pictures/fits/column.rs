@@ -11,14 +11,15 @@
 //!
 //! Fields of other datatypes do not have a column.
 
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{ByteOrder, Class, StringPadding};
+use h5fs_reader::wire::checksum::lookup3;
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::datatype::{ByteOrder, Class, StringPadding};
 use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::number::{Form, Number, Record, Values};
 use crate::view::pictures::image::{Kind, Pixel};
-use crate::wire::checksum::lookup3;
-use crate::wire::to_usize;
 
 /// The columns of the elements of an array.
 #[derive(Debug)]
@@ -254,8 +255,8 @@ fn letter(pixel: Pixel) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::Charset;
-    use crate::model::value::tests::{int, member, type_of};
+    use h5fs_reader::model::datatype::Charset;
+    use h5fs_reader::testing::{int, member, type_of};
 
     fn described(datatype: &Datatype) -> Vec<(String, String, Vec<u64>)> {
         let columns = Columns::of(datatype).unwrap();

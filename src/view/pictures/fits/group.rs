@@ -8,8 +8,10 @@
 
 use std::ops::Range;
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
 use crate::view::View;
 use crate::view::csv::fields::{Cell, Cells, Fields};
@@ -21,7 +23,6 @@ use crate::view::pictures::framed::Framed;
 use crate::view::table::column::{GroupTable, Source};
 use crate::view::table::rows::{Batch, Rows};
 use crate::view::texts::bounds::CountBounds;
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of rows to process at a time, counted in the source and in the file.
 const BATCH: u64 = 64 << 10;

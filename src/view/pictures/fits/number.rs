@@ -1,9 +1,10 @@
 //! Stored numbers in FITS's format: big-endian, signed, or with an offset.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_u64;
+
 use crate::view::elements::converted::Conversion;
 use crate::view::pictures::image::{Kind, Pixel, single};
-use crate::wire::to_u64;
 
 /// A type of numbers that FITS can represent.
 #[derive(Debug, Clone, Copy)]

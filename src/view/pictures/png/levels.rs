@@ -1,9 +1,9 @@
 //! The conversion of a picture's values to the levels in a PNG file.
 
+use h5fs_reader::error::Result;
+use h5fs_reader::model::number::Real;
 use png::BitDepth;
 
-use crate::error::Result;
-use crate::model::number::Real;
 use crate::view::pictures::image::{Kind, Pixel};
 
 /// Characters reserved for a number in a text chunk.

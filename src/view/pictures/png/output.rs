@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
+use h5fs_reader::array::HeldMemory;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_u64;
 use png::EncodingError;
-
-use crate::array::HeldMemory;
-use crate::error::{Error, Result};
-use crate::wire::to_u64;
 
 /// The encoded bytes, which count against the memory budget of open files.
 pub(in crate::view::pictures) struct Output<'a> {

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::ops::Range as Span;
 use std::time::Instant;
 
+use h5fs_reader::array::{CancelToken, HeldMemory};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_usize;
 use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
 
-use crate::array::{CancelToken, HeldMemory};
-use crate::error::{Error, Result};
 use crate::limits;
 use crate::view::elements::Elements;
 use crate::view::pictures::appearance::{Appearance, Interlace};
@@ -16,7 +17,6 @@ use crate::view::pictures::palette::Palette;
 use crate::view::pictures::png::levels::{Form, Levels, Range};
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::texts::text::Text;
-use crate::wire::to_usize;
 
 /// Bytes of an array to read at a time.
 const BATCH: u64 = 256 << 10;

@@ -9,16 +9,16 @@
 
 use std::sync::Mutex;
 
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::{to_u64, to_usize};
 use libdeflater::{Crc, adler32};
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::Result;
-use crate::memory::lock::lock;
 use crate::view::View;
 use crate::view::elements::overlap;
 use crate::view::pictures::png::levels::{Levels, TEXT};
 use crate::view::pictures::png::picture::Picture;
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of rows in a block, which is the maximum.
 const BLOCK: u64 = 65_535;

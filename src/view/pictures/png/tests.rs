@@ -1,19 +1,19 @@
 use std::io::Write;
 
+use h5fs_reader::array::{CancelToken, Engine};
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::ByteOrder;
+use h5fs_reader::wire::to_u64;
 use png::{BitDepth, ColorType};
 
 use super::*;
-use crate::array::{CancelToken, Engine};
-use crate::error::{Cause, Error, Result};
-use crate::model::Datatype;
-use crate::model::datatype::ByteOrder;
 use crate::view::View;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::look::Look;
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::pictures::png::picture::step;
 use crate::view::texts::text::Text;
-use crate::wire::to_u64;
 
 /// An endless sequence of zeros.
 struct Zeros;
@@ -23,7 +23,12 @@ impl View for Zeros {
         0
     }
 
-    fn read_for(&self, _: u64, length: usize, _: &CancelToken) -> Result<crate::array::Bytes> {
+    fn read_for(
+        &self,
+        _: u64,
+        length: usize,
+        _: &CancelToken,
+    ) -> Result<h5fs_reader::array::Bytes> {
         Ok(vec![0; length].into())
     }
 }
@@ -274,7 +279,7 @@ fn stored(elements: Elements) -> Stored {
 #[test]
 fn a_stored_picture_is_the_compressed_one() {
     let signed = |bytes| Datatype::integer(bytes, true, ByteOrder::Little);
-    let boolean = crate::model::value::tests::type_of(1, crate::model::datatype::Class::Bool);
+    let boolean = h5fs_reader::testing::type_of(1, h5fs_reader::model::datatype::Class::Bool);
     let single = Datatype::ieee(4, ByteOrder::Big);
     for (datatype, dims) in [
         (unsigned(1), &[300, 500][..]),
@@ -343,7 +348,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
             0
         }
 
-        fn read_for(&self, _: u64, _: usize, _: &CancelToken) -> Result<crate::array::Bytes> {
+        fn read_for(&self, _: u64, _: usize, _: &CancelToken) -> Result<h5fs_reader::array::Bytes> {
             Err(Error::NotFound)
         }
     }
@@ -372,7 +377,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
 #[test]
 fn a_reader_that_is_gone_ends_the_work() {
     let picture = stored(elements(unsigned(4), &[2000, 2000], Zeros));
-    let canceller = crate::array::Canceller::default();
+    let canceller = h5fs_reader::array::Canceller::default();
     let token = canceller.token();
     canceller.cancel();
     let error = picture.read_for(0, 10, &token).unwrap_err();

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::array::{Engine, Reader};
-use crate::error::Result;
+use h5fs_reader::array::{Engine, Reader};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{Array, Container, Node, NodeId};
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::attribute_value::text;
-use crate::model::{Array, Container, Node, NodeId};
 use crate::view::cf::stored::Stored;
 use crate::view::elements::dimensions::{FindPath, is_scale, scales};
 use crate::view::pictures::appearance::Appearance;
 use crate::view::pictures::look::appearance_of;
-use crate::wire::to_usize;
 
 /// Returns the appearance of an array on its page, as its attributes define it. If the rows are
 /// ascending latitudes, the picture is flipped so that north is at the top (CF 1.11, section 4.1).

@@ -4,11 +4,13 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::Array;
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::Array;
-use crate::model::array::Storage;
-use crate::model::attribute_value::text;
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::{group_of, groups_down_to};
 use crate::view::elements::missing::Missing;
@@ -16,7 +18,6 @@ use crate::view::pictures::image::{Image, Kind, Pixel};
 use crate::view::pictures::shaded::scale::Scale;
 use crate::view::pictures::shaded::statistics::{Shading, Statistics};
 use crate::view::pictures::shaded::{Drawn, has_many_sources, number};
-use crate::wire::{to_u64, to_usize};
 
 /// Bytes of a piece of an array without chunks.
 const PIECE: u64 = 64 << 10;
@@ -276,10 +277,10 @@ fn runs(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::array::{Fill, Layout};
-    use crate::model::shape::Shape;
-    use crate::model::storage::{Filter, Pipeline};
-    use crate::model::value::tests::int;
+    use h5fs_reader::model::array::{Fill, Layout};
+    use h5fs_reader::model::shape::Shape;
+    use h5fs_reader::model::storage::{Filter, Pipeline};
+    use h5fs_reader::testing::int;
 
     fn plan(dims: &[u64], chunk: Option<&[u64]>, is_far: bool) -> Option<Plan> {
         let filter = Filter {

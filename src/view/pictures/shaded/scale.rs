@@ -169,8 +169,8 @@ fn percentile(values: &mut [f64], part: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Datatype;
-    use crate::model::datatype::ByteOrder;
+    use h5fs_reader::model::Datatype;
+    use h5fs_reader::model::datatype::ByteOrder;
 
     fn of(values: &[f64]) -> Scale {
         Scale::of(&mut values.to_vec(), false, false)

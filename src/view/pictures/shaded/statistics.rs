@@ -1,6 +1,7 @@
 //! The statistics of the values of an array that is drawn, and their range.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+
 use crate::view::pictures::shaded::colours::Colours;
 use crate::view::pictures::shaded::scale::{Kind, Scale};
 

@@ -1,7 +1,7 @@
 //! The fields of a TIFF directory, and numbers in the byte order of the file ("TIFF 6.0", section
 //! 2).
 
-use crate::wire::to_u64;
+use h5fs_reader::wire::to_u64;
 
 /// A field of a directory.
 pub(super) struct Field {

@@ -1,10 +1,11 @@
 //! Tests of JSON of small ASDF trees.
 
+use h5fs_reader::array::Bytes;
+use h5fs_reader::detect;
+use h5fs_reader::source::memory::MemorySource;
+use h5fs_reader::source::neighbours::Neighbours;
+
 use super::*;
-use crate::array::Bytes;
-use crate::detect;
-use crate::source::memory::MemorySource;
-use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::view::texts::streamed::Streamed;
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::array::Reader;
-use crate::error::Result;
+use h5fs_reader::array::Reader;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{LinkTarget, NodeId, NodeKind};
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::attribute_value::text;
-use crate::model::{LinkTarget, NodeId, NodeKind};
 use crate::view::cf::stored::Stored;
 use crate::view::elements::dimensions::{
     group_of, groups_down_to, has_no_values, is_scale, last_name, listed, scales,
 };
 use crate::view::texts::html::object::Object;
-use crate::wire::to_usize;
 
 /// A dimension of an array.
 #[derive(Default)]

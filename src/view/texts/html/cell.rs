@@ -1,6 +1,7 @@
 //! A cell of a table.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+
 use crate::view::csv::fields::{Cell, Cells};
 use crate::view::texts::html::markup::{Html, Url};
 

@@ -1,6 +1,7 @@
 //! A page in progress.
 
-use crate::error::Error;
+use h5fs_reader::error::Error;
+
 use crate::view::texts::html::markup::Html;
 
 /// A page in progress.

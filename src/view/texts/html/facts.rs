@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::NodeKind;
+use h5fs_reader::model::attribute::AttributeContent;
+
 use crate::limits;
-use crate::model::NodeKind;
-use crate::model::attribute::AttributeContent;
 use crate::view::texts::attributes::{builtin, xattr_text};
 use crate::view::texts::html::draft::{Draft, size};
 use crate::view::texts::html::markup::Html;

@@ -3,19 +3,20 @@
 
 use std::sync::Arc;
 
-use crate::array::Reader;
-use crate::error::{Error, Result};
+use h5fs_reader::array::Reader;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::storage::{Filter, Pipeline};
+use h5fs_reader::model::{Array, Node, NodeKind, Shape};
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::array::Storage;
-use crate::model::attribute_value::text;
-use crate::model::storage::{Filter, Pipeline};
-use crate::model::{Array, Node, NodeKind, Shape};
 use crate::view::csv::array::ArrayFields;
 use crate::view::csv::fields::Fields;
 use crate::view::elements::Elements;
 use crate::view::texts::attributes::pipeline_text;
 use crate::view::texts::html::object::Object;
-use crate::wire::to_usize;
 
 /// Attributes by which conventions name the kind of an object: NeXus, NWB, AnnData, BioSimulations,
 /// PyTables.

@@ -1,13 +1,14 @@
 //! The first rows of a group that is a table.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
 use crate::view::texts::html::cell;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::{GroupRows, Object};
 use crate::view::texts::html::script;
-use crate::wire::to_u64;
 
 /// Number of rows in the part that the link after the first rows leads to.
 const NEXT: u64 = 1000;

@@ -5,7 +5,8 @@
 
 use std::fmt::{self, Write};
 
-use crate::error::line::turns_direction;
+use h5fs_reader::error::line::turns_direction;
+
 use crate::limits;
 
 /// A piece of HTML.

@@ -3,18 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::link_order;
+use h5fs_reader::model::ndl::ndl_type;
+use h5fs_reader::model::{Link, Node, NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::link_order;
-use crate::model::ndl::ndl_type;
-use crate::model::{Link, Node, NodeId, NodeKind};
 use crate::view::texts::attributes::shape_text;
 use crate::view::texts::html::draft::{Draft, size};
 use crate::view::texts::html::glance;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::{Member, Target};
-use crate::wire::to_u64;
 
 /// Maximum number of members of a subgroup on the page of another group.
 const BRANCH: u64 = 20;

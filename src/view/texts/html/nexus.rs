@@ -2,9 +2,10 @@
 //! `signal` name (NeXus manual, "Find the plottable data"). The page of each group on that path
 //! shows the plot.
 
-use crate::error::Result;
-use crate::model::attribute_value::text;
-use crate::model::{Link, LinkTarget, NodeId, NodeKind};
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{Link, LinkTarget, NodeId, NodeKind};
+
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::object::{Object, Other};
 use crate::view::texts::html::{picture, plot};

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::error::Result;
-use crate::model::{Container, Node, NodeId};
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::{Container, Node, NodeId};
+
 use crate::view::csv::fields::Fields;
 use crate::view::pictures::shaded::PartOf;
 use crate::view::pictures::shaded::statistics::Shading;

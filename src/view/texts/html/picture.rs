@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::model::Array;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::Array;
+
 use crate::view::elements::opened;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::image::Image;

@@ -10,9 +10,11 @@ mod nexus_axis;
 mod pieces;
 mod spread;
 
-use crate::error::{Error, Result};
-use crate::model::datatype::Class;
-use crate::model::{Array, Datatype};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::{Array, Datatype};
+use h5fs_reader::wire::to_u64;
+
 use crate::view::cf::decoded;
 use crate::view::cf::stored::Stored;
 use crate::view::texts::html::axes;
@@ -29,7 +31,6 @@ use crate::view::texts::html::plot::marks::Below;
 use crate::view::texts::html::plot::pieces::Pieces;
 use crate::view::texts::html::plot::spread::{Place, Placed};
 use crate::view::texts::html::script;
-use crate::wire::to_u64;
 
 /// The size of the drawing.
 const WIDTH: f64 = 640.0;

@@ -1,6 +1,7 @@
 //! Commands and expressions to copy, which read the object.
 
-use crate::error::line::turns_direction;
+use h5fs_reader::error::line::turns_direction;
+
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::Beside;

@@ -1,14 +1,15 @@
 //! References to objects, as links to their pages.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::{Class, Datatype, ReferenceKind};
+use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::{NodeId, Reference};
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{Class, Datatype, ReferenceKind};
-use crate::model::value::{Context, ValueWriter};
-use crate::model::{NodeId, Reference};
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::Object;
-use crate::wire::to_usize;
 
 /// Formats an attribute of references, or of lists of references; `None` for any other attribute.
 ///

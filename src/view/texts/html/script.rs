@@ -12,10 +12,10 @@
 //! | `search.js` | search in the names and attributes of the whole file |
 //! | `start.js` | attaches the features to the page |
 
+use h5fs_reader::error::Result;
+use h5fs_reader::model::NodeId;
 use sha2::{Digest, Sha256};
 
-use crate::error::Result;
-use crate::model::NodeId;
 use crate::view::cf::attributes;
 use crate::view::elements::missing::Missing;
 use crate::view::pictures::appearance::Interlace;

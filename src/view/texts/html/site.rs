@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::model::{Link, Node, NodeId};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::{Link, Node, NodeId};
+
 use crate::view::texts::html::markup::Url;
 
 /// The mount, as seen from the page of an object.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::model::{Array, Shape};
+use h5fs_reader::wire::to_usize;
+
 use crate::limits;
-use crate::model::datatype::Class;
-use crate::model::shape::product;
-use crate::model::{Array, Shape};
 use crate::view::csv::array::ArrayFields;
 use crate::view::csv::fields::Fields;
 use crate::view::elements::{Elements, opened};
@@ -14,7 +16,6 @@ use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::{cell, references, script};
-use crate::wire::to_usize;
 
 /// The part of an array that a table shows: its first rows and columns.
 #[derive(Debug, PartialEq, Eq)]
@@ -240,9 +241,9 @@ fn write_caption(corner: &Corner, html: &mut Html) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::array::{Fill, Layout, Storage};
-    use crate::model::storage::{Filter, Pipeline};
-    use crate::model::value::tests::int;
+    use h5fs_reader::model::array::{Fill, Layout, Storage};
+    use h5fs_reader::model::storage::{Filter, Pipeline};
+    use h5fs_reader::testing::int;
 
     fn array(dims: &[u64], chunk: Option<&[u64]>) -> Array {
         let filter = Filter {

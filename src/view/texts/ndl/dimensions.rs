@@ -1,8 +1,9 @@
 //! Dimension coordinates: the scales that the language can express as coordinates, and the
 //! coordinates of the dimensions of an array.
 
-use crate::error::{Result, if_lasting};
-use crate::model::{Array, Container, NodeId, NodeKind};
+use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
+
 use crate::view::elements::dimensions::{is_scale, listed, numbered};
 use crate::view::texts::ndl::source::Source;
 

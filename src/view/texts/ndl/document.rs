@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::ndl::Syntax;
+
 use crate::limits;
-use crate::model::ndl::Syntax;
 use crate::view::texts::ndl::dimensions::Coordinate;
 use crate::view::texts::ndl::lines::{Lines, comment_text};
 use crate::view::texts::ndl::progress::{Progress, Step};

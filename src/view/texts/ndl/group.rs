@@ -1,14 +1,15 @@
 //! Groups, and the objects that their links lead to.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::ndl::ndl_type;
+use h5fs_reader::model::{Array, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::ndl::ndl_type;
-use crate::model::{Array, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::texts::ndl::dimensions;
 use crate::view::texts::ndl::document::{Document, join, split};
 use crate::view::texts::ndl::lines::comment_text as text;
 use crate::view::texts::ndl::progress::{Attributes, Members, Section, SortedMembers, Step};
-use crate::wire::to_u64;
 
 impl Document<'_> {
     pub(super) fn take_first(&mut self, node: NodeId) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A document of nested maps with one key on each line, in YAML's block style or in JSON.
 
-use crate::model::ndl::{Flow, Syntax, is_long_key, text_in};
+use h5fs_reader::model::ndl::{Flow, Syntax, is_long_key, text_in};
 
 /// A writer that appends indented keys and values.
 pub(super) struct Lines<'a> {

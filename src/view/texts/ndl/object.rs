@@ -3,16 +3,20 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::array::Reader;
-use crate::error::{Error, Result};
+use h5fs_reader::array::Reader;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::ndl::{Flow, Syntax, ndl_type_in, text_in};
+use h5fs_reader::model::number::Real;
+use h5fs_reader::model::storage::Filter;
+use h5fs_reader::model::{
+    Array, Attribute, Datatype, NodeId, NodeKind, Scalar, ScalarValue, Shape,
+};
+use h5fs_reader::wire::{to_u64, to_usize};
+
 use crate::limits;
-use crate::model::array::Fill;
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::Class;
-use crate::model::ndl::{Flow, Syntax, ndl_type_in, text_in};
-use crate::model::number::Real;
-use crate::model::storage::Filter;
-use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Scalar, ScalarValue, Shape};
 use crate::view::elements::dimensions::has_no_values;
 use crate::view::texts::attributes::{byte_order, charset_name, filter_name, innermost};
 use crate::view::texts::ndl::dimensions::{self, Coordinate};
@@ -21,7 +25,6 @@ use crate::view::texts::ndl::lines::{Lines, comment_text};
 use crate::view::texts::ndl::progress::{Attributes, Members, Section, SectionKind, Step};
 use crate::view::texts::ndl::source::Source;
 use crate::view::texts::ndl::value::value;
-use crate::wire::{to_u64, to_usize};
 
 /// The key and the value of a storage directive.
 type Directive = (&'static [u8], String);

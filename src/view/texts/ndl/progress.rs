@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::error::Error;
-use crate::model::{LinkStream, NodeId};
+use h5fs_reader::error::Error;
+use h5fs_reader::model::{LinkStream, NodeId};
+use h5fs_reader::wire::to_u64;
+
 use crate::view::texts::ndl::lines::Place;
-use crate::wire::to_u64;
 
 /// Dimension coordinates, by the path of their group and then by name.
 pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::array::Engine;
-use crate::model::Container;
+use h5fs_reader::array::Engine;
+use h5fs_reader::model::Container;
+
 use crate::view::texts::json::SharedPaths;
 
 /// The file, with an engine that reads its arrays and a function that finds paths.

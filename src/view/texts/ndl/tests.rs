@@ -4,18 +4,19 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use super::*;
-use crate::array::Engine;
-use crate::memory::effort::Effort;
-use crate::model::array::{Fill, Layout, Storage};
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
-use crate::model::ndl::Syntax;
-use crate::model::storage::{Filter, Pipeline};
-use crate::model::value::tests::{int, type_of};
-use crate::model::{
+use h5fs_reader::array::Engine;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::array::{Fill, Layout, Storage};
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
+use h5fs_reader::model::ndl::Syntax;
+use h5fs_reader::model::storage::{Filter, Pipeline};
+use h5fs_reader::model::{
     Array, Attribute, Container, Link, LinkStream, LinkTarget, Node, NodeKind, Reference, Shape,
 };
+use h5fs_reader::testing::{int, type_of};
+
+use super::*;
 use crate::view::View;
 use crate::view::texts::streamed::Streamed;
 

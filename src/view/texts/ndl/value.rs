@@ -13,16 +13,17 @@
 //! | region reference with points | `{target: path}` |
 //! | opaque, time, numbers over 128 bits | text, `0x` and hexadecimal digits |
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::ReferenceKind;
+use h5fs_reader::model::ndl::{Flow, Syntax};
+use h5fs_reader::model::region::{Axis, Region};
+use h5fs_reader::model::value::{Context, plain_text};
+use h5fs_reader::model::walk::{Sink, Value, Walk};
+use h5fs_reader::model::{Container, Datatype, NodeKind, Reference};
+use h5fs_reader::wire::to_u64;
+
 use crate::limits;
-use crate::model::datatype::ReferenceKind;
-use crate::model::ndl::{Flow, Syntax};
-use crate::model::region::{Axis, Region};
-use crate::model::value::{Context, plain_text};
-use crate::model::walk::{Sink, Value, Walk};
-use crate::model::{Container, Datatype, NodeKind, Reference};
 use crate::view::texts::ndl::source::Source;
-use crate::wire::to_u64;
 
 /// Formats elements of datatype `datatype` and dimensions `dims`, in C order, as a value.
 ///

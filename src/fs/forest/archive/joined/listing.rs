@@ -7,19 +7,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::wire::{Count, to_u64};
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
 use crate::fs::errno::{self, is_denied};
 use crate::fs::forest::archive::entries::EntryKind;
 use crate::fs::forest::archive::joined::temporary;
 use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
 use crate::limits;
-use crate::memory::cancel::CancelToken;
-use crate::source::directory::Directory;
-use crate::source::identity::Identity;
-use crate::wire::{Count, to_u64};
 
 /// Limit of consecutive symbolic links.
 const LINKS: usize = 8;

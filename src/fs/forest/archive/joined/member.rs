@@ -6,21 +6,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use h5fs_reader::detect;
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::Source;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::open::SharedOpen;
 use nix::errno::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::detect;
-use crate::error::{Cause, Error, Result};
 use crate::fs::errno;
 use crate::fs::forest::archive::joined::Files;
 use crate::fs::forest::archive::joined::listing::{File, Listing};
 use crate::joined::members::{Key, OpenMember, Opened};
-use crate::memory::lock::lock;
-use crate::source::Source;
-use crate::source::identity::Identity;
-use crate::source::local::audience::Readers;
-use crate::source::neighbours::Neighbours;
-use crate::source::open::SharedOpen;
 
 /// Minimum age of a file's last change before its scan is stored for the next mount. If a program
 /// writes to a memory map, the file's time changes only when the system writes the page to disk, up

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::wire::to_u64;
+use h5fs_reader::wire::to_u64;
 
 /// The progress of the current scan.
 #[derive(Debug, Default)]

@@ -4,14 +4,15 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::{CancelToken, IsWanted};
+use h5fs_reader::source::Source;
+use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::open::{OpenSource, OpenedState, SharedState};
+
 use crate::fs::forest::archive::joined::watcher::Watcher;
-use crate::memory::cancel::{CancelToken, IsWanted};
-use crate::source::Source;
-use crate::source::attributes::Attributes;
-use crate::source::directory::Directory;
-use crate::source::identity::Identity;
-use crate::source::open::{OpenSource, OpenedState, SharedState};
 
 /// The files of one listing.
 pub(super) struct OpenFiles {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::detect;
+use h5fs_reader::detect;
 
 /// Suffixes of names that programs use for incomplete files, downloads and backups.
 const ENDINGS: [&[u8]; 11] = [

@@ -11,9 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::Result;
-use crate::memory::cancel::CancelToken;
-use crate::memory::lock::lock;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
 
 /// Time for which a request waits for a check before it counts as a heavy request. Also the
 /// interval at which the request then checks whether it is cancelled.
@@ -66,7 +66,7 @@ impl Watcher {
     /// Waits until the result of the last check is valid.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request first.
+    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if `cancel` ends the request first.
     pub(super) fn refresh(self: &Arc<Self>, cancel: &CancelToken) -> Result<()> {
         let began = Instant::now();
         let mut state = lock(&self.state);
@@ -134,9 +134,10 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
+    use h5fs_reader::memory::cancel::Canceller;
+    use h5fs_reader::testing::eventually;
+
     use super::*;
-    use crate::limits::tests::eventually;
-    use crate::memory::cancel::Canceller;
 
     /// The number of checks that have started, and a channel that ends each with its result.
     struct Looks {

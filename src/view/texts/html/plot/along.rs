@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::array::Reader;
-use crate::error::Result;
-use crate::model::{Array, NodeId};
+use h5fs_reader::array::Reader;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::{Array, NodeId};
+
 use crate::view::cf::decoded::numbers_or_times;
 use crate::view::cf::stored::Stored;
 use crate::view::cf::time::TimeUnits;

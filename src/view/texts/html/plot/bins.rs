@@ -3,14 +3,15 @@
 //! All bins have the same number of elements. If the coordinates of the dimension only rise, or
 //! only fall, there are also bins of equal width in the coordinate.
 
-use crate::error::{Error, Result};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::wire::to_usize;
+
 use crate::view::cf::stored::Stored;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
 use crate::view::texts::html::plot::bin::{BINS, Bin};
 use crate::view::texts::html::plot::pieces::Pieces;
 use crate::view::texts::html::plot::spread::{Placed, ReadAlong, Spread};
-use crate::wire::to_usize;
 
 /// A reader of the numbers of an array.
 pub(super) struct Numbers {
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
     use crate::view::texts::html::plot::pieces::tests::array;
     use crate::view::texts::text::Text;
-    use crate::wire::to_u64;
+    use h5fs_reader::wire::to_u64;
 
     fn of(numbers: &[f64], along: Option<&[f64]>) -> Binned {
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());

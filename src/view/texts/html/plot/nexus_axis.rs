@@ -2,10 +2,11 @@
 //! attributes applied to the NXdata group". Two older conventions name the axis in the dataset, or
 //! number the axes.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::{integers, text, texts};
+use h5fs_reader::model::{LinkTarget, NodeId};
+
 use crate::limits;
-use crate::model::attribute_value::{integers, text, texts};
-use crate::model::{LinkTarget, NodeId};
 use crate::view::elements::dimensions::groups_down_to;
 use crate::view::texts::html::object::Object;
 

@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use h5fs_reader::model::Array;
+use h5fs_reader::model::array::Storage;
+
 use crate::limits;
-use crate::model::Array;
-use crate::model::array::Storage;
 
 /// Number of elements in a piece of an array that is not decoded.
 const RUN: u64 = 512;
@@ -134,11 +135,11 @@ fn is_elsewhere(array: &Array) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::array::{Fill, Layout};
-    use crate::model::datatype::ByteOrder;
-    use crate::model::storage::{Filter, Pipeline};
-    use crate::model::{Datatype, Shape};
-    use crate::wire::to_u64;
+    use h5fs_reader::model::array::{Fill, Layout};
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::model::storage::{Filter, Pipeline};
+    use h5fs_reader::model::{Datatype, Shape};
+    use h5fs_reader::wire::to_u64;
 
     /// Returns an array of 64-bit numbers, in compressed chunks or without chunks.
     pub(in super::super) fn array(count: u64, chunk: Option<u64>) -> Array {

@@ -1,8 +1,9 @@
 //! The bins of an array's numbers by a coordinate, such as a time or an energy.
 
-use crate::error::Result;
+use h5fs_reader::error::Result;
+use h5fs_reader::wire::to_usize;
+
 use crate::view::texts::html::plot::bin::{BINS, Bin};
-use crate::wire::to_usize;
 
 /// A function that reads coordinates. Its arguments are the first number and the count.
 pub(super) type ReadAlong<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;

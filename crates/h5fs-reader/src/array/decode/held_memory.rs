@@ -1,0 +1,92 @@
+//! The memory that all open objects take together while they are open.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::error::{Cause, Error, Result};
+use crate::limits;
+use crate::memory::lock::lock;
+
+/// The sum of the held bytes.
+#[derive(Debug, Default)]
+pub(in crate::array) struct Holdings(AtomicU64);
+
+/// A number of held bytes. Dropping the value releases the bytes.
+#[derive(Debug)]
+pub struct HeldMemory {
+    holdings: Arc<Holdings>,
+    bytes: Mutex<u64>,
+}
+
+impl Holdings {
+    /// Holds `bytes` bytes.
+    ///
+    /// # Errors
+    /// `Io` (`OutOfMemory`) if too many bytes are held already.
+    pub(in crate::array) fn hold(self: &Arc<Self>, bytes: u64) -> Result<HeldMemory> {
+        self.take(bytes)?;
+        Ok(HeldMemory {
+            holdings: Arc::clone(self),
+            bytes: Mutex::new(bytes),
+        })
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        let with = |taken: u64| taken.checked_add(bytes);
+        let granted = |taken| with(taken).filter(|sum| *sum <= limits::OPEN_BYTES);
+        let order = Ordering::Relaxed;
+        let refused = |_| Error::caused(Cause::OutOfMemory, "memory for what is open at a time");
+        let taken = self.0.fetch_update(order, order, granted);
+        taken.map(|_| ()).map_err(refused)
+    }
+
+    fn release(&self, bytes: u64) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl HeldMemory {
+    /// Changes the number of held bytes to `bytes`.
+    ///
+    /// # Errors
+    /// `Io` (`OutOfMemory`) if too many bytes are held already. The number then stays unchanged.
+    pub fn resize(&self, bytes: u64) -> Result<()> {
+        let mut held = lock(&self.bytes);
+        match bytes.checked_sub(*held) {
+            Some(0) => return Ok(()),
+            Some(more) => self.holdings.take(more)?,
+            None => self.holdings.release(*held - bytes),
+        }
+        *held = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for HeldMemory {
+    fn drop(&mut self) {
+        self.holdings.release(*lock(&self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let holdings = Arc::new(Holdings::default());
+        let most = holdings.hold(limits::OPEN_BYTES - 1).unwrap();
+        let one = holdings.hold(1).unwrap();
+        for bytes in [1, u64::MAX] {
+            assert!(holdings.hold(bytes).unwrap_err().is_passing());
+        }
+        one.resize(2).unwrap_err();
+        one.resize(0).unwrap();
+        one.resize(1).unwrap();
+        holdings.hold(1).unwrap_err();
+        drop(one);
+        drop(holdings.hold(1).unwrap());
+        drop(most);
+        holdings.hold(limits::OPEN_BYTES).unwrap();
+    }
+}

@@ -1,0 +1,62 @@
+//! Helper threads for work that can be divided. Their number is bounded for a whole mount.
+
+use crate::wire::Count;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The number of threads that are free to help.
+#[derive(Debug)]
+pub(in crate::array) struct FreeHelpers(AtomicUsize);
+
+/// A number of threads that may be started to help. Dropping the value frees them for other work.
+#[derive(Debug)]
+pub struct Helpers {
+    free: Arc<FreeHelpers>,
+    count: usize,
+}
+
+impl FreeHelpers {
+    pub(in crate::array) fn new(count: usize) -> Arc<Self> {
+        Arc::new(FreeHelpers(AtomicUsize::new(count)))
+    }
+
+    /// Takes at most `wanted` of the free helpers. The result may be zero.
+    pub(in crate::array) fn take(self: &Arc<Self>, wanted: usize) -> Helpers {
+        let order = Ordering::Relaxed;
+        let rest = |free: usize| Some(free.left_after(wanted));
+        let free = self.0.fetch_update(order, order, rest).unwrap_or(0);
+        Helpers {
+            free: Arc::clone(self),
+            count: free.min(wanted),
+        }
+    }
+}
+
+impl Helpers {
+    /// Returns the number of helpers.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        self.free.0.fetch_add(self.count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_are_done_can_help_again() {
+        let free = FreeHelpers::new(3);
+        let two = free.take(2);
+        let one = free.take(2);
+        assert_eq!((two.count(), one.count(), free.take(1).count()), (2, 1, 0));
+        drop(two);
+        assert_eq!(free.take(5).count(), 2);
+        assert_eq!(free.take(1).count(), 1);
+    }
+}

@@ -1,0 +1,424 @@
+//! The engine that all arrays of a mount share: the cache, the running decodes and the decode
+//! threads.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+
+use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
+use crate::array::chunks::{Chunks, Encoded, Located};
+use crate::array::decode::decode_memory::DecodeMemory;
+use crate::array::decode::flight::{Entry, Flights, Lead};
+use crate::array::decode::held_memory::{HeldMemory, Holdings};
+use crate::array::decode::helpers::{FreeHelpers, Helpers};
+use crate::array::decode::queue::{Next, Queue};
+use crate::array::kinds::virtual_array::Source;
+use crate::error::Result;
+use crate::filter;
+use crate::limits;
+use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::cancel::{CancelToken, IsWanted, still};
+use crate::memory::effort::Effort;
+use crate::memory::gate::Turns;
+use crate::memory::lock::lock;
+use crate::memory::shared_lru::SharedLru;
+use crate::model::Array;
+use crate::model::storage::Help;
+use crate::source::SharedSource;
+use crate::wire::Count;
+
+/// Bytes of small chunks that are decoded ahead of one reader.
+const PREFETCH_BYTES: u64 = 8 << 20;
+
+/// Chunks that are decoded ahead of a reader if chunks must be decoded one after another. With more
+/// of them, decodes might overtake each other and decode the same chunks twice.
+const SEQUENTIAL_DEPTH: u64 = 1;
+
+/// The cache and the decode threads of one mount. The threads end when the engine is dropped.
+pub struct Engine {
+    pub(super) decoder: Arc<Decoder>,
+    /// The sources of virtual arrays, by the number of their part.
+    pub(super) sources: Arc<SharedLru<usize, Arc<Source>>>,
+    numbers: Mutex<Numbers>,
+    /// The turns of the open blocks, by the numbers of their arrays.
+    turns: Mutex<HashMap<u64, Weak<Turns>>>,
+    holdings: Arc<Holdings>,
+    helpers: Arc<FreeHelpers>,
+}
+
+/// The numbers that identify arrays in the cache. Readers of one description share a number, so
+/// that a chunk decoded for one of them serves all. An example is a block below several arrays.
+#[derive(Default)]
+struct Numbers {
+    next: u64,
+    /// Numbers by the description's address. The address stays unique while a `Weak` holds the
+    /// allocation.
+    given: HashMap<usize, (Weak<Array>, u64)>,
+    /// The number of entries at which the entries of dropped descriptions are removed.
+    sweep_at: usize,
+}
+
+/// The decoder of chunks. Each chunk is decoded once, however many readers wait for it. The decode
+/// threads share the decoder.
+pub(super) struct Decoder {
+    pub(super) cache: Cache,
+    pub(super) queue: Queue,
+    pub(super) threads: usize,
+    flights: Flights<ChunkContent>,
+    memory: DecodeMemory,
+    pub(super) pool: BufferPool,
+    /// The idle filter contexts, at most one for each thread.
+    contexts: Mutex<Vec<filter::Context>>,
+    decoded: AtomicU64,
+}
+
+/// The content of a chunk for a reader.
+#[derive(Debug, Clone)]
+pub(super) enum ChunkContent {
+    /// The chunk is not stored: every element is the fill value.
+    Absent,
+    /// The stored bytes are the content, from this offset of the source on.
+    Raw(SharedSource, u64),
+    Decoded(Decoded),
+}
+
+/// Counters of the engine's work so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statistics {
+    /// Bytes of decoded chunks in the cache.
+    pub cache_bytes: u64,
+    /// The cache's current capacity in bytes.
+    pub cache_capacity: u64,
+    /// Chunks that a reader found decoded.
+    pub hits: u64,
+    /// Chunks that a reader did not find decoded.
+    pub misses: u64,
+    /// Chunks that were evicted from the cache.
+    pub evictions: u64,
+    /// Chunks that were decoded, for a reader or ahead of one.
+    pub chunks_decoded: u64,
+}
+
+impl Engine {
+    /// Creates an engine with a cache of this size and `threads` threads (at least one) that decode
+    /// ahead. The running decodes take at most the memory of `threads` of the largest chunks.
+    pub fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
+        let threads = threads.max(1);
+        let decoder = Arc::new(Decoder {
+            cache: Cache::new(cache_size.into()),
+            queue: Queue::new(),
+            threads,
+            flights: Flights::new(),
+            memory: DecodeMemory::new(threads),
+            pool: BufferPool::default(),
+            contexts: Mutex::default(),
+            decoded: AtomicU64::new(0),
+        });
+        spawn_decoders(&decoder);
+        Arc::new(Engine {
+            decoder,
+            sources: SharedLru::new(limits::VIRTUAL_SOURCES),
+            numbers: Mutex::default(),
+            turns: Mutex::default(),
+            holdings: Arc::default(),
+            helpers: FreeHelpers::new(threads - 1),
+        })
+    }
+
+    /// Holds `bytes` bytes of memory for an open object until the returned value is dropped.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) if all open objects together take too much memory.
+    pub fn hold(&self, bytes: u64) -> Result<HeldMemory> {
+        self.holdings.hold(bytes)
+    }
+
+    /// Returns at most `wanted` threads that may help a request whose work can be divided. The
+    /// request's own thread and all helpers together do not exceed the threads of the mount.
+    pub fn helpers(&self, wanted: usize) -> Helpers {
+        self.helpers.take(wanted)
+    }
+
+    /// Returns the counters so far.
+    pub fn statistics(&self) -> Statistics {
+        let counts = self.decoder.cache.counts();
+        Statistics {
+            cache_bytes: counts.bytes,
+            cache_capacity: self.decoder.cache.capacity(),
+            hits: counts.hits,
+            misses: counts.misses,
+            evictions: counts.evictions,
+            chunks_decoded: self.decoder.decoded.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns the number of the array. No other array has or ever had this number.
+    pub(super) fn number(&self, array: &Arc<Array>) -> u64 {
+        let mut numbers = lock(&self.numbers);
+        numbers.number(array)
+    }
+
+    /// Returns the turns for decoding the pieces of the block with this number.
+    pub(super) fn turns(&self, number: u64) -> Arc<Turns> {
+        let mut all = lock(&self.turns);
+        if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {
+            return turns;
+        }
+        all.retain(|_, turns| turns.strong_count() > 0);
+        let turns = Arc::default();
+        all.insert(number, Arc::downgrade(&turns));
+        turns
+    }
+}
+
+impl Numbers {
+    const FIRST_SWEEP: usize = 256;
+
+    fn number(&mut self, array: &Arc<Array>) -> u64 {
+        let address = Arc::as_ptr(array).addr();
+        if let Some((held, number)) = self.given.get(&address)
+            && held.strong_count() > 0
+        {
+            return *number;
+        }
+        if self.given.len() >= self.sweep_at {
+            self.given.retain(|_, (held, _)| held.strong_count() > 0);
+            self.sweep_at = (2 * self.given.len()).max(Self::FIRST_SWEEP);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.given.insert(address, (Arc::downgrade(array), number));
+        number
+    }
+}
+
+/// Starts the decode threads.
+fn spawn_decoders(decoder: &Arc<Decoder>) {
+    for _ in 0..decoder.threads {
+        let decoder = Arc::clone(decoder);
+        let thread = thread::Builder::new().name("decode".to_owned());
+        if let Err(error) = thread.spawn(move || decoder.decode_queued()) {
+            // Without decode threads, readers decode chunks themselves.
+            log::warn!("no thread to decode ahead: {error}");
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // The threads are not joined: a thread may be waiting for a disk that does not answer, and
+        // an unmount must not wait for it.
+        self.decoder.queue.close();
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Engine").field(&self.statistics()).finish()
+    }
+}
+
+impl Decoder {
+    /// Returns the chunk if it is already decoded.
+    pub(super) fn ready(&self, key: Key) -> Option<Decoded> {
+        self.cache.hit(key).or_else(|| self.memory.find(key))
+    }
+
+    /// Returns chunk `number` for a reader. The chunk comes from the cache, from a thread that is
+    /// decoding the chunk, or from a decode in this call.
+    pub(super) fn chunk(
+        &self,
+        chunks: &Chunks,
+        number: u64,
+        cancel: &CancelToken,
+    ) -> Result<ChunkContent> {
+        if !chunks.is_encoded() {
+            return self.load(chunks, number, &|| !cancel.is_cancelled());
+        }
+        let key = chunks.key(number);
+        if let Some(chunk) = self.cache.get(key).or_else(|| self.memory.find(key)) {
+            return Ok(ChunkContent::Decoded(chunk));
+        }
+        if chunks.is_sequential() || chunks.decode_bytes(None) > limits::SMALL_DECODE {
+            cancel.begin_heavy()?;
+        }
+        self.queue.take_over(key);
+        loop {
+            let found = match self.flights.enter(key, cancel, || self.kept(key)) {
+                Entry::Ready(found) => Ok(found),
+                Entry::Wait(flight) => flight.wait(cancel),
+                Entry::Lead(lead) => self.lead(lead, chunks, number),
+            };
+            match found {
+                // The decode was given up just before this reader joined, so the reader tries
+                // again.
+                Err(error) if error.is_unwanted() && !cancel.is_cancelled() => {}
+                found => return found,
+            }
+        }
+    }
+
+    /// Decodes queued chunks until the queue is closed.
+    fn decode_queued(&self) {
+        loop {
+            match self.queue.next(self.memory.forget_idle()) {
+                Next::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.token),
+                Next::Nothing => {}
+                Next::End => return,
+            }
+        }
+    }
+
+    /// Decodes chunk `number` into the cache, unless the chunk is cached or being decoded. Skips
+    /// chunks whose bytes have not arrived: decode threads never wait for a remote source, only
+    /// readers do.
+    fn decode_ahead(&self, chunks: &Chunks, number: u64, cancel: &CancelToken) {
+        if !chunks.is_here(number) {
+            return;
+        }
+        let key = chunks.key(number);
+        if let Entry::Lead(lead) = self.flights.enter(key, cancel, || self.kept(key)) {
+            // The reader that needs the chunk will report the error.
+            let _ = self.lead(lead, chunks, number);
+        }
+    }
+
+    /// Returns whether chunk `number`, which a reader needs soon, is cached or being decoded. Marks
+    /// a cached chunk as used, so that it is not evicted next.
+    pub(super) fn has(&self, chunks: &Chunks, number: u64) -> bool {
+        let key = chunks.key(number);
+        self.cache.promote(key) || self.flights.contains(key)
+    }
+
+    /// Returns how many chunks may be decoded ahead of one reader. The number is small enough that
+    /// they do not evict the chunks of the reader's band.
+    pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
+        if !chunks.is_encoded() || !self.memory.holds_twice(chunks.decode_bytes(None)) {
+            return 0;
+        }
+        let room = self.cache.capacity() / entry_bytes(chunks.grid.chunk_bytes());
+        if chunks.is_sequential() {
+            // Decoding continues while the reader copies.
+            return SEQUENTIAL_DEPTH.min(room / 4);
+        }
+        self.wanted_depth(chunks)
+            .min(room / 2)
+            .min(room.left_after(chunks.grid.band()))
+    }
+
+    fn wanted_depth(&self, chunks: &Chunks) -> u64 {
+        let least = (2 * self.threads as u64).clamp(4, 8);
+        let most = limits::PREFETCH_CHUNKS as u64;
+        (PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
+    }
+
+    /// Returns the bytes of the cache that a sequential reader needs so that each chunk is decoded
+    /// only once.
+    pub(super) fn needed(&self, chunks: &Chunks) -> u64 {
+        let entry = entry_bytes(chunks.grid.chunk_bytes());
+        // The kernel sends several requests at a time, so the first request of a band overtakes the
+        // last one of the previous band.
+        let bands = match chunks.grid.band() {
+            1 => 1,
+            band => band.times(2),
+        };
+        let kept = bands.with_more(self.wanted_depth(chunks));
+        entry.times(kept.min(chunks.grid.chunks()))
+    }
+
+    /// Returns the bytes of the cache that a reader going backwards needs so that a sequential
+    /// stream is decoded only once. The factor two exists because one decode may fill only half of
+    /// the cache.
+    pub(super) fn needed_backwards(&self, chunks: &Chunks) -> u64 {
+        let entry = entry_bytes(chunks.grid.chunk_bytes());
+        entry.times(chunks.grid.chunks()).times(2)
+    }
+
+    fn kept(&self, key: Key) -> Option<ChunkContent> {
+        let kept = self.cache.peek(key).or_else(|| self.memory.find(key));
+        kept.map(ChunkContent::Decoded)
+    }
+
+    fn lead(
+        &self,
+        lead: Lead<'_, ChunkContent>,
+        chunks: &Chunks,
+        number: u64,
+    ) -> Result<ChunkContent> {
+        let found = self.load(chunks, number, &|| lead.is_wanted());
+        lead.finish(found.clone());
+        found
+    }
+
+    fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<ChunkContent> {
+        match chunks.locate(number, &Effort::default())? {
+            Located::Absent => Ok(ChunkContent::Absent),
+            Located::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
+            Located::Encoded(encoded) => {
+                let turn = chunks.turn(is_wanted)?;
+                if turn.is_some()
+                    && let Some(passed) = self.kept(chunks.key(number))
+                {
+                    return Ok(passed);
+                }
+                let bytes = chunks.decode_bytes(Some(encoded));
+                let permit = self.memory.acquire(bytes, is_wanted)?;
+                still(is_wanted)?;
+                let chunk = Arc::new(self.decode(chunks, number, encoded, is_wanted)?);
+                let key = chunks.key(number);
+                if !self.cache.put(key, &chunk) {
+                    drop(permit);
+                    self.memory.keep(key, &chunk, bytes);
+                    self.queue.wake();
+                }
+                Ok(ChunkContent::Decoded(chunk))
+            }
+        }
+    }
+
+    /// Returns one decode's share of the threads, at least one.
+    fn share_of_threads(&self) -> usize {
+        let decodes = self.memory.under_way().max(1);
+        (self.threads / decodes).max(1)
+    }
+
+    fn decode(
+        &self,
+        chunks: &Chunks,
+        number: u64,
+        encoded: Encoded,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Buffer> {
+        // Of the chunks that a long decode passes, only the last ones are cached, so that they do
+        // not evict everything else.
+        let most = self.cache.capacity() / 2 / chunks.grid.chunk_bytes().max(1);
+        let mut pass = |passed: u64, bytes| {
+            let key = chunks.key(passed);
+            if self.cache.peek(key).is_some() {
+                return;
+            }
+            self.decoded.fetch_add(1, Ordering::Relaxed);
+            if passed.with_more(most) > number {
+                self.cache.put(key, &Arc::new(bytes));
+            }
+        };
+        let mut help = Help {
+            threads: &|| self.share_of_threads(),
+            pool: &self.pool,
+            is_wanted,
+            pass: &mut pass,
+        };
+        let spare = lock(&self.contexts).pop();
+        let mut context = spare.unwrap_or_else(|| filter::Context::new(&self.pool));
+        let decoded = chunks.decode(encoded, &mut help, &mut context);
+        let mut contexts = lock(&self.contexts);
+        contexts.push(context);
+        contexts.truncate(self.threads);
+        drop(contexts);
+        if decoded.is_ok() {
+            self.decoded.fetch_add(1, Ordering::Relaxed);
+        }
+        decoded
+    }
+}

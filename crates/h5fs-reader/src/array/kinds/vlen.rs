@@ -1,0 +1,550 @@
+//! A variable-length array as one sequence of bytes, and the offset of each element in it. Strings
+//! are each followed by a line feed. The elements of sequences are concatenated.
+//!
+//! Stored elements are counts and pointers of one size, grouped in blocks. One walk over all
+//! elements finds the start of each block, which is kept. The starts within a block are computed
+//! each time they are needed.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use crate::array::bytes::Bytes;
+use crate::array::parts::allocation::Allocation;
+use crate::array::reader::Reader;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::memory::effort::Effort;
+use crate::model::datatype::{Class, StringPadding};
+use crate::model::{Array, Container, Datatype};
+use crate::wire::{Count, Extent};
+
+/// Elements of a block.
+const BLOCK: u64 = 4096;
+
+/// Elements that a read examines first.
+const FIRST: u64 = 64;
+
+/// The stored elements of an array or of a part of one.
+pub trait StoredElements: Send + Sync {
+    /// Reads at most `length` bytes from `offset` on. Fewer bytes are returned only at the end.
+    ///
+    /// # Errors
+    /// Fails if the bytes cannot be read. [`Error::unwanted`] once the request is cancelled.
+    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
+
+    /// Returns which elements are stored, or `None` if that is not known.
+    fn allocated(&self) -> Option<Allocation> {
+        None
+    }
+}
+
+impl StoredElements for Reader {
+    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read_for(offset, length, cancel)
+    }
+
+    fn allocated(&self) -> Option<Allocation> {
+        self.allocation().ok()
+    }
+}
+
+/// The content of a variable-length array.
+pub struct VariableLength {
+    stored: Arc<dyn StoredElements>,
+    container: Arc<dyn Container>,
+    content: Content,
+    elements: u64,
+    /// Bytes of a stored element.
+    size: u32,
+    /// The start of each block and the end of the last one, as offsets in the content.
+    starts: Mutex<Option<Arc<Vec<u64>>>>,
+}
+
+/// The kind of the elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Strings. If `end_at_nul` is set, the text ends at the first NUL.
+    Strings { end_at_nul: bool },
+    /// Sequences of base elements of `base_size` bytes.
+    Sequences { base_size: u64 },
+}
+
+/// The position at which a read ended. The next read can continue there without a search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ElementStart {
+    element: u64,
+    /// The offset in the content at which the element begins, in bytes.
+    start: u64,
+}
+
+impl VariableLength {
+    /// Returns whether the elements of an array have variable length.
+    pub fn is_made_of(array: &Array) -> bool {
+        Self::is_of(&array.datatype)
+    }
+
+    /// Returns whether an element of this type has variable length.
+    pub fn is_of(datatype: &Datatype) -> bool {
+        Content::of(datatype).is_some()
+    }
+
+    /// Returns the content of the array that `reader` reads, or `None` if its elements have a fixed
+    /// length.
+    ///
+    /// # Errors
+    /// `Limit` for more elements than [`limits::VARIABLE_LENGTH_ELEMENTS`].
+    pub fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
+        let array = Arc::clone(reader.array());
+        Self::over(reader, &array.datatype, array.shape.elements()?, container)
+    }
+
+    /// Returns the content of `elements` elements of `datatype`, which `stored` reads.
+    ///
+    /// # Errors
+    /// Fails as [`new`](Self::new) does.
+    pub fn over(
+        stored: Arc<dyn StoredElements>,
+        datatype: &Datatype,
+        elements: u64,
+        container: Arc<dyn Container>,
+    ) -> Result<Option<Self>> {
+        let Some(content) = Content::of(datatype) else {
+            return Ok(None);
+        };
+        if elements > limits::VARIABLE_LENGTH_ELEMENTS {
+            let most = limits::VARIABLE_LENGTH_ELEMENTS;
+            return Err(Error::limit("elements of a variable-length dataset", most));
+        }
+        Ok(Some(VariableLength {
+            stored,
+            container,
+            content,
+            elements,
+            size: datatype.size,
+            starts: Mutex::new(None),
+        }))
+    }
+
+    /// Returns the number of bytes after each element: one for a string's line feed, otherwise
+    /// zero.
+    pub fn separator(&self) -> u64 {
+        match self.content {
+            Content::Strings { .. } => 1,
+            Content::Sequences { .. } => 0,
+        }
+    }
+
+    /// Returns the number of bytes of all elements. The first call walks over the elements, for a
+    /// request that may be postponed or cancelled.
+    ///
+    /// # Errors
+    /// Fails if an element or its content cannot be read. [`Error::unwanted`] once the request is
+    /// to end.
+    pub fn length(&self, cancel: &CancelToken) -> Result<u64> {
+        Ok(self.starts(cancel)?.last().copied().unwrap_or(0))
+    }
+
+    /// Returns the number of elements.
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// Returns the bytes of memory that the block starts take.
+    pub fn weight(&self) -> u64 {
+        self.elements / BLOCK * size_of::<u64>() as u64
+    }
+
+    /// Reads the `length` bytes at `offset`, fewer only at the end. `place` is the position at
+    /// which the last read ended.
+    ///
+    /// # Errors
+    /// Fails if an element that the range touches, or the element's content, cannot be read.
+    pub fn read(
+        &self,
+        offset: u64,
+        length: usize,
+        place: &mut ElementStart,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>> {
+        let starts = self.starts(cancel)?;
+        let all = starts.last().copied().unwrap_or(0);
+        let end = Extent::cut(offset, length as u64).end().min(all);
+        if offset >= end {
+            return Ok(Vec::new());
+        }
+        let container = self.container_for(end - offset);
+        let mut reply = vec![0; (end - offset) as usize];
+        let mut at = nearest(&starts, offset, *place);
+        let (mut count, mut is_full) = (FIRST, false);
+        while !is_full {
+            cancel.go_on()?;
+            at.element = skip_empty(&starts, at);
+            let stored = self.block(at.element, count, cancel)?;
+            if stored.is_empty() {
+                return Err(Error::corrupt("variable-length dataset: has shrunk", None));
+            }
+            let mut parts = Vec::new();
+            for (element, bytes) in self.each(&stored).zip(self.lengths(&*container, &stored)?) {
+                let from = offset.left_after(at.start).min(bytes);
+                let to = end.left_after(at.start).min(bytes);
+                if from < to {
+                    let place = (at.start + from - offset) as usize;
+                    parts.push(Part {
+                        element,
+                        bytes,
+                        range: from..to,
+                        place,
+                    });
+                }
+                is_full = at.start + bytes >= end;
+                if is_full {
+                    break;
+                }
+                at = ElementStart {
+                    element: at.element + 1,
+                    start: at.start + bytes,
+                };
+            }
+            parts.sort_by_cached_key(|part| container.variable_length_place(part.element));
+            for part in parts {
+                self.fetch(&*container, &part, &mut reply)?;
+            }
+            count = (count * 4).min(BLOCK);
+        }
+        *place = at;
+        Ok(reply)
+    }
+
+    /// Returns the offsets at which the elements `first..first + count` begin. The offset after the
+    /// last element is the end of the content.
+    ///
+    /// # Errors
+    /// Fails as [`read`](Self::read) does.
+    pub fn offsets(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<u64>> {
+        let starts = self.starts(cancel)?;
+        let last = Extent::cut(first, count).end().min(self.elements + 1);
+        let mut offsets = Vec::with_capacity(last.left_after(first) as usize);
+        let block = first / BLOCK;
+        let Some(&start) = starts.get(block as usize) else {
+            return Ok(offsets);
+        };
+        let mut at = ElementStart {
+            element: block * BLOCK,
+            start,
+        };
+        while at.element < last {
+            let stored = self.block(at.element, last - at.element, cancel)?;
+            for length in self.lengths(&*self.container, &stored)? {
+                if (first..last).contains(&at.element) {
+                    offsets.push(at.start);
+                }
+                at.element += 1;
+                at.start += length;
+            }
+            if at.element >= self.elements {
+                if (first..last).contains(&at.element) {
+                    offsets.push(at.start);
+                }
+                break;
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// Returns the container with an effort large enough to find the content of `elements`
+    /// elements, even if each of them is in another heap collection.
+    fn container_for(&self, elements: u64) -> Arc<dyn Container> {
+        let all = elements.with_more(BLOCK);
+        let effort = Effort::of(all.times(limits::COLLECTION_METADATA));
+        Arc::clone(&self.container).for_request(&effort)
+    }
+
+    /// Returns the start of each block. A call waits if another call is finding the starts.
+    fn starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
+        let mut known = cancel.lock(&self.starts)?;
+        if let Some(starts) = &*known {
+            return Ok(Arc::clone(starts));
+        }
+        if self.elements > limits::QUICK_VALUES {
+            cancel.begin_heavy()?;
+        }
+        let container = self.container_for(self.elements);
+        let mut starts = vec![0];
+        let mut total = 0_u64;
+        let allocation = self.stored.allocated();
+        for first in (0..self.elements).step_by(BLOCK as usize) {
+            cancel.go_on()?;
+            let bytes = if self.is_stored(allocation.as_ref(), first) {
+                sum(&self.lengths(&*container, &self.block(first, BLOCK, cancel)?)?)
+            } else {
+                self.null_length(&*container)?
+                    .checked_mul(self.count(first))
+            };
+            total = bytes
+                .and_then(|bytes| total.checked_add(bytes))
+                .filter(|&total| i64::try_from(total).is_ok())
+                .ok_or_else(|| Error::limit("size of a dataset", i64::MAX as u64))?;
+            starts.push(total);
+        }
+        let starts = Arc::new(starts);
+        *known = Some(Arc::clone(&starts));
+        Ok(starts)
+    }
+
+    /// Returns the number of elements from `first` to the end of its block.
+    fn count(&self, first: u64) -> u64 {
+        let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
+        end.left_after(first)
+    }
+
+    /// Returns whether any element from `first` to the end of its block may be stored and not null.
+    fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
+        let size = self.size() as u64;
+        let end = (first + self.count(first)) * size;
+        let data = |allocation: &Allocation| allocation.data_at(first * size);
+        allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
+    }
+
+    /// Reads the stored elements from `first` on, at most `most` and only up to the end of its
+    /// block.
+    fn block(&self, first: u64, most: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
+        let size = self.size() as u64;
+        let length = self.count(first).min(most) * size;
+        let block = self.stored.stored(first * size, length as usize, cancel)?;
+        self.container.expect_variable_length(&block, self.size());
+        Ok(block.into_vec())
+    }
+
+    /// Returns the content length of each stored element. Elements that point to the same place are
+    /// read one after another, because the content there may exceed the cache.
+    fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
+        let mut elements: Vec<_> = self.each(stored).enumerate().collect();
+        let mut lengths = vec![0; elements.len()];
+        if self.content == (Content::Strings { end_at_nul: true }) {
+            let place = |element: &[u8]| container.variable_length_place(element);
+            elements.sort_by_cached_key(|(_, element)| place(element));
+        }
+        for (number, element) in elements {
+            lengths[number] = self.length_of(container, element)?;
+        }
+        Ok(lengths)
+    }
+
+    /// Returns the content length of a null element.
+    fn null_length(&self, container: &dyn Container) -> Result<u64> {
+        self.length_of(container, &vec![0; self.size()])
+    }
+
+    fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        block.chunks_exact(self.size())
+    }
+
+    fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// Returns the content length of an element.
+    fn length_of(&self, container: &dyn Container, element: &[u8]) -> Result<u64> {
+        match self.content {
+            Content::Sequences { base_size } => {
+                let bytes = container.variable_length_bytes(element, base_size)?;
+                Ok(bytes.unwrap_or(0))
+            }
+            Content::Strings { end_at_nul } => {
+                let text = if end_at_nul {
+                    container.text_bytes(element)?
+                } else {
+                    container.variable_length_bytes(element, 1)?.unwrap_or(0)
+                };
+                Ok(text + 1)
+            }
+        }
+    }
+
+    /// Copies a part of an element's content into the reply.
+    fn fetch(&self, container: &dyn Container, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
+        let (base_size, text_end) = match self.content {
+            Content::Sequences { base_size } => (base_size, part.bytes),
+            Content::Strings { .. } => (1, part.bytes - 1),
+        };
+        let stored = part.range.start.min(text_end)..part.range.end.min(text_end);
+        let target = &mut reply[part.place..][..(part.range.end - part.range.start) as usize];
+        let (text, line_feed) = target.split_at_mut((stored.end - stored.start) as usize);
+        line_feed.fill(b'\n');
+        if text.is_empty() {
+            return Ok(());
+        }
+        let fetched = container.variable_length(part.element, base_size, stored)?;
+        let fetched = fetched.filter(|fetched| fetched.len() == text.len());
+        let short = || Error::corrupt("variable-length element: has shrunk", None);
+        text.copy_from_slice(&fetched.ok_or_else(short)?);
+        Ok(())
+    }
+}
+
+/// A part of an element that is read.
+struct Part<'a> {
+    element: &'a [u8],
+    /// Bytes of the element's content.
+    bytes: u64,
+    /// The range of these bytes that is read.
+    range: Range<u64>,
+    /// The offset of the range in the reply.
+    place: usize,
+}
+
+fn sum(lengths: &[u64]) -> Option<u64> {
+    let add = |sum: u64, &length| sum.checked_add(length);
+    lengths.iter().try_fold(0, add)
+}
+
+/// Returns the first element from `at` on that is not in a block whose elements are all empty.
+fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
+    let block = at.element / BLOCK;
+    match starts.get(block as usize + 1) {
+        Some(&end) if end <= at.start => {
+            let ends = starts.partition_point(|&start| start <= at.start) as u64;
+            at.element.max((ends - 1) * BLOCK)
+        }
+        _ => at.element,
+    }
+}
+
+/// Returns the last known position at or before `offset`: the end of the last read, or the
+/// beginning of a block.
+fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
+    let block = starts
+        .partition_point(|&start| start <= offset)
+        .left_after(1);
+    let block = ElementStart {
+        element: block as u64 * BLOCK,
+        start: starts[block],
+    };
+    if last.start <= offset && last.element > block.element {
+        last
+    } else {
+        block
+    }
+}
+
+impl Content {
+    fn of(datatype: &Datatype) -> Option<Self> {
+        match &datatype.class {
+            Class::VariableString { padding, .. } => Some(Content::Strings {
+                end_at_nul: *padding == StringPadding::NullTerminated,
+            }),
+            Class::VariableLength(base) => Some(Content::Sequences {
+                base_size: u64::from(base.size),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for VariableLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("VariableLength");
+        debug
+            .field("content", &self.content)
+            .field("elements", &self.elements);
+        debug.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::Engine;
+    use crate::memory::cancel::Ticket;
+    use crate::model::Shape;
+    use crate::model::array::{Fill, Layout, Storage};
+    use crate::model::datatype::Charset;
+    use crate::model::storage::Pipeline;
+    use crate::testing::Heap;
+
+    /// Returns strings whose stored element is the number of the text.
+    fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLength {
+        let padding = StringPadding::NullTerminated;
+        let array = Array {
+            datatype: Datatype {
+                size: 1,
+                class: Class::VariableString {
+                    padding,
+                    charset: Charset::Utf8,
+                },
+            },
+            shape: Shape::fixed(vec![elements.len() as u64]),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(elements.into())),
+        };
+        let engine = Engine::new(1 << 20, 1);
+        let reader = Arc::new(Reader::new(&engine, Arc::new(array)).unwrap());
+        VariableLength::new(reader, Arc::new(Heap(texts)))
+            .unwrap()
+            .unwrap()
+    }
+
+    #[test]
+    fn strings_end_at_their_nul_and_null_is_an_empty_line() {
+        let array = strings(&[0, 9, 1], vec![b"ab\0cd".to_vec(), b"e".to_vec()]);
+        assert_eq!(
+            array.read(
+                0,
+                100,
+                &mut ElementStart::default(),
+                &CancelToken::default()
+            ),
+            Ok(b"ab\n\ne\n".to_vec())
+        );
+        assert_eq!(array.length(&CancelToken::default()), Ok(6));
+        let offsets = |first, count| array.offsets(first, count, &CancelToken::default());
+        assert_eq!(offsets(0, 10), Ok(vec![0, 3, 4, 6]));
+        assert_eq!(offsets(2, 1), Ok(vec![4]));
+    }
+
+    #[test]
+    fn a_long_walk_waits_for_a_heavy_place_and_is_given_up() {
+        let many = vec![0; usize::try_from(limits::QUICK_VALUES).unwrap() + 1];
+        let array = strings(&many, vec![b"a".to_vec()]);
+        let ticket = Arc::<Ticket>::default();
+        let cancel = CancelToken::default().with(&ticket);
+        let put_off = array.length(&cancel);
+        assert!(put_off.is_err_and(|error| error.is_unwanted()) && ticket.is_put_off());
+        ticket.begin_heavy();
+        ticket.leave();
+        let given_up = array.length(&cancel);
+        assert!(given_up.is_err_and(|error| error.is_unwanted()));
+        let found = array.length(&CancelToken::default());
+        assert_eq!(found, Ok(2 * (limits::QUICK_VALUES + 1)));
+        assert_eq!(array.length(&cancel), found, "it is known now");
+    }
+
+    proptest! {
+        #[test]
+        fn any_part_is_what_the_whole_has_there(
+            elements in prop::collection::vec(0..4_u8, 0..9000),
+            reads in prop::collection::vec((0..40_000_u64, 0..9000_usize), 1..6),
+        ) {
+            let texts = [&b""[..], b"a", b"four", b"a longer one"].map(<[u8]>::to_vec).to_vec();
+            let whole: Vec<u8> = elements
+                .iter()
+                .flat_map(|&element| [&texts[usize::from(element)][..], b"\n"].concat())
+                .collect();
+            let array = strings(&elements, texts);
+            let mut place = ElementStart::default();
+            for (offset, length) in reads {
+                let start = (offset as usize).min(whole.len());
+                let end = (start + length).min(whole.len());
+                let read = array.read(offset, length, &mut place, &CancelToken::default()).unwrap();
+                prop_assert_eq!(&read[..], &whole[start..end]);
+            }
+        }
+    }
+}

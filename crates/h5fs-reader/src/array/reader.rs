@@ -1,0 +1,285 @@
+//! The reader of one array, however the array is stored.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::array::ahead::prefetch::Stream;
+use crate::array::bytes::Bytes;
+use crate::array::decode::held_memory::HeldMemory;
+use crate::array::engine::Engine;
+use crate::array::kinds::stored::Stored;
+use crate::array::kinds::strided::Strided;
+use crate::array::kinds::virtual_array::{SourceReader, VirtualArray};
+use crate::array::parts::allocation::Allocation;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::model::Array;
+use crate::model::array::{Mappings, Storage};
+use crate::wire::{Count, Extent};
+
+/// The reader of one array's bytes. All open files that show the array share it.
+#[derive(Debug)]
+pub struct Reader {
+    array: Arc<Array>,
+    length: u64,
+    content: Content,
+    allocation: OnceLock<Allocation>,
+    /// The stream of reads that belong to no open file, if the source is remote. The bytes that
+    /// these reads need next are requested ahead.
+    ahead: Option<Stream>,
+    /// The memory of the description. `None` for a source of a virtual array, which counts in the
+    /// cache of such sources.
+    _held: Option<HeldMemory>,
+}
+
+/// The storage that the bytes come from.
+#[derive(Debug)]
+enum Content {
+    Stored(Stored),
+    Strided(Strided),
+    Virtual(VirtualArray),
+}
+
+impl Reader {
+    /// Returns the reader of `array`.
+    ///
+    /// # Errors
+    /// - The description's error, if the storage is not readable.
+    /// - `Unsupported` for a filter that cannot be decoded.
+    /// - `Corrupt` if the description contradicts itself.
+    /// - `Limit` for pieces of a block over the limit.
+    /// - `Io` (`OutOfMemory`) if the descriptions of all open arrays take too much memory.
+    pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
+        Self::at_depth(engine, array, 0)
+    }
+
+    /// Returns the reader of an array that is nested in `depth` virtual arrays as a source.
+    fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
+        let length = array.bytes()?;
+        let content = Content::new(engine, &array, length, depth)?;
+        let weight = array.weight().with_more(content.weight(&array));
+        let held = match depth {
+            0 => Some(engine.hold(weight)?),
+            _ => None,
+        };
+        Ok(Reader {
+            ahead: content.is_far(length).then(Stream::new),
+            array,
+            length,
+            content,
+            allocation: OnceLock::new(),
+            _held: held,
+        })
+    }
+
+    /// Returns the description.
+    pub fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    /// Returns whether reading may take long because bytes are in a remote source.
+    pub fn is_far(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    /// Returns the number of bytes of all elements.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads the `length` bytes at `offset`. Fewer bytes are returned only where the array ends.
+    ///
+    /// # Errors
+    /// Fails if a part of the bytes cannot be read or decoded. Such a part is never replaced by
+    /// zeros.
+    pub fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    /// Reads like [`read`](Self::read), until `cancel` reports that the reader has gone.
+    ///
+    /// # Errors
+    /// Fails as [`read_in`](Self::read_in) does.
+    pub(crate) fn read_for(
+        &self,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        self.read_in(self.ahead.as_ref(), offset, length, cancel)
+    }
+
+    /// Reads like `read`, until `cancel` reports that the reader has gone. A decode that no other
+    /// reader waits for is then given up. For reads that belong to `stream`, the chunks that a
+    /// sequential reader needs next are decoded ahead.
+    ///
+    /// # Errors
+    /// Fails as `read` does, or with [`Error::unwanted`](crate::error::Error::unwanted) once the
+    /// read is cancelled.
+    pub fn read_in(
+        &self,
+        stream: Option<&Stream>,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        let end = self.end(offset, length);
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        match &self.content {
+            Content::Stored(stored) => stored.read(offset, end, stream, cancel),
+            Content::Strided(strided) => strided.read(offset, end, stream, cancel),
+            Content::Virtual(parts) => parts.read(offset, end, cancel),
+        }
+    }
+
+    /// Reads like `read_in`, but returns `None` if that would require decoding, waiting or
+    /// searching an index. Available are bytes of one chunk that is already decoded, and bytes that
+    /// the file stores unencoded.
+    ///
+    /// # Errors
+    /// Fails as `read` does.
+    pub fn read_now(&self, stream: &Stream, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let end = self.end(offset, length);
+        if offset >= end {
+            return Ok(Some(Bytes::from(Vec::new())));
+        }
+        match &self.content {
+            Content::Stored(stored) => stored.read_now(offset, end, Some(stream)),
+            Content::Strided(strided) => strided.read_now(offset, end, Some(stream)),
+            Content::Virtual(_) => Ok(None),
+        }
+    }
+
+    /// Reads at most `length` bytes from `offset` on of the decoded chunk at `place` of the array's
+    /// grid. An edge chunk is read as a whole, including elements outside the array.
+    ///
+    /// # Errors
+    /// `NotFound` if the chunk does not exist. Otherwise fails as `read_in` does.
+    pub fn read_chunk(
+        &self,
+        place: &[u64],
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        match &self.content {
+            Content::Stored(stored) => stored.read_chunk(place, offset, length, cancel),
+            Content::Strided(_) | Content::Virtual(_) => Err(Error::NotFound),
+        }
+    }
+
+    /// Reads like `read_chunk`, but returns `None` if the chunk is not decoded yet.
+    pub fn decoded_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
+        match &self.content {
+            Content::Stored(stored) => stored.decoded_chunk(place, offset, length),
+            Content::Strided(_) | Content::Virtual(_) => None,
+        }
+    }
+
+    fn end(&self, offset: u64, length: usize) -> u64 {
+        Extent::cut(offset, length as u64).end().min(self.length)
+    }
+
+    /// Returns whether bytes are slow to read because they have to be decoded.
+    pub fn is_encoded(&self) -> bool {
+        match &self.content {
+            Content::Stored(stored) => stored.is_encoded(),
+            Content::Strided(_) | Content::Virtual(_) => true,
+        }
+    }
+
+    /// Passes all bytes to `visit` in order. Each piece of an encoded block is decoded once.
+    ///
+    /// # Errors
+    /// Fails as `read` does.
+    pub fn read_all(&self, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        const PART: u64 = 1 << 20;
+        let piece = match &self.content {
+            Content::Stored(stored) => stored.chunk_bytes().unwrap_or(1).min(limits::CHUNK_BYTES),
+            _ => 1,
+        };
+        let part = piece * (PART / piece).max(1);
+        for offset in (0..self.length).step_by(part as usize) {
+            visit(&self.read(offset, part as usize)?);
+        }
+        Ok(())
+    }
+
+    /// Returns which parts of the array are stored. The first call walks over the chunk index
+    /// within limits, and later calls return the same result.
+    ///
+    /// # Errors
+    /// Fails if the chunk index is damaged.
+    pub fn allocation(&self) -> Result<Allocation> {
+        if let Some(known) = self.allocation.get() {
+            return Ok(known.clone());
+        }
+        let found = match &self.content {
+            Content::Stored(stored) => stored.allocation()?,
+            Content::Strided(strided) => {
+                Allocation::dense(strided.stored_bytes(self.length)?, self.length)
+            }
+            Content::Virtual(_) => Allocation::dense(self.length, self.length),
+        };
+        Ok(self.allocation.get_or_init(|| found).clone())
+    }
+}
+
+impl SourceReader for Reader {
+    fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read_for(offset, length, cancel)
+    }
+}
+
+impl Content {
+    fn new(engine: &Arc<Engine>, array: &Arc<Array>, length: u64, depth: usize) -> Result<Self> {
+        Ok(match &array.storage {
+            Ok(Storage::Strided(strided)) if length > 0 => {
+                Content::Strided(Strided::new(engine, array, strided)?)
+            }
+            Ok(Storage::Virtual(mappings)) if length > 0 => {
+                Content::Virtual(virtual_array(engine, array, mappings, depth)?)
+            }
+            _ => Content::Stored(Stored::new(engine, array)?),
+        })
+    }
+
+    /// Returns whether the `length` bytes are in a remote source.
+    fn is_far(&self, length: u64) -> bool {
+        match self {
+            Content::Stored(stored) => stored.is_far(0, length.min(1)),
+            Content::Strided(strided) => strided.is_far(),
+            Content::Virtual(_) => false,
+        }
+    }
+
+    /// Returns the bytes of memory that the content takes in addition to the description.
+    fn weight(&self, array: &Array) -> u64 {
+        match (self, &array.storage) {
+            (Content::Virtual(parts), _) => parts.weight(),
+            (Content::Strided(_), Ok(Storage::Strided(strided))) => strided.base.weight(),
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the array that `mappings` assemble from other arrays, each with a reader of its own.
+fn virtual_array(
+    engine: &Arc<Engine>,
+    array: &Arc<Array>,
+    mappings: &Mappings,
+    depth: usize,
+) -> Result<VirtualArray> {
+    let sources = &engine.sources;
+    let engine = Arc::clone(engine);
+    let open_reader = move |array| -> Result<Box<dyn SourceReader>> {
+        Ok(Box::new(Reader::at_depth(&engine, array, depth + 1)?))
+    };
+    VirtualArray::new(array, mappings, depth, sources, Box::new(open_reader))
+}

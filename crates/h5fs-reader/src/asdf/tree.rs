@@ -1,0 +1,665 @@
+//! The tree as it is shown: the place and the name of each node.
+//!
+//! A document is a graph, so the same node may be reachable by several paths. Its place is the
+//! first one that a walk in the order of the text reaches. Every other occurrence is a link to that
+//! place. Nodes within an ndarray or a `$ref` do not have a place.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use crate::asdf::ndarray;
+use crate::asdf::yaml::merge::{self, Budget};
+use crate::asdf::yaml::pointer::{self, Reference};
+use crate::asdf::yaml::{Document, Index};
+use crate::error::Error;
+use crate::limits;
+use crate::wire::{Count, to_u64, to_usize};
+
+/// Approximate bytes of memory of a node, in addition to its text.
+const NODE_WEIGHT: u64 = 128;
+
+const OMAP: &str = "tag:yaml.org,2002:omap";
+
+/// The kind of file that shows a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A mapping or a sequence.
+    Group,
+    /// An ndarray, readable or not.
+    Ndarray,
+    /// A scalar.
+    Text,
+    /// A `$ref`.
+    Reference,
+}
+
+/// A document with the places of its nodes.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    document: Document,
+    groups: HashMap<Index, Group>,
+    /// The entries of all mappings, one mapping after another.
+    entries: Vec<Entry>,
+    /// The slots of each mapping's entries, sorted by the text of the key and then by its number.
+    sorted: Vec<u32>,
+    /// Details that few mappings have.
+    details: HashMap<Index, MappingDetails>,
+    /// The separator between text and number in the names of different keys with equal text. No key
+    /// of the document ends in the separator and a number.
+    mark: String,
+    /// The places by node number.
+    places: Vec<Option<Location>>,
+}
+
+/// The place of a node: the entry `slot` of the group `parent`.
+#[derive(Debug, Clone, Copy)]
+struct Location {
+    parent: Index,
+    slot: u32,
+    /// Bytes of the names from the root to the node.
+    path: u32,
+}
+
+/// A mapping or sequence that is shown as a group.
+#[derive(Debug)]
+enum Group {
+    /// The items of the node, in order, named by their numbers.
+    Sequence,
+    Mapping(Mapping),
+}
+
+/// The entries of a mapping: `count` entries from number `first` on.
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    first: u32,
+    count: u32,
+}
+
+#[derive(Debug, Default)]
+struct MappingDetails {
+    /// For the slot of a key that is not text: the slot of the text key with the same text.
+    texts: HashMap<usize, usize>,
+    error: Option<Error>,
+}
+
+/// An entry of a mapping. Its name is the key's text.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    key: Index,
+    /// 0, or the number of this key among different keys with equal text.
+    number: u32,
+    node: Index,
+}
+
+/// The target of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The node, whose place is this entry.
+    Here(Index),
+    /// A node whose place is elsewhere.
+    Alias(Index),
+    /// The target of the `$ref` at `node`, whose place is this entry.
+    Reference {
+        /// The node of the `$ref`.
+        node: Index,
+        /// The other file, as in [`Reference`].
+        file: Option<Vec<u8>>,
+    },
+    /// A node without a place, or one whose path is too long.
+    NoPath(Index),
+    /// The target of a `$ref` that is too long to be followed.
+    TooLong,
+}
+
+impl Tree {
+    /// Creates the tree and determines the places of a document's nodes.
+    pub(crate) fn new(document: Document) -> Self {
+        let mut tree = Tree {
+            groups: HashMap::new(),
+            entries: Vec::new(),
+            sorted: Vec::new(),
+            details: HashMap::new(),
+            mark: mark(&document),
+            places: vec![None; document.count()],
+            document,
+        };
+        tree.place_all();
+        tree.groups.shrink_to_fit();
+        tree.entries.shrink_to_fit();
+        tree.sorted.shrink_to_fit();
+        tree
+    }
+
+    /// Returns the approximate bytes of memory that the tree takes, in addition to its text.
+    pub(crate) fn weight(&self) -> u64 {
+        to_u64(self.document.count()).times(NODE_WEIGHT)
+    }
+
+    pub(crate) fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// Returns the kind of file that shows the node.
+    pub(crate) fn kind(&self, node: Index) -> Kind {
+        if self.groups.contains_key(&node) {
+            return Kind::Group;
+        }
+        self.classified(node)
+    }
+
+    fn classified(&self, node: Index) -> Kind {
+        let document = &self.document;
+        let is_root = node == Index::ROOT;
+        if document.text(node).is_some() {
+            Kind::Text
+        } else if !is_root && document.tag(node).is_some_and(|tag| ndarray::is_tag(tag)) {
+            Kind::Ndarray
+        } else if !is_root && self.uri(node).is_some() {
+            Kind::Reference
+        } else {
+            Kind::Group
+        }
+    }
+
+    /// Returns the URI of a `$ref`.
+    fn uri(&self, node: Index) -> Option<&str> {
+        let value = self.document.value(node, "$ref")?;
+        self.document
+            .is_text(value)
+            .then(|| self.document.text(value))
+            .flatten()
+    }
+
+    /// Returns whether the node is shown as a sequence.
+    pub(crate) fn is_sequence(&self, node: Index) -> bool {
+        matches!(self.groups.get(&node), Some(Group::Sequence))
+    }
+
+    fn mapping(&self, group: Index) -> Option<Mapping> {
+        match self.groups.get(&group)? {
+            Group::Mapping(mapping) => Some(*mapping),
+            Group::Sequence => None,
+        }
+    }
+
+    fn entries(&self, mapping: Mapping) -> &[Entry] {
+        self.entries.get(mapping.range()).unwrap_or_default()
+    }
+
+    /// Returns the error that explains why a group is shown only in part.
+    pub(crate) fn error(&self, group: Index) -> Option<&Error> {
+        self.details.get(&group)?.error.as_ref()
+    }
+
+    /// Returns the number of a group's entries.
+    pub(crate) fn count(&self, group: Index) -> usize {
+        match self.groups.get(&group) {
+            None => 0,
+            Some(Group::Sequence) => self.document.items(group).map_or(0, <[_]>::len),
+            Some(Group::Mapping(mapping)) => self.entries(*mapping).len(),
+        }
+    }
+
+    /// Returns an entry by its slot in the group.
+    pub(crate) fn entry(&self, group: Index, slot: usize) -> Option<(Vec<u8>, Target)> {
+        let (name, node) = self.named(group, slot)?;
+        Some((name.into_owned(), self.target(group, slot, node)))
+    }
+
+    /// Returns the name and the node of an entry.
+    fn named(&self, group: Index, slot: usize) -> Option<(Cow<'_, [u8]>, Index)> {
+        match self.groups.get(&group)? {
+            Group::Sequence => {
+                let node = *self.document.items(group)?.get(slot)?;
+                Some((slot.to_string().into_bytes().into(), node))
+            }
+            Group::Mapping(mapping) => {
+                let entry = self.entries(*mapping).get(slot)?;
+                Some((self.name(entry), entry.node))
+            }
+        }
+    }
+
+    /// Returns the slot in the group of the entry called `name`.
+    pub(crate) fn slot(&self, group: Index, name: &[u8]) -> Option<usize> {
+        let Some(mapping) = self.mapping(group) else {
+            let slot: usize = std::str::from_utf8(name).ok()?.parse().ok()?;
+            let same = slot.to_string().as_bytes() == name && slot < self.count(group);
+            return same.then_some(slot);
+        };
+        let numbered = || self.keyed(mapping, self.numbered(name)?);
+        self.keyed(mapping, (name, 0)).or_else(numbered)
+    }
+
+    /// Splits a name into text and number.
+    fn numbered<'a>(&self, name: &'a [u8]) -> Option<(&'a [u8], u32)> {
+        let name = std::str::from_utf8(name).ok()?;
+        let (text, number) = name.rsplit_once(&self.mark)?;
+        let value: u32 = number.parse().ok().filter(|&value| value > 1)?;
+        (value.to_string() == number).then_some((text.as_bytes(), value))
+    }
+
+    /// Returns the slot of the key with this text and this number among the different keys with
+    /// equal text.
+    fn keyed(&self, mapping: Mapping, key: (&[u8], u32)) -> Option<usize> {
+        let here = |entry: &Entry| (self.document.key_text(entry.key).as_bytes(), entry.number);
+        let entries = self.entries(mapping);
+        let sorted = self.sorted.get(mapping.range())?;
+        let found = sorted.binary_search_by(|&slot| {
+            let entry = at(entries, slot);
+            entry.map_or(Ordering::Greater, |entry| here(entry).cmp(&key))
+        });
+        let slot = sorted.get(found.ok()?)?;
+        to_usize(u64::from(*slot)).ok()
+    }
+
+    fn place(&self, node: Index) -> Option<Location> {
+        let number = to_usize(u64::from(node.number())).ok()?;
+        self.places.get(number).copied().flatten()
+    }
+
+    /// Returns the names from the root to the node's place. Returns `None` if the node does not
+    /// have a place, or if the names are too long.
+    pub(crate) fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+        if !self.has_path(node) {
+            return None;
+        }
+        let mut names = Vec::new();
+        let mut here = node;
+        while here != Index::ROOT {
+            let place = self.place(here)?;
+            let (name, _) = self.named(place.parent, to_usize(u64::from(place.slot)).ok()?)?;
+            names.push(name.into_owned());
+            here = place.parent;
+        }
+        names.reverse();
+        Some(names)
+    }
+
+    fn has_path(&self, node: Index) -> bool {
+        let bytes = self.place(node).map(|place| u64::from(place.path));
+        node == Index::ROOT || bytes.is_some_and(|bytes| bytes <= to_u64(limits::TREE_PATH))
+    }
+
+    /// Returns the names in the path of the `$ref` at `node`. Within this file, these are the names
+    /// as shown, up to the last one that the tree contains. For another file, they are the names in
+    /// the reference.
+    pub(crate) fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+        let uri = self.uri(node)?;
+        if uri.len() > limits::TREE_PATH {
+            return None;
+        }
+        let reference = pointer::parse(uri);
+        Some(match reference.file {
+            None => self.followed(reference),
+            Some(_) => reference.names,
+        })
+    }
+
+    fn followed(&self, reference: Reference) -> Vec<Vec<u8>> {
+        let mut here = Some(Index::ROOT);
+        let shown = reference.names.into_iter().map(|name| {
+            let slot = here.and_then(|group| self.referenced_slot(group, &name));
+            let entry = here
+                .zip(slot)
+                .and_then(|(group, slot)| self.named(group, slot));
+            here = entry.as_ref().map(|(_, node)| *node);
+            entry.map_or(name, |(shown, _)| shown.into_owned())
+        });
+        shown.collect()
+    }
+
+    /// Returns the node that a reference within this file points to, even within an ndarray. Does
+    /// not follow references on the path. Reads at most `left` entries.
+    fn referenced(&self, reference: &Reference, left: &mut usize) -> Option<Index> {
+        let document = &self.document;
+        let step = |here: Index, name: &Vec<u8>| {
+            let name = std::str::from_utf8(name).ok()?;
+            spend(left, document.pairs(here).map_or(1, <[_]>::len))?;
+            match document.items(here) {
+                Some(items) => items.get(name.parse::<usize>().ok()?).copied(),
+                None => document.value(here, name),
+            }
+        };
+        reference.names.iter().try_fold(Index::ROOT, step)
+    }
+
+    /// Returns the node itself, or the target of a `$ref` within this file. Reads at most `left`
+    /// entries of mappings and bytes of text. Returns `None` if that is not enough, or if the
+    /// `$ref` is too long.
+    pub(crate) fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
+        spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
+        let Some(uri) = self.uri(node) else {
+            return Some(node);
+        };
+        if uri.len() > limits::TREE_PATH {
+            return None;
+        }
+        spend(left, uri.len())?;
+        let reference = pointer::parse(uri);
+        match reference.file {
+            None => self.referenced(&reference, left),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the slot for one step of a pointer. A text key precedes any other key.
+    fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
+        let first = self.slot(group, name)?;
+        let details = self.details.get(&group);
+        let text = details.and_then(|details| details.texts.get(&first));
+        Some(text.copied().unwrap_or(first))
+    }
+
+    fn name(&self, entry: &Entry) -> Cow<'_, [u8]> {
+        let text = self.document.key_text(entry.key);
+        match entry.number {
+            0 => text.as_bytes().into(),
+            number => format!("{text}{}{number}", self.mark).into_bytes().into(),
+        }
+    }
+
+    fn target(&self, group: Index, slot: usize, node: Index) -> Target {
+        let place = self.place(node).filter(|place| place.parent == group);
+        if place.is_none_or(|place| to_usize(u64::from(place.slot)) != Ok(slot)) {
+            return if self.has_path(node) {
+                Target::Alias(node)
+            } else {
+                Target::NoPath(node)
+            };
+        }
+        match self.uri(node) {
+            Some(uri) if self.kind(node) == Kind::Reference => match uri.len() {
+                0..=limits::TREE_PATH => {
+                    let file = uri.split('#').next().unwrap_or_default();
+                    let file = pointer::parse(file).file;
+                    Target::Reference { node, file }
+                }
+                _ => Target::TooLong,
+            },
+            _ => Target::Here(node),
+        }
+    }
+
+    /// Walks the document depth first, in the order of the text, and determines the places.
+    fn place_all(&mut self) {
+        let mut budget = Budget::default();
+        if self.classified(Index::ROOT) != Kind::Group {
+            return;
+        }
+        self.add_group(Index::ROOT, &mut budget);
+        let mut open = vec![(Index::ROOT, 0_usize)];
+        while let Some((group, slot)) = open.last_mut() {
+            let (parent, here) = (*group, *slot);
+            *slot = here.one_more();
+            let entry = self.named(parent, here);
+            let Some((length, node)) = entry.map(|(name, node)| (name.len(), node)) else {
+                open.pop();
+                continue;
+            };
+            if node == Index::ROOT || self.place(node).is_some() {
+                continue;
+            }
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let above = self.place(parent).map_or(0, |place| place.path);
+            let place = Location {
+                parent,
+                slot: u32::try_from(here).unwrap_or(u32::MAX),
+                path: above.with_more(length),
+            };
+            let number = to_usize(u64::from(node.number())).unwrap_or(usize::MAX);
+            if let Some(none) = self.places.get_mut(number) {
+                *none = Some(place);
+            }
+            if self.classified(node) == Kind::Group {
+                self.add_group(node, &mut budget);
+                open.push((node, 0));
+            }
+        }
+    }
+
+    fn add_group(&mut self, node: Index, budget: &mut Budget) {
+        let found = match self.document.items(node) {
+            Some(items) => self.ordered_pairs(node, items).map(|pairs| (pairs, None)),
+            None => {
+                let found = merge::entries(&self.document, node, budget);
+                Some((found.pairs, found.error))
+            }
+        };
+        let group = match found {
+            None => Group::Sequence,
+            Some((pairs, error)) => {
+                if error.is_some() {
+                    self.details.entry(node).or_default().error = error;
+                }
+                Group::Mapping(self.add_mapping(node, &pairs))
+            }
+        };
+        self.groups.insert(node, group);
+    }
+
+    /// Returns the pairs of an `!!omap`, which is a sequence of mappings with one entry each.
+    fn ordered_pairs(&self, node: Index, items: &[Index]) -> Option<Vec<(Index, Index)>> {
+        if self.document.tag(node).is_none_or(|tag| &**tag != OMAP) {
+            return None;
+        }
+        let pair = |&item: &Index| match self.document.pairs(item)? {
+            [pair] => Some(*pair),
+            _ => None,
+        };
+        items.iter().map(pair).collect()
+    }
+
+    fn add_mapping(&mut self, node: Index, pairs: &[(Index, Index)]) -> Mapping {
+        let mut uses: HashMap<u32, (u32, usize)> = HashMap::new();
+        let mut texts = HashMap::new();
+        let mut entry = |(slot, &(key, node)): (usize, &(Index, Index))| {
+            let (uses, first) = uses.entry(self.document.name(key)).or_insert((0, slot));
+            *uses = uses.one_more();
+            let number = if *uses > 1 { *uses } else { 0 };
+            if number > 0 && self.document.is_text(key) {
+                texts.insert(*first, slot);
+            }
+            Entry { key, number, node }
+        };
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let mapping = Mapping {
+            first: number(self.entries.len()),
+            count: number(pairs.len()),
+        };
+        let entries: Vec<Entry> = pairs.iter().enumerate().map(&mut entry).collect();
+        let mut sorted: Vec<u32> = (0..mapping.count).collect();
+        sorted.sort_unstable_by_key(|&slot| {
+            let entry = at(&entries, slot);
+            entry.map(|entry| (self.document.name(entry.key), entry.number))
+        });
+        self.entries.extend(entries);
+        self.sorted.extend(sorted);
+        if !texts.is_empty() {
+            self.details.entry(node).or_default().texts = texts;
+        }
+        mapping
+    }
+}
+
+impl Mapping {
+    fn range(self) -> Range<usize> {
+        let place = |number: u32| to_usize(u64::from(number)).unwrap_or(usize::MAX);
+        place(self.first)..place(self.first).with_more(place(self.count))
+    }
+}
+
+fn at(entries: &[Entry], slot: u32) -> Option<&Entry> {
+    entries.get(to_usize(u64::from(slot)).ok()?)
+}
+
+/// Returns the separator: a `%` with the fewest tildes that no key has before a number at its end.
+/// A long run of tildes in one key thus does not make other names long.
+fn mark(document: &Document) -> String {
+    let tildes = document.keys().filter_map(|key| {
+        let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
+        let before = text.trim_end_matches('~');
+        let is_marked = text.len() < key.len() && before.ends_with('%');
+        is_marked.then(|| text.len().left_after(before.len()))
+    });
+    let taken: HashSet<usize> = tildes.collect();
+    let free = (1..).find(|count| !taken.contains(count));
+    format!("%{}", "~".repeat(free.unwrap_or(1)))
+}
+
+fn spend(left: &mut usize, cost: usize) -> Option<()> {
+    let after = left.checked_sub(cost);
+    *left = after.unwrap_or(0);
+    after.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asdf::yaml::compose::compose;
+    use crate::testing::processor_time;
+
+    fn tree(text: &str) -> Tree {
+        Tree::new(compose(text.as_bytes(), 0).unwrap())
+    }
+
+    /// Returns the tree as lines `path kind`, with the targets of links.
+    fn listing(text: &str) -> Vec<String> {
+        let tree = tree(text);
+        let mut lines = Vec::new();
+        let mut open = vec![Index::ROOT];
+        while let Some(group) = open.pop() {
+            for slot in 0..tree.count(group) {
+                let (name, target) = tree.entry(group, slot).unwrap();
+                assert_eq!(tree.slot(group, &name), Some(slot));
+                let mut path = tree.path(group).unwrap();
+                path.push(name);
+                let path = joined(&path);
+                lines.push(match target {
+                    Target::Here(node) if tree.kind(node) == Kind::Group => {
+                        open.push(node);
+                        format!("{path}/")
+                    }
+                    Target::Here(_) => path,
+                    Target::Alias(node) => {
+                        format!("{path} -> {}", joined(&tree.path(node).unwrap()))
+                    }
+                    Target::Reference { node, .. } => {
+                        format!("{path} -> {}", joined(&tree.referred(node).unwrap()))
+                    }
+                    Target::NoPath(_) | Target::TooLong => format!("{path} -> ?"),
+                });
+            }
+        }
+        lines.sort();
+        lines
+    }
+
+    fn joined(path: &[Vec<u8>]) -> String {
+        let names = path
+            .iter()
+            .map(|name| String::from_utf8(name.clone()).unwrap());
+        names.map(|name| format!("/{name}")).collect()
+    }
+
+    /// Checks that names of a megabyte are not resolved, hashed and sorted at each use.
+    #[test]
+    fn long_keys_cost_their_length_once() {
+        let key = "q".repeat(1 << 20);
+        let before = processor_time();
+        let aliases = "*a : 1, ".repeat(5000);
+        let once = tree(&format!("[&a {key}, {{{aliases}z: 1}}]"));
+        assert_eq!(once.count(once.document.items(Index::ROOT).unwrap()[1]), 2);
+        let merges = "{<<: *a}, ".repeat(5000);
+        let merged = tree(&format!(
+            "[&a {{? {key}\n : 1, ? {key}z\n : 2}}, {merges} z]"
+        ));
+        for &item in &merged.document.items(Index::ROOT).unwrap()[..5001] {
+            assert_eq!(merged.count(item), 2);
+        }
+        assert!(processor_time() - before < std::time::Duration::from_secs(20));
+    }
+
+    #[test]
+    fn aliases_and_cycles_are_links() {
+        let lines = listing("{m: &m {k: 1}, n: *m, c: &c {self: *c}}");
+        assert_eq!(lines, ["/c/", "/c/self -> /c", "/m/", "/m/k", "/n -> /m"]);
+    }
+
+    #[test]
+    fn merged_entries_are_links_to_where_they_come_from() {
+        let lines = listing("{b: &b {k: 1}, d: {<<: *b, own: 2}, i: {<<: {only: 3}}}");
+        assert_eq!(
+            lines,
+            [
+                "/b/",
+                "/b/k",
+                "/d/",
+                "/d/k -> /b/k",
+                "/d/own",
+                "/i/",
+                "/i/only"
+            ]
+        );
+    }
+
+    #[test]
+    fn references_lead_to_names_as_shown() {
+        let lines = listing("{r: {$ref: '#/x/7'}, x: {7: a, '7': b}, s: {$ref: ''}, n: {$ref: 5}}");
+        let expected = [
+            "/n/",
+            "/n/$ref",
+            "/r -> /x/7%~2",
+            "/s -> ",
+            "/x/",
+            "/x/7",
+            "/x/7%~2",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let lines = listing("{'7%~2': c, 7: a, '7': b, 7.: d, x: {8: a, '8': b}}");
+        let names = ["/7", "/7%~2", "/7%~~2", "/7.", "/x/", "/x/8", "/x/8%~~2"];
+        assert_eq!(lines, names);
+        assert_eq!(
+            listing("{7: a, '7': b, '%~x7': c}"),
+            ["/%~x7", "/7", "/7%~2"]
+        );
+        let long = format!("%{}1", "~".repeat(100_000));
+        let lines = listing(&format!("{{7: a, '7': b, '7%~2': c, ? '{long}' : d}}"));
+        assert_eq!(lines[1..], ["/7", "/7%~2", "/7%~~2"]);
+        let tree = tree("{7: a, '7': b}");
+        for other in [&b"7%~1"[..], b"7%~3", b"7%~02", b"7%~+2", b"7%~~2"] {
+            assert_eq!(tree.slot(Index::ROOT, other), None);
+        }
+    }
+
+    #[test]
+    fn collections_as_keys_are_called_what_stands_there() {
+        let lines = listing("{a: &s [1], *s : x, '*s': y, ? [2, 3] : z}");
+        assert_eq!(lines, ["/*s", "/*s%~2", "/[2, 3]", "/a/", "/a/0"]);
+        let lines = listing("[&a {*a : 1}, {? &b {*b : 2} : 3, *a : 4}]");
+        let expected = ["/0/", "/0/*a", "/1/", "/1/*a", "/1/*b"];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn ordered_mappings_are_mappings() {
+        assert_eq!(listing("{o: !!omap [a: 1, b: 2]}"), ["/o/", "/o/a", "/o/b"]);
+        assert_eq!(listing("{o: !!omap [1]}"), ["/o/", "/o/0"]);
+    }
+
+    #[test]
+    fn an_alias_bomb_has_as_many_entries_as_its_text() {
+        let mut text = String::from("- &l0 [x]\n");
+        for level in 1..30 {
+            let below = format!("*l{}, ", level - 1).repeat(9);
+            text += &format!("- &l{level} [{below}]\n");
+        }
+        assert_eq!(listing(&text).len(), 30 + 1 + 29 * 9);
+    }
+}

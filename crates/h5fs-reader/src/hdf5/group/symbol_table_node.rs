@@ -1,0 +1,538 @@
+//! Old-style groups: a version 1 B-tree whose leaves point to symbol table nodes, with the names on
+//! a local heap (HDF5 3.0, III.B and III.C).
+
+use std::cell::Cell;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::btree_v1::{EntryPosition, GroupBranch, Leaves, NODE_LOOK};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
+use crate::hdf5::group::bounds::Bounds;
+use crate::hdf5::heap::local::LocalHeap;
+use crate::hdf5::message::symbol_table::SymbolTable;
+use crate::limits;
+use crate::memory::marks::Marks;
+use crate::model::{Link, LinkStream, LinkTarget};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
+
+/// Positions that an open directory of an old-style group remembers in a long listing, with about
+/// 80 bytes each.
+const LISTING_MARKS: usize = 2048;
+
+/// The minimum number of links between two such positions.
+const LISTING_MARKS_APART: u64 = 128;
+
+const WHAT: &str = "symbol table node";
+
+/// The links of an old-style group.
+#[derive(Debug, Clone)]
+pub(crate) struct SymbolTableLinks {
+    metadata: Arc<Metadata>,
+    table: SymbolTable,
+}
+
+/// One symbol table entry.
+struct Entry {
+    name_offset: u64,
+    at: u64,
+    target: Target,
+    is_to_group: bool,
+}
+
+enum Target {
+    Object(Address),
+    SoftLink { value_offset: u64 },
+    Undefined,
+}
+
+impl SymbolTableLinks {
+    /// Returns the links of `table`.
+    pub(crate) fn new(metadata: &Arc<Metadata>, table: &SymbolTable) -> Self {
+        SymbolTableLinks {
+            metadata: Arc::clone(metadata),
+            table: *table,
+        }
+    }
+
+    /// Finds the link called `name`, with a descent and a search in one node.
+    ///
+    /// # Errors
+    /// `Corrupt` if the link is not found and the tree is not in order, because the link may then
+    /// be elsewhere.
+    pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
+        let heap = self.heap()?;
+        let branch = self.branch(&heap, name)?;
+        let entry = self.entry(&branch, &heap, name)?;
+        entry.map(|entry| entry.link(&heap)).transpose()
+    }
+
+    /// Returns the path to the node that a search for `name` reaches.
+    fn branch(&self, heap: &LocalHeap, name: &[u8]) -> Result<GroupBranch> {
+        let metadata = Arc::clone(&self.metadata);
+        GroupBranch::to(metadata, self.table.btree, |offset| {
+            Ok(name.cmp(heap.text(offset)?.as_slice()))
+        })
+    }
+
+    /// Returns the first entry called `name` in the node at the end of `branch`.
+    fn entry(&self, branch: &GroupBranch, heap: &LocalHeap, name: &[u8]) -> Result<Option<Entry>> {
+        if let Some(leaf) = branch.leaf {
+            let mut budget = self.metadata.source().length();
+            for entry in read_node(&self.metadata, leaf, &mut budget)? {
+                if heap.is_text(entry.name_offset, name)? {
+                    return Ok(Some(entry));
+                }
+            }
+        }
+        branch.check_order(|offset| {
+            let key = heap.text(offset)?;
+            self.metadata.effort().spend(to_u64(key.len()))?;
+            Ok(key)
+        })?;
+        Ok(None)
+    }
+
+    fn heap(&self) -> Result<LocalHeap> {
+        let SymbolTable { btree, heap } = self.table;
+        self.metadata
+            .expect([(heap, NODE_LOOK), (btree, NODE_LOOK)]);
+        LocalHeap::open(&self.metadata, self.table.heap)
+    }
+}
+
+impl Entry {
+    fn link(&self, heap: &LocalHeap) -> Result<Link> {
+        let name = heap.text(self.name_offset)?;
+        let target = match self.target {
+            Target::Object(address) => address
+                .try_into()
+                .map_or_else(LinkTarget::Damaged, LinkTarget::Hard),
+            Target::SoftLink { value_offset } => heap
+                .text(value_offset)
+                .map_or_else(LinkTarget::Damaged, LinkTarget::Soft),
+            Target::Undefined => {
+                let what = "symbol table entry: leads nowhere";
+                LinkTarget::Damaged(Error::corrupt(what, self.at))
+            }
+        };
+        Ok(Link {
+            name,
+            target,
+            order: None,
+            is_to_group: self.is_to_group,
+        })
+    }
+}
+
+/// Returns the entries of the node at absolute offset `at`, whose bytes are taken from `budget`.
+fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<Entry>> {
+    const PREFIX: usize = 8;
+    const SCRATCH: usize = 16;
+    let prefix = metadata.bytes(at.offset(), to_u64(PREFIX), WHAT)?;
+    let mut cursor = Cursor::new(&prefix, at, WHAT);
+    cursor.signature(b"SNOD")?;
+    cursor.version(1..=1)?;
+    cursor.skip(1)?;
+    let symbols = usize::from(cursor.u16()?);
+    // All implementations store the name offset with the width of a length, although the
+    // specification differs.
+    let entry = metadata.structure_size(1, 1, 4 + 4 + SCRATCH);
+    let length = to_u64(entry.times(symbols).with_more(PREFIX));
+    *budget = budget
+        .checked_sub(length)
+        .ok_or_else(|| cursor.corrupt("is met more than once"))?;
+    let block = metadata.plain_block(at, length, WHAT)?;
+    let mut cursor = Cursor::new(&block, at, WHAT);
+    cursor.skip(PREFIX)?;
+    (0..symbols)
+        .map(|_| read_entry(metadata, &mut cursor))
+        .collect()
+}
+
+fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
+    const GROUP: u32 = 1;
+    const SOFT_LINK: u32 = 2;
+    let at = cursor.at();
+    let name_offset = metadata.length(cursor)?;
+    let object = metadata.address(cursor)?;
+    let cache_type = cursor.u32()?;
+    cursor.skip(4)?;
+    let value_offset = u64::from(cursor.u32()?);
+    cursor.skip(12)?;
+    let target = match (cache_type, object) {
+        (SOFT_LINK, _) => Target::SoftLink { value_offset },
+        (_, Some(address)) => Target::Object(address),
+        (_, None) => Target::Undefined,
+    };
+    Ok(Entry {
+        name_offset,
+        at,
+        target,
+        is_to_group: cache_type == GROUP,
+    })
+}
+
+/// A stream of the links of an old-style group in the order of their names.
+pub(crate) struct SymbolTableStream {
+    links: SymbolTableLinks,
+    heap: LocalHeap,
+    leaves: Leaves,
+    entries: VecDeque<Entry>,
+    position: u64,
+    /// Bytes of nodes that may still be read. Nodes do not overlap, so together they are not longer
+    /// than the file.
+    budget: u64,
+    /// The error of the first skipped link. Each call at the end returns this error.
+    failure: Option<Error>,
+    /// The number of nodes that were skipped since the last seek.
+    passed: usize,
+    /// The greatest name that was returned. A name that is not greater may have been returned
+    /// before.
+    last_name: Option<Vec<u8>>,
+    /// The node of the current entries, and the names in it that were passed.
+    leaf: Option<Address>,
+    met: Met,
+    marks: Marks<Mark>,
+    bounds: Bounds,
+    /// Whether the bounds belong to the leaf of the current entries.
+    is_bounded: bool,
+}
+
+/// The passed names of one symbol table node: for each hash, the heap offset of the first name with
+/// that hash. A node has at most 65,535 names.
+#[derive(Default)]
+struct Met {
+    hasher: RandomState,
+    offsets: HashMap<u64, u64>,
+}
+
+impl Met {
+    /// Adds the name at `offset`. Returns the offset of an earlier name with the same hash.
+    fn add(&mut self, name: &[u8], offset: u64) -> Option<u64> {
+        match self.offsets.entry(self.hasher.hash_one(name)) {
+            Occupied(before) => Some(*before.get()),
+            Vacant(place) => {
+                place.insert(offset);
+                None
+            }
+        }
+    }
+}
+
+/// A position before a symbol table node.
+struct Mark {
+    place: EntryPosition,
+    budget: u64,
+}
+
+impl SymbolTableStream {
+    /// Creates a stream of all links from the first.
+    pub(crate) fn new(links: SymbolTableLinks) -> Result<Self> {
+        let heap = links.heap()?;
+        let leaves = Leaves::new(Arc::clone(&links.metadata), links.table.btree)?;
+        let entries = VecDeque::new();
+        Ok(SymbolTableStream {
+            budget: links.metadata.source().length(),
+            links,
+            heap,
+            leaves,
+            entries,
+            position: 0,
+            failure: None,
+            passed: 0,
+            last_name: None,
+            leaf: None,
+            met: Met::default(),
+            marks: Marks::new(LISTING_MARKS, LISTING_MARKS_APART),
+            bounds: Bounds::default(),
+            is_bounded: false,
+        })
+    }
+
+    /// Reads entries if none are left. Returns false at the end.
+    fn fill(&mut self) -> Result<bool> {
+        while self.entries.is_empty() {
+            self.marks.pass(self.position, || Mark {
+                place: self.leaves.place(),
+                budget: self.budget,
+            });
+            let Some(leaf) = self.leaves.next_leaf()? else {
+                return Ok(false);
+            };
+            match read_node(&self.links.metadata, leaf, &mut self.budget) {
+                Ok(entries) => {
+                    self.pass(usize::from(entries.is_empty()))?;
+                    self.entries = entries.into();
+                    self.leaf = Some(leaf);
+                    self.met.offsets.clear();
+                    self.is_bounded = false;
+                }
+                Err(error) => {
+                    _ = self.failure.get_or_insert(error);
+                    self.pass(limits::UNREAD_NODES)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Counts `nodes` more nodes as skipped.
+    fn pass(&mut self, nodes: usize) -> Result<()> {
+        self.passed = self.passed.with_more(nodes);
+        if self.passed <= limits::PASSED_NODES {
+            return Ok(());
+        }
+        let most = to_u64(limits::PASSED_NODES);
+        Err(Error::limit("nodes of a group that are passed over", most))
+    }
+
+    /// Returns the link of an `entry` of this leaf, or `None` if a search for its name finds an
+    /// earlier entry.
+    ///
+    /// # Errors
+    /// `Corrupt` if a search for the name would reach another leaf.
+    fn read(&mut self, entry: &Entry) -> Result<Option<Link>> {
+        let link = entry.link(&self.heap)?;
+        if self.last_name.as_ref() == Some(&link.name) {
+            return Ok(None);
+        }
+        if !self.is_bounded {
+            self.read_bounds()?;
+            self.is_bounded = true;
+        }
+        if !self.bounds.hold(&link.name) {
+            let what = format!("{WHAT}: a name is not where it is sought");
+            return Err(Error::corrupt(what, entry.at));
+        }
+        if let Some(before) = self.met.add(&link.name, entry.name_offset)
+            && self.heap.is_text(before, &link.name)?
+        {
+            return Ok(None);
+        }
+        if self.last_name.as_ref().is_none_or(|last| *last < link.name) {
+            self.last_name = Some(link.name.clone());
+            return Ok(Some(link));
+        }
+        let is_sought = self.is_sought(entry, &link.name)?;
+        Ok(is_sought.then_some(link))
+    }
+
+    /// Returns whether a search for `name` finds this entry. If names are out of order, the search
+    /// may reach another node.
+    fn is_sought(&mut self, entry: &Entry, name: &[u8]) -> Result<bool> {
+        /// The cost of searching another node, in skipped nodes. A node of maximum size costs the
+        /// same in a seek.
+        const OTHER_NODE: usize = 1024;
+        self.pass(1)?;
+        let branch = self.links.branch(&self.heap, name)?;
+        if branch.leaf == self.leaf {
+            return Ok(true);
+        }
+        self.pass(OTHER_NODE)?;
+        let found = self.links.entry(&branch, &self.heap, name)?;
+        Ok(found.is_some_and(|found| found.at == entry.at))
+    }
+
+    /// Records that these entries are passed. Returns the greatest of their names. Long names count
+    /// like skipped nodes.
+    fn meet(&mut self, entries: Vec<Entry>) -> Result<Option<Vec<u8>>> {
+        const LONG: usize = 512;
+        let mut greatest = None;
+        for entry in entries {
+            let Ok(name) = self.heap.text(entry.name_offset) else {
+                continue;
+            };
+            self.pass(name.len() / LONG)?;
+            self.met.add(&name, entry.name_offset);
+            greatest = greatest.max(Some(name));
+        }
+        Ok(greatest)
+    }
+
+    /// Reads the bounds of the leaf. Long keys count like skipped nodes.
+    fn read_bounds(&mut self) -> Result<()> {
+        const LONG: usize = 4096;
+        let passed = Cell::new(0_usize);
+        let keys = self.leaves.keys()?;
+        self.bounds.come_to(&keys, |offset| {
+            let key = self.heap.text(offset)?;
+            passed.set(passed.get().with_more(key.len() / LONG));
+            Ok(key)
+        })?;
+        self.pass(passed.get())
+    }
+
+    /// Moves to the last mark at or before `position`, if that is nearer than the current position.
+    fn approach(&mut self, position: u64) -> Result<()> {
+        if let Some((at, mark)) = self.marks.before(position)
+            && (position < self.position || self.position < at)
+        {
+            self.entries.clear();
+            self.leaves.go_to(&mark.place)?;
+            self.budget = mark.budget;
+            self.position = at;
+        }
+        Ok(())
+    }
+}
+
+impl LinkStream for SymbolTableStream {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The tree is sorted by name.
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
+    /// The tree does not count its links, so a seek starts at the nearest mark.
+    fn seek(&mut self, position: u64) -> Result<()> {
+        self.passed = 0;
+        self.failure.take_if(|_| position == 0);
+        let mut last: Option<Vec<u8>> = None;
+        self.approach(position)?;
+        while self.position < position && self.fill()? {
+            let skipped = position.left_after(self.position);
+            let skipped = skipped.min(to_u64(self.entries.len()));
+            let skipped_entries = to_usize(skipped)?;
+            self.pass((skipped_entries / 64).one_more())?;
+            let is_last = self.position.with_more(skipped) == position;
+            let skipped_entries: Vec<Entry> = self.entries.drain(..skipped_entries).collect();
+            if is_last {
+                last = self.meet(skipped_entries)?;
+            }
+            self.position = self.position.with_more(skipped);
+        }
+        self.last_name = last;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        while self.fill()? {
+            let Some(entry) = self.entries.pop_front() else {
+                break;
+            };
+            self.position = self.position.one_more();
+            match self.read(&entry) {
+                Ok(Some(link)) => return Ok(Some(link)),
+                Ok(None) => {}
+                Err(error) => _ = self.failure.get_or_insert(error),
+            }
+            self.pass(limits::UNREAD_NODES)?;
+        }
+        self.failure.clone().map_or(Ok(None), Err)
+    }
+
+    fn weight(&self) -> u64 {
+        let entries = self.entries.capacity().times(size_of::<Entry>());
+        let name = self.last_name.as_ref().map_or(0, Vec::len);
+        // The last name and the two bounds have about the same length.
+        let names = name.times(3);
+        let met = self.met.offsets.capacity();
+        let met = met.times(size_of::<(u64, u64)>());
+        let own = Count::together([size_of::<Self>(), entries, names, met]);
+        let kept = self.leaves.weight().with_more(self.marks.weight());
+        to_u64(own).with_more(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{at, file, words};
+    use crate::testing::processor_time;
+
+    /// Returns the links of a group with one node, whose names are in this order.
+    fn links(names: &[impl AsRef<[u8]>]) -> SymbolTableStream {
+        const NODE: usize = 4096;
+        let mut heap = vec![0];
+        let mut node = [&b"SNOD\x01\0"[..], &(names.len() as u16).to_le_bytes()].concat();
+        let mut last = (&[][..], 0);
+        for (number, name) in names.iter().enumerate() {
+            let name = name.as_ref();
+            // The greatest name is stored only once.
+            let offset = if name == last.0 {
+                last.1
+            } else {
+                heap.len() as u64
+            };
+            if name != last.0 {
+                heap.extend([name, &[0]].concat());
+            }
+            last = last.max((name, offset));
+            node.extend(words(&[offset, 0x1000 + number as u64]));
+            node.extend([0; 24]);
+        }
+        let data = NODE + node.len();
+        let tree = [
+            &b"TREE\0\0\x01\0"[..],
+            &[0xff; 16],
+            &words(&[0, NODE as u64, last.1]),
+        ];
+        let head = [
+            b"HEAP\0\0\0\0".to_vec(),
+            words(&[heap.len() as u64, 0, data as u64]),
+        ];
+        let blocks = [
+            (0, head.concat()),
+            (64, tree.concat()),
+            (NODE, node),
+            (data, heap),
+        ];
+        let metadata = file(blocks);
+        let table = SymbolTable {
+            btree: at(64),
+            heap: at(0),
+        };
+        SymbolTableStream::new(SymbolTableLinks::new(&metadata, &table)).unwrap()
+    }
+
+    /// Returns the names, and the numbers of the entries.
+    fn listed(stream: &mut SymbolTableStream) -> Result<Vec<(Vec<u8>, u64)>> {
+        let mut all = Vec::new();
+        while let Some(link) = stream.next()? {
+            let LinkTarget::Hard(node) = link.target else {
+                panic!("no hard link");
+            };
+            all.push((link.name, node.number() - 0x1000));
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn the_first_of_equal_names_out_of_order_is_listed() {
+        let names = [b"c", b"b", b"c", b"a", b"b"].map(|name| name.to_vec());
+        let mut stream = links(&names);
+        let all = [("c", 0), ("b", 1), ("a", 3)].map(|(name, at)| (name.into(), at));
+        assert_eq!(listed(&mut stream).unwrap(), all);
+        for first in 1..=2 {
+            stream.seek(first).unwrap();
+            assert_eq!(listed(&mut stream).unwrap(), all[first as usize..]);
+        }
+        assert!(stream.links.find(b"b").unwrap().is_some());
+    }
+
+    /// Checks that the node is not read again for each name, which would take minutes.
+    #[test]
+    fn a_large_node_in_descending_order_is_listed() {
+        const COUNT: usize = 30_000;
+        let names = (0..COUNT).rev();
+        let names: Vec<_> = names.map(|n| format!("{n:05}").into_bytes()).collect();
+        let before = processor_time();
+        assert_eq!(listed(&mut links(&names)).unwrap().len(), COUNT);
+        assert!((processor_time() - before).as_secs() < 60);
+    }
+
+    #[test]
+    fn a_seek_over_long_names_has_an_end() {
+        let name = vec![b'x'; 60_000];
+        let names = vec![&name[..]; usize::from(u16::MAX)];
+        let sought = links(&names).seek(names.len() as u64);
+        assert!(matches!(sought, Err(Error::Limit { .. })));
+    }
+}

@@ -1,0 +1,39 @@
+//! Memory and its accounting: buffers, caches bounded by weight, arenas, the gate where work waits
+//! for memory, and the metadata budget of a request.
+//!
+//! A weight is the approximate number of bytes that a value occupies. A small file can describe
+//! large values, and many of them. A weight is only compared with a bound, so a sum may saturate at
+//! the largest number ([`Count`]): that number exceeds every bound.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
+pub mod buffer;
+pub mod cancel;
+pub mod distinct;
+pub mod effort;
+pub mod gate;
+pub mod lock;
+pub mod marks;
+pub mod name_arena;
+pub mod positions;
+pub mod shared_lru;
+pub mod weighted_lru;
+
+use crate::wire::{Count, to_u64};
+
+/// Bytes that the allocator adds to each allocation.
+pub const PIECE: u64 = 16;
+
+/// Returns the bytes that one allocation of `length` bytes occupies.
+pub fn piece(bytes: usize) -> u64 {
+    to_u64(bytes).with_more(PIECE)
+}

@@ -1,0 +1,324 @@
+//! A gate where memory-intensive work waits until there is room.
+//!
+//! Work has a class and a weight. Within a class, work enters in the order of arrival, so heavy
+//! work is never overtaken. The caller's rule decides which work may run together, and is called
+//! with the gate locked. One class waits for another only if that rule says so.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use crate::memory::lock::{lock, wait_for};
+use crate::wire::Count;
+
+/// Interval at which waiting work checks for cancellation and for room.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A gate that admits work. The gate also guards a `T`, which the caller's rule reads.
+#[derive(Debug, Default)]
+pub struct Gate<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State<T> {
+    guarded: T,
+    works: Works,
+    /// The number of the next work.
+    next: u64,
+}
+
+/// All work that waits or is inside, in the order of arrival.
+#[derive(Debug, Default)]
+pub struct Works(Vec<Work>);
+
+#[derive(Debug)]
+struct Work {
+    number: u64,
+    class: usize,
+    weight: u64,
+    is_inside: bool,
+}
+
+/// The place of one work that waits or is inside. Dropping the place leaves the gate.
+#[derive(Debug)]
+pub struct Place<T> {
+    gate: Arc<Gate<T>>,
+    number: u64,
+}
+
+/// Returns whether work of `weight` fits next to other work of weight `taken` within the bound
+/// `most`. Work heavier than the bound runs alone.
+pub fn fits(taken: u64, weight: u64, most: u64) -> bool {
+    taken == 0 || taken.with_more(weight) <= most
+}
+
+impl<T> Gate<T> {
+    /// Waits until the work is the first waiting one of its `class` and `has_room` returns true.
+    /// Calls `go_on` before each wait. Both functions are called again after each change, and at
+    /// regular intervals.
+    ///
+    /// # Errors
+    /// Fails with the error of `go_on`.
+    pub fn enter<E>(
+        self: &Arc<Self>,
+        (class, weight): (usize, u64),
+        mut has_room: impl FnMut(&mut T, &Works) -> bool,
+        go_on: impl Fn() -> Result<(), E>,
+    ) -> Result<Place<T>, E> {
+        // The place is dropped after the lock guard, because dropping the place takes the lock.
+        let place = self.queue_up(class, weight);
+        let mut state = lock(&self.state);
+        let mut lets_in = |State { guarded, works, .. }: &mut State<T>| {
+            works.is_first(place.number, class) && has_room(guarded, works)
+        };
+        while !lets_in(&mut state) {
+            go_on()?;
+            state = wait_for(&self.changed, state, LOOK);
+        }
+        state.works.let_in(place.number);
+        self.wake(state);
+        Ok(place)
+    }
+
+    /// Reads the guarded value, or changes it in a way that does not make more room.
+    pub fn look<R>(&self, look: impl FnOnce(&mut T, &Works) -> R) -> R {
+        let state = &mut *lock(&self.state);
+        look(&mut state.guarded, &state.works)
+    }
+
+    /// Changes the guarded value, and wakes waiting work to check for room.
+    pub fn change(&self, change: impl FnOnce(&mut T)) {
+        let mut state = lock(&self.state);
+        change(&mut state.guarded);
+        self.wake(state);
+    }
+
+    fn queue_up(self: &Arc<Self>, class: usize, weight: u64) -> Place<T> {
+        let mut state = lock(&self.state);
+        let number = state.next;
+        state.next = number.wrapping_add(1);
+        state.works.0.push(Work {
+            number,
+            class,
+            weight,
+            is_inside: false,
+        });
+        let gate = Arc::clone(self);
+        Place { gate, number }
+    }
+
+    fn wake(&self, state: MutexGuard<'_, State<T>>) {
+        let somebody_waits = state.works.0.iter().any(|work| !work.is_inside);
+        drop(state);
+        if somebody_waits {
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl<T> Place<T> {
+    /// Reduces the weight of the work to `weight`.
+    pub fn lighten(&self, weight: u64) {
+        let mut state = lock(&self.gate.state);
+        let own = state.works.0.iter_mut();
+        for work in own.filter(|work| work.number == self.number) {
+            work.weight = work.weight.min(weight);
+        }
+        self.gate.wake(state);
+    }
+}
+
+impl Works {
+    /// Returns the weights of all work of `class` inside the gate.
+    pub fn inside(&self, class: usize) -> impl Iterator<Item = u64> {
+        let inside = self
+            .0
+            .iter()
+            .filter(move |work| work.class == class && work.is_inside);
+        inside.map(|work| work.weight)
+    }
+
+    /// Returns the weight of the first waiting work of `class`.
+    pub(crate) fn first(&self, class: usize) -> Option<u64> {
+        self.waiting(class).next().map(|first| first.weight)
+    }
+
+    fn waiting(&self, class: usize) -> impl Iterator<Item = &Work> {
+        let all = self.0.iter();
+        all.filter(move |work| work.class == class && !work.is_inside)
+    }
+
+    fn is_first(&self, number: u64, class: usize) -> bool {
+        let first = self.waiting(class).next();
+        first.is_some_and(|first| first.number == number)
+    }
+
+    fn let_in(&mut self, number: u64) {
+        for work in &mut self.0 {
+            work.is_inside |= work.number == number;
+        }
+    }
+}
+
+impl<T> Drop for Place<T> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.gate.state);
+        state.works.0.retain(|work| work.number != self.number);
+        self.gate.wake(state);
+    }
+}
+
+/// A gate that admits one caller at a time.
+pub type Turns = Gate<()>;
+
+/// A turn at the gate. Dropping the turn ends it.
+pub type Turn = Place<()>;
+
+impl Turns {
+    /// Waits for the caller's turn. Calls `go_on` before each wait.
+    ///
+    /// # Errors
+    /// Fails with the error of `go_on`.
+    pub(crate) fn wait<E>(self: &Arc<Self>, go_on: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
+        self.enter((0, 0), |(), works| works.inside(0).next().is_none(), go_on)
+    }
+
+    /// Waits for the caller's turn without a time limit.
+    pub(crate) fn await_turn(self: &Arc<Self>) -> Turn {
+        let Ok(turn) = self.wait(|| Ok::<(), Infallible>(()));
+        turn
+    }
+}
+
+#[cfg(test)]
+impl<T> Gate<T> {
+    /// Returns the number of waiting callers.
+    pub(crate) fn waiting(&self) -> usize {
+        let state = lock(&self.state);
+        let waiting = state.works.0.iter().filter(|work| !work.is_inside);
+        waiting.count()
+    }
+
+    /// Waits until exactly `many` callers wait.
+    pub(crate) fn await_waiting(&self, many: usize) {
+        while self.waiting() != many {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    use super::*;
+    use crate::error::{Error, Result};
+
+    const MOST: u64 = 10;
+
+    /// Enters a gate where each class has a room of `MOST`, or gives up after `patience` checks.
+    fn enter(gate: &Arc<Gate<()>>, class: usize, weight: u64, patience: u64) -> Result<Turn> {
+        let looks = AtomicU64::new(0);
+        let has_room = |(): &mut (), works: &Works| fits(works.inside(class).sum(), weight, MOST);
+        let is_patient = || looks.fetch_add(1, Ordering::Relaxed) < patience;
+        let go_on = || is_patient().then_some(()).ok_or_else(Error::unwanted);
+        gate.enter((class, weight), has_room, go_on)
+    }
+
+    fn refuses(gate: &Arc<Gate<()>>, class: usize, weight: u64) -> bool {
+        enter(gate, class, weight, 0).is_err_and(|error| error.is_unwanted())
+    }
+
+    #[test]
+    fn each_comes_in_the_order_of_its_coming() {
+        let (turns, order) = (Arc::<Turns>::default(), Mutex::new(Vec::new()));
+        let first = turns.await_turn();
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let (turns, order) = (&turns, &order);
+                scope.spawn(move || {
+                    let _turn = turns.await_turn();
+                    order.lock().unwrap().push(number);
+                });
+                turns.await_waiting(number + 1);
+            }
+            drop(first);
+        });
+        assert_eq!(*order.lock().unwrap(), (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn who_gives_up_holds_up_nobody() {
+        let turns = Arc::<Turns>::default();
+        let first = turns.await_turn();
+        let refused = turns.wait(|| Err(Error::unwanted()));
+        assert!(refused.is_err_and(|error| error.is_unwanted()));
+        assert_eq!(turns.waiting(), 0);
+        drop(first);
+        assert!(turns.wait(|| Err(Error::unwanted())).is_ok());
+    }
+
+    #[test]
+    fn one_that_is_too_heavy_is_let_in_alone() {
+        let gate = Arc::default();
+        let light = [1, MOST - 1].map(|weight| enter(&gate, 0, weight, 0).unwrap());
+        assert!(refuses(&gate, 0, 10 * MOST));
+        drop(light);
+        let _heavy = enter(&gate, 0, 10 * MOST, 0).unwrap();
+        assert!(refuses(&gate, 0, 1));
+    }
+
+    #[test]
+    fn a_heavy_one_is_passed_by_no_lighter_one() {
+        let gate = Arc::default();
+        let light = enter(&gate, 0, 1, 0).unwrap();
+        thread::scope(|scope| {
+            let heavy = scope.spawn(|| enter(&gate, 0, MOST, u64::MAX).map(drop));
+            gate.await_waiting(1);
+            assert!(refuses(&gate, 0, 1), "there is room, and one came before");
+            drop(light);
+            heavy.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_class_has_its_room_however_many_of_another_wait() {
+        let gate = Arc::default();
+        let slow = enter(&gate, 0, 10 * MOST, 0).unwrap();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| enter(&gate, 0, MOST, u64::MAX).map(drop));
+            }
+            gate.await_waiting(8);
+            let fast: Vec<_> = (0..MOST).map(|_| enter(&gate, 1, 1, 0)).collect();
+            assert!(fast.iter().all(Result::is_ok) && refuses(&gate, 1, 1));
+            assert_eq!(gate.waiting(), 8);
+            drop(slow);
+        });
+        assert!(gate.look(|(), works| works.0.is_empty()));
+    }
+
+    #[test]
+    fn a_panic_loses_nothing() {
+        let turns = Arc::<Turns>::default();
+        let panics = |work: &dyn Fn()| catch_unwind(AssertUnwindSafe(work)).is_err();
+        assert!(panics(&|| {
+            let _turn = turns.await_turn();
+            panic!("inside, on purpose");
+        }));
+        assert!(panics(&|| {
+            let _place = turns.enter((0, 0), |(), _| panic!("on purpose"), || Ok::<(), Error>(()));
+        }));
+        let turn = turns.wait(|| Err(Error::unwanted())).unwrap();
+        assert!(panics(&|| {
+            let _turn = turns.wait(|| -> Result<()> { panic!("while it waits, on purpose") });
+        }));
+        assert_eq!(turns.waiting(), 0);
+        drop(turn);
+        assert!(turns.wait(|| Err(Error::unwanted())).is_ok());
+    }
+}

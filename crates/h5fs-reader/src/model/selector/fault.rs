@@ -1,0 +1,265 @@
+//! Explanations of why a selector does not match, for the users who wrote it.
+
+use crate::limits;
+use crate::model::selection::Selection;
+use crate::model::selector::{Index, Step, closing_bracket, parse_index, parse_step, parts};
+use crate::model::{Datatype, Shape, datatype::Class};
+use crate::wire::Count;
+
+/// Explains the fault in `text`, a selector for an array of `datatype` and `shape`. Returns `None`
+/// if the selector is valid.
+pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
+    if *shape == Shape::Null {
+        return Some("the dataspace is null: there are no elements to pick".to_owned());
+    }
+    let mut picked = Selection::whole(datatype, shape.dims()).ok()?;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let Some(inner) = rest.strip_prefix(b"[") else {
+            let behind = String::from_utf8_lossy(rest);
+            return Some(format!("`{behind}` stands behind the last bracket"));
+        };
+        let Some((step, after)) = parse_step(inner) else {
+            return Some(of_bracket(inner).to_owned());
+        };
+        if let Some(fault) = of_step(&mut picked, &step, inner) {
+            return Some(fault);
+        }
+        rest = after;
+    }
+    None
+}
+
+/// Explains the fault in the text after an opening bracket that is not a step of a selector.
+fn of_bracket(inner: &[u8]) -> &'static str {
+    match inner.trim_ascii() {
+        [b'\'' | b'"', ..] => "no quotation mark and bracket end the name of the field",
+        text if !text.contains(&b']') => "no `]` closes the bracket",
+        _ => "nothing stands between the brackets",
+    }
+}
+
+/// Applies one more step, whose text is `inner`. Returns an explanation if the step does not match.
+fn of_step(picked: &mut Selection, step: &Step, inner: &[u8]) -> Option<String> {
+    match step {
+        Step::Field(name) => {
+            let taken = picked.take_field(name);
+            taken
+                .is_err()
+                .then(|| of_field(&picked.datatype, name, inner))
+        }
+        Step::Indices(indices) => {
+            let dims = picked.dims();
+            let taken = picked.take(indices);
+            taken.is_err().then(|| of_indices(indices, &dims))
+        }
+    }
+}
+
+/// Explains why the field `name` does not exist. The name may have been meant as indices.
+fn of_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
+    let is_quoted = matches!(inner.trim_ascii_start(), [b'\'' | b'"', ..]);
+    let shown = String::from_utf8_lossy(name);
+    match &datatype.class {
+        Class::Compound(members) => {
+            let names = listed(members.iter().map(|member| &member.name[..]));
+            format!("there is no field `{shown}`; there are {names}")
+        }
+        _ if is_quoted => format!("there is no field `{shown}`: the elements have no fields"),
+        _ => {
+            let end = closing_bracket(inner);
+            let indices = end.and_then(|end| inner.get(..end)).unwrap_or(name);
+            let fault = of_no_indices(&String::from_utf8_lossy(indices));
+            format!("{fault}, and the elements have no fields")
+        }
+    }
+}
+
+/// Returns names separated by commas. The list ends when the message is full.
+fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
+    let mut text = String::new();
+    for name in names {
+        let name = String::from_utf8_lossy(name);
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        if text.len().with_more(name.len()) > limits::NAMED_FIELDS {
+            text.push('…');
+            break;
+        }
+        text.push_str(&name);
+    }
+    text
+}
+
+/// Explains why a text is not a list of indices.
+fn of_no_indices(text: &str) -> String {
+    let mut indices = Vec::new();
+    for part in parts(text) {
+        match parse_index(part) {
+            Some(index) => indices.push(index),
+            None if has_step_of_zero(part) => return format!("`{part}` has a step of 0"),
+            None => return format!("`{part}` is no index"),
+        }
+    }
+    let count = |is: fn(&Index) -> bool| indices.iter().filter(|&index| is(index)).count();
+    if count(|index| *index == Index::Ellipsis) > 1 {
+        return format!("`{text}` has more than one `...`");
+    }
+    if count(|index| matches!(index, Index::List(_))) > 1 {
+        return format!("`{text}` has more than one list of indices");
+    }
+    format!("`{text}` is no index")
+}
+
+fn has_step_of_zero(index: &str) -> bool {
+    let step = index.split(':').nth(2).map(str::trim);
+    step.is_some_and(|step| step.parse() == Ok(0))
+}
+
+/// Explains why indices do not match these dimensions.
+fn of_indices(indices: &[Index], dims: &[u64]) -> String {
+    let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
+    let named = named.count();
+    if named > dims.len() {
+        return format!("too many indices ({named}): the shape is {dims:?}");
+    }
+    // A number outside 64 bits was replaced by another number, which the message must not show.
+    let is_exact = |at: &i64| !matches!(*at, i64::MIN | i64::MAX);
+    let outside = outside(indices, dims).filter(is_exact);
+    let index = outside.map_or_else(String::new, |index| format!("{index} is "));
+    format!("{index}out of range: the shape is {dims:?}")
+}
+
+/// Returns the first integer that is out of range for its dimension.
+fn outside(indices: &[Index], dims: &[u64]) -> Option<i64> {
+    let is_named = |index: &&Index| **index != Index::Ellipsis;
+    let before = indices.iter().take_while(is_named).zip(dims);
+    let behind = indices.iter().rev().take_while(is_named);
+    let mut pairs = before.chain(behind.zip(dims.iter().rev()));
+    pairs.find_map(|(index, &count)| {
+        let most = i64::try_from(count).unwrap_or(i64::MAX);
+        let is_outside = |at: &&i64| !(most.wrapping_neg()..most).contains(*at);
+        match index {
+            Index::At(at) => Some(at).filter(is_outside).copied(),
+            Index::List(list) => list.iter().find(is_outside).copied(),
+            Index::Slice { .. } | Index::Ellipsis => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::selector::Selector;
+    use crate::testing::{int, member, type_of};
+
+    fn fault(text: &str, datatype: &Datatype, dims: &[u64]) -> Option<String> {
+        let shape = Shape::fixed(dims.to_vec());
+        let fault = of(text.as_bytes(), datatype, &shape);
+        let selector = Selector::parse(text.as_bytes());
+        let picks = selector.is_some_and(|selector| selector.select(datatype, &shape).is_ok());
+        assert_eq!(fault.is_none(), picks, "{text}: {fault:?}");
+        fault
+    }
+
+    #[test]
+    fn what_picks_nothing_has_a_fault() {
+        for (text, wanted) in [
+            ("[999]", "999 is out of range: the shape is [365, 36, 72]"),
+            ("[-366]", "-366 is out of range: the shape is [365, 36, 72]"),
+            (
+                "[..., 72]",
+                "72 is out of range: the shape is [365, 36, 72]",
+            ),
+            ("[0][:,99]", "99 is out of range: the shape is [36, 72]"),
+            (
+                "[[1,400],:]",
+                "400 is out of range: the shape is [365, 36, 72]",
+            ),
+            (
+                "[0,0,0,0]",
+                "too many indices (4): the shape is [365, 36, 72]",
+            ),
+            (
+                "[99999999999999999999]",
+                "out of range: the shape is [365, 36, 72]",
+            ),
+            ("[x]", "`x` is no index, and the elements have no fields"),
+            (
+                "[0,1.5]",
+                "`1.5` is no index, and the elements have no fields",
+            ),
+            (
+                "[::0]",
+                "`::0` has a step of 0, and the elements have no fields",
+            ),
+            (
+                "[...,...]",
+                "`...,...` has more than one `...`, and the elements have no fields",
+            ),
+            (
+                "[[1],[2]]",
+                "`[1],[2]` has more than one list of indices, and the elements have no fields",
+            ),
+            (
+                "['x']",
+                "there is no field `x`: the elements have no fields",
+            ),
+            ("[", "no `]` closes the bracket"),
+            ("[0", "no `]` closes the bracket"),
+            ("[0][1", "no `]` closes the bracket"),
+            ("[]", "nothing stands between the brackets"),
+            (
+                "['x]",
+                "no quotation mark and bracket end the name of the field",
+            ),
+            ("[0]x", "`x` stands behind the last bracket"),
+        ] {
+            assert_eq!(
+                fault(text, &int(2), &[365, 36, 72]).as_deref(),
+                Some(wanted),
+                "{text}"
+            );
+        }
+        for text in ["[0]", "[0:0]", "[-365, ..., 71]", "[[]]"] {
+            assert_eq!(fault(text, &int(2), &[365, 36, 72]), None, "{text}");
+        }
+        let scalar = fault("[0]", &int(2), &[]);
+        assert_eq!(
+            scalar.as_deref(),
+            Some("too many indices (1): the shape is []")
+        );
+        assert!(of(b"[0]", &int(2), &Shape::Null).unwrap().contains("null"));
+    }
+
+    #[test]
+    fn the_fields_that_there_are_are_named() {
+        let inner = type_of(
+            4,
+            Class::Compound(vec![member("x", 0, int(2)), member("y", 2, int(2))]),
+        );
+        let record = type_of(
+            6,
+            Class::Compound(vec![member("flux", 0, int(2)), member("pos", 2, inner)]),
+        );
+        for (text, wanted) in [
+            ("[no]", "there is no field `no`; there are flux, pos"),
+            ("[pos]['z']", "there is no field `z`; there are x, y"),
+            ("[flux][9]", "9 is out of range: the shape is [3]"),
+        ] {
+            assert_eq!(
+                fault(text, &record, &[3]).as_deref(),
+                Some(wanted),
+                "{text}"
+            );
+        }
+        let many = (0..1000).map(|n| member(&format!("field {n}"), 0, int(2)));
+        let many = type_of(2, Class::Compound(many.collect()));
+        let text = fault("[no]", &many, &[3]).unwrap();
+        assert!(
+            text.ends_with(", …") && text.len() < 2 * limits::NAMED_FIELDS,
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Tests of the text of elements of each class.
+
+use super::*;
+use crate::error::Error;
+use crate::limits;
+use crate::model::NodeId;
+use crate::model::datatype::{Bits, ByteOrder, Charset, ReferenceKind, StringPadding};
+use crate::testing::{Heap, int, member, type_of};
+
+fn single() -> Datatype {
+    Datatype::ieee(4, ByteOrder::Little)
+}
+
+fn string(size: u32, padding: StringPadding) -> Datatype {
+    let charset = Charset::Ascii;
+    type_of(size, Class::String { padding, charset })
+}
+
+fn vlen_string() -> Datatype {
+    let class = Class::VariableString {
+        padding: StringPadding::NullTerminated,
+        charset: Charset::Utf8,
+    };
+    type_of(1, class)
+}
+
+/// Text and JSON of one element; node 1 has the path `/a b`.
+fn both(datatype: &Datatype, element: &[u8]) -> (String, String) {
+    let heap = Heap(vec![b"zero\0x".to_vec(), vec![1, 0, 2, 0], vec![]]);
+    let paths = |node| Ok((node == NodeId::of(1)).then(|| b"/a b".to_vec()));
+    let context = Context::new(&heap, &paths, 1000);
+    let writer = ValueWriter::new(datatype).unwrap();
+    let (mut text, mut json) = (Vec::new(), Vec::new());
+    writer.text(element, &context, &mut text).unwrap();
+    writer.json(element, &context, &mut json).unwrap();
+    (
+        String::from_utf8(text).unwrap(),
+        String::from_utf8(json).unwrap(),
+    )
+}
+
+fn pair(text: &str, json: &str) -> (String, String) {
+    (text.to_owned(), json.to_owned())
+}
+
+#[test]
+fn strings_lose_their_padding() {
+    let text = |padding, bytes: &[u8]| both(&string(6, padding), bytes).0;
+    assert_eq!(text(StringPadding::NullTerminated, b"ab\0cd\0"), "ab");
+    assert_eq!(text(StringPadding::NullTerminated, b"abcdef"), "abcdef");
+    assert_eq!(text(StringPadding::NullPadded, b"ab\0c\0\0"), "ab\0c");
+    assert_eq!(text(StringPadding::SpacePadded, b" ab   "), " ab");
+    assert_eq!(both(&vlen_string(), &[0]), pair("zero", "\"zero\""));
+    assert_eq!(both(&vlen_string(), &[255]), pair("", "null"));
+    let ucs4 = type_of(12, Class::Ucs4(ByteOrder::Big));
+    let bytes = [0, 0, 0, 0xE9, 0, 1, 0xF6, 0, 0, 0, 0, 0];
+    assert_eq!(both(&ucs4, &bytes), pair("é😀", "\"é😀\""));
+}
+
+/// Expected text: `str(numpy.complex64(x))` without its parentheses.
+#[test]
+fn complex_numbers_as_numpy_writes_them() {
+    let complex = type_of(8, Class::Complex(Box::new(single())));
+    let element = |r: f32, i: f32| [r.to_le_bytes(), i.to_le_bytes()].concat();
+    let expected = pair("1+2j", r#"{"r": 1.0, "i": 2.0}"#);
+    assert_eq!(both(&complex, &element(1.0, 2.0)), expected);
+    assert_eq!(both(&complex, &element(-0.0, -0.5)).0, "-0-0.5j");
+    let expected = pair("nan+infj", r#"{"r": null, "i": "inf"}"#);
+    assert_eq!(both(&complex, &element(f32::NAN, f32::INFINITY)), expected);
+}
+
+#[test]
+fn enumerations_by_name() {
+    let members = vec![
+        (b"NO \"".to_vec(), vec![1]),
+        (b"MINUS".to_vec(), vec![0xFF]),
+        (b"NEVER".to_vec(), vec![1]),
+    ];
+    let base = Box::new(int(1));
+    let datatype = type_of(1, Class::Enumeration { base, members });
+    assert_eq!(both(&datatype, &[1]), pair("NO \"", r#""NO \"""#));
+    assert_eq!(both(&datatype, &[0xFF]).0, "MINUS");
+    assert_eq!(both(&datatype, &[0xFE]), pair("-2", "-2"));
+}
+
+#[test]
+fn bits_and_bytes_in_hexadecimal() {
+    let bits = Bits {
+        offset: 4,
+        precision: 9,
+    };
+    let order = ByteOrder::Big;
+    let datatype = type_of(2, Class::Bitfield { order, bits });
+    assert_eq!(both(&datatype, &[0xF2, 0x3F]), pair("0x0123", "\"0x0123\""));
+    let datatype = type_of(3, Class::Opaque { tag: vec![] });
+    assert_eq!(both(&datatype, &[1, 0, 0xFF]).0, "0x0100ff");
+    assert_eq!(both(&int(17), &[7; 17]).0, format!("0x{}", "07".repeat(17)));
+}
+
+#[test]
+fn references_as_paths() {
+    let object = type_of(1, Class::Reference(ReferenceKind::Object));
+    assert_eq!(both(&object, &[1]), pair("/a b", "\"/a b\""));
+    assert_eq!(both(&object, &[0x1F]).0, "@0x1f");
+    assert_eq!(both(&object, &[0xFF]).0, "@0xfffffffffffffffe");
+    assert_eq!(both(&object, &[0]), pair("null", "null"));
+    let standard = type_of(1, Class::Reference(ReferenceKind::Standard));
+    assert_eq!(both(&standard, &[1]).0, "/a b/@units");
+    assert_eq!(both(&standard, &[2]).0, "other.h5:@0x60");
+}
+
+#[test]
+fn nested_values_are_json_on_one_line() {
+    let base = Box::new(int(1));
+    let dims = vec![2, 3];
+    let matrix = type_of(6, Class::Array { base, dims });
+    let expected = "[[1, 2, 3], [4, 5, 6]]";
+    assert_eq!(both(&matrix, &[1, 2, 3, 4, 5, 6]), pair(expected, expected));
+
+    let sequence = type_of(1, Class::VariableLength(Box::new(int(2))));
+    assert_eq!(both(&sequence, &[1]).0, "[1, 2]");
+    assert_eq!(both(&sequence, &[255]).0, "[]");
+
+    let members = vec![
+        member("v\n", 0, sequence),
+        member("s", 1, vlen_string()),
+        member("m", 2, matrix),
+    ];
+    let record = type_of(9, Class::Compound(members));
+    let element = [1, 0, 1, 2, 3, 4, 5, 6, 99];
+    let expected = r#"{"v\n": [1, 2], "s": "zero", "m": [[1, 2, 3], [4, 5, 6]]}"#;
+    assert_eq!(both(&record, &element), pair(expected, expected));
+}
+
+#[test]
+fn hostile_types_and_values_end() {
+    let mut deep = int(1);
+    for _ in 0..limits::DATATYPE_DEPTH {
+        deep = type_of(1, Class::VariableLength(Box::new(deep)));
+    }
+    assert!(matches!(ValueWriter::new(&deep), Err(Error::Limit { .. })));
+
+    // 2^32 empty strings in no bytes.
+    let base = Box::new(string(0, StringPadding::NullPadded));
+    let dims = vec![1 << 16, 1 << 16];
+    let writer = ValueWriter::new(&type_of(0, Class::Array { base, dims })).unwrap();
+    let context = Context::without_pointers(1000);
+    let ended = writer.text(&[], &context, &mut Vec::new());
+    assert!(matches!(ended, Err(Error::Limit { .. })));
+
+    // Long padding without text, over and over.
+    let heap = Heap(vec![vec![0; 10_000]]);
+    let context = Context::new(&heap, &|_| Ok(None), 1000);
+    let writer = ValueWriter::new(&vlen_string()).unwrap();
+    let ended = (0..3).try_for_each(|_| writer.text(&[0], &context, &mut Vec::new()));
+    assert!(matches!(ended, Err(Error::Limit { .. })));
+
+    // A member that stands outside its record.
+    let outside = type_of(1, Class::Compound(vec![member("a", 1, int(1))]));
+    let writer = ValueWriter::new(&outside).unwrap();
+    let ended = writer.text(&[0], &Context::without_pointers(1000), &mut Vec::new());
+    assert!(matches!(ended, Err(Error::Corrupt { .. })));
+}

@@ -1,0 +1,205 @@
+//! The bytes of files, objects and memory.
+//!
+//! No file is mapped into memory. If a mapped file is truncated, SIGBUS kills the process; a
+//! `pread` past the end returns an ordinary error.
+//!
+//! A sum of two numbers from a file is checked where it is computed, see [`Extent`].
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
+pub mod attributes;
+pub mod concatenation;
+pub mod directory;
+pub mod growing;
+pub mod identity;
+pub mod local;
+pub mod location;
+pub mod memory;
+pub mod mounts;
+pub mod neighbours;
+pub mod open;
+pub mod overlay;
+pub mod packets;
+#[cfg(any(test, feature = "testing"))]
+pub mod recording;
+pub mod remote;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::memory::buffer::{Buffer, BufferPool};
+pub use crate::memory::cancel::IsWanted;
+use crate::wire::{Count, Extent, to_usize};
+
+/// Bytes with a length, readable from any thread at any offset. The bytes are immutable, except in
+/// a growing source.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// Returns the length in bytes.
+    fn length(&self) -> u64;
+
+    /// Returns whether a writer is active. If so, the length grows and a read may return
+    /// half-written bytes, see [`settled`](growing::settled).
+    fn is_growing(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the last write is so recent that apparent damage may disappear.
+    fn is_unsettled(&self) -> bool {
+        self.is_growing()
+    }
+
+    /// Returns a view of the same bytes that grows as a writer appends. Returns `None` if the
+    /// source cannot grow.
+    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+        None
+    }
+
+    /// Returns the bytes of memory that each array needs to describe this source, or 0 if many
+    /// arrays share the description.
+    fn weight(&self) -> u64 {
+        0
+    }
+
+    /// Returns how many contiguous bytes can be read from offset `at`: up to the end, or up to a
+    /// gap in the address space.
+    fn available(&self, at: u64) -> u64 {
+        self.length().left_after(at)
+    }
+
+    /// Returns whether a read takes long, as over a network. Callers should then announce reads
+    /// with [`prefetch`](Self::prefetch).
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// Returns whether a sequential reader gets its bytes sooner if [`prefetch`](Self::prefetch)
+    /// announces the next ones.
+    fn reads_ahead(&self) -> bool {
+        self.is_far()
+    }
+
+    /// Announces that these ranges, each an offset and a length, will be read soon. A remote source
+    /// can request all of them at once. The call does not block, and may have no effect.
+    fn prefetch(&self, _ranges: &[(u64, u64)], _urgency: Urgency) {}
+
+    /// Returns whether `length` bytes at `at` can be read without a request to a server.
+    fn has(&self, _at: u64, _length: u64) -> bool {
+        true
+    }
+
+    /// Announces that structures are grouped in pages of `length` bytes, which is not zero. The
+    /// first page starts at `base`. After a read within a page, further reads of the page are
+    /// likely.
+    fn set_pages(&self, _base: u64, _length: u64) {}
+
+    /// Returns the base and length given to [`set_pages`](Self::set_pages), if the source is remote
+    /// and has them.
+    fn pages(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Fills `buffer` from absolute offset `at`. A source that waits for a server checks
+    /// `is_wanted` while it waits. A source made of other sources passes `is_wanted` on.
+    ///
+    /// # Errors
+    /// - `Corrupt` if the source ends before the buffer is full: a format points past the end.
+    /// - [`Error::unwanted`] if no request waits for the bytes.
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()>;
+
+    /// Reads like [`read_wanted`](Self::read_wanted), without cancellation.
+    ///
+    /// # Errors
+    /// Fails as `read_wanted` does.
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_wanted(at, buffer, &|| true)
+    }
+}
+
+/// The probability that announced bytes will be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// The bytes may be read later. Such requests are guesses and are dropped first.
+    Expected,
+    /// A request waits for the bytes.
+    Needed,
+}
+
+/// A source shared by formats, arrays and readers.
+pub type SharedSource = Arc<dyn Source>;
+
+/// Reads `length` bytes at `at`. A range past the end fails before any allocation.
+///
+/// # Errors
+/// `Corrupt` if the source ends first; `what` names the structure in the message.
+pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
+    read_wanted_block(source, (at, length), what, &|| true)
+}
+
+/// Reads like [`read_block`], for a request that may be cancelled.
+///
+/// # Errors
+/// Fails as `read_block` does, and with [`Error::unwanted`] if no request waits for the block.
+pub fn read_wanted_block(
+    source: &dyn Source,
+    (at, length): (u64, u64),
+    what: &str,
+    is_wanted: &IsWanted<'_>,
+) -> Result<Vec<u8>> {
+    check_range(source, at, length, what)?;
+    let mut block = vec![0; to_usize(length)?];
+    source.read_wanted(at, &mut block, is_wanted)?;
+    Ok(block)
+}
+
+/// Reads like [`read_wanted_block`], directly into shared memory: the block is never in memory
+/// twice.
+///
+/// # Errors
+/// Fails as `read_wanted_block` does.
+pub fn read_shared_block(
+    source: &dyn Source,
+    (at, length): (u64, u64),
+    what: &str,
+    is_wanted: &IsWanted<'_>,
+) -> Result<Arc<[u8]>> {
+    check_range(source, at, length, what)?;
+    let mut block: Arc<[u8]> = std::iter::repeat_n(0, to_usize(length)?).collect();
+    source.read_wanted(at, Arc::make_mut(&mut block), is_wanted)?;
+    Ok(block)
+}
+
+/// Reads like [`read_block`] into memory of `pool`, for a request that may be cancelled.
+///
+/// # Errors
+/// Fails as `read_block` does, with `Io` (`ENOMEM`) if memory is exhausted, and with
+/// [`Error::unwanted`] if no request waits for the bytes.
+pub fn read_buffer(
+    source: &dyn Source,
+    (at, length): (u64, u64),
+    (pool, is_wanted): (&BufferPool, &IsWanted<'_>),
+    what: &str,
+) -> Result<Buffer> {
+    check_range(source, at, length, what)?;
+    let mut bytes = pool.rounded_buffer(to_usize(length)?)?;
+    source.read_wanted(at, &mut bytes, is_wanted)?;
+    Ok(bytes)
+}
+
+/// Checks that `length` bytes at `at` are inside the source, and returns their range.
+///
+/// # Errors
+/// `Corrupt` if the range reaches past the end.
+pub fn check_range(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Extent> {
+    let range = Extent::checked(at, length).filter(|range| range.is_within(source.length()));
+    range.ok_or_else(|| Error::corrupt(format!("{what}: reaches past the end of the file"), at))
+}
