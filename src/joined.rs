@@ -76,7 +76,7 @@ pub(crate) fn join(
     if open.names().is_empty() {
         told.push(Told {
             what: "/".to_owned(),
-            reason: "no data file is there, or none matches".to_owned(),
+            reason: "no data file exists, or none matches".to_owned(),
         });
     }
     let members = Members::scan(engine, open, scanning, &mut told)?;

@@ -48,7 +48,7 @@ impl Joined {
         let node = to_usize(id.index())
             .ok()
             .and_then(|index| self.tree.nodes.get(index));
-        node.ok_or_else(|| Error::corrupt("joined: no object of that number", None))
+        node.ok_or_else(|| Error::corrupt("joined: no object has that number", None))
     }
 
     fn describe(&self, id: NodeId, kind: NodeKind) -> Arc<Node> {

@@ -242,7 +242,7 @@ impl Members {
         let (file, node) = found.ok_or_else(|| Error::caused(Cause::Stale, name()))?;
         let array = match &file.for_request(effort).node(node)?.kind {
             NodeKind::Array(array) => Arc::clone(array),
-            _ => return Err(Error::corrupt("joined: no array in a member", None)),
+            _ => return Err(Error::corrupt("joined: a member has no array", None)),
         };
         let dims = scanned.dims.iter().map(|&dim| member.lengths[dim]);
         let dims: Vec<u64> = dims.collect();
@@ -412,7 +412,7 @@ impl<'f> Gathered<'f> {
         });
         match read {
             Ok(kept) => self.kept = Some(kept),
-            Err(error) => log::debug!("what was read of files that are joined: {error}"),
+            Err(error) => log::debug!("reading what is known about joined files: {error}"),
         }
         known
     }
@@ -459,10 +459,13 @@ impl<'f> Gathered<'f> {
         });
         if self.weight > limits::JOINED_BYTES {
             let most = limits::JOINED_BYTES;
-            self.failed = Some(Error::limit("joined: bytes that are kept of files", most));
+            self.failed = Some(Error::limit("joined: kept bytes of files", most));
         } else if self.skeletons.len() > limits::JOINED_SKELETONS {
             let most = to_u64(limits::JOINED_SKELETONS);
-            self.failed = Some(Error::limit("joined: kinds of files that differ", most));
+            self.failed = Some(Error::limit(
+                "joined: number of different kinds of files",
+                most,
+            ));
         }
     }
 

@@ -239,7 +239,7 @@ impl Facts {
         let number = self.numbers.get(place).copied().flatten();
         let known = number.and_then(|number| Some((number, values_of(members, member, number)?)));
         let Some((number, (variable, known))) = known else {
-            return Err(refused(&"its values are not known"));
+            return Err(refused(&"its values are unknown"));
         };
         if member.short(variable).is_some() {
             return Err(refused(&"it has fewer values than its dimension"));
@@ -255,7 +255,7 @@ impl Facts {
         if let Some(place) = lies.iter().position(has_nan) {
             let name = &members.list[kind.members[place]].name;
             let key = self.key.escape_ascii();
-            return Err(format!("{key} of {}: it has NaN", name.escape_ascii()));
+            return Err(format!("{key} of {}: it contains NaN", name.escape_ascii()));
         }
         by_coordinate(lies, |a, b| {
             if lies[a] != lies[b] && !may_be_near(&lies[a], &lies[b]) {

@@ -66,7 +66,7 @@ impl Numbering {
     /// # Errors
     /// `Corrupt` if the number has no target.
     fn number(&self, own: i128) -> Result<i128> {
-        let nowhere = || Error::corrupt("joined: a number that leads nowhere", None);
+        let nowhere = || Error::corrupt("joined: a number without a target", None);
         match self {
             Numbering::Same => Ok(own),
             Numbering::Codes(_) if own < 0 => Ok(-1),
@@ -167,7 +167,7 @@ impl Recode for Recoding {
 }
 
 fn short() -> Error {
-    Error::corrupt("joined: an element of another length", None)
+    Error::corrupt("joined: an element of an unexpected length", None)
 }
 
 fn put(element: &mut [u8], at: usize, bytes: &[u8]) -> Result<()> {

@@ -47,7 +47,7 @@ pub(super) fn leave_out_dependents(
             };
             told.push(Told {
                 what: format!("/{}", made.path.escape_ascii()),
-                reason: format!("it means nothing without /{}", other.escape_ascii()),
+                reason: format!("it needs /{}, which is absent", other.escape_ascii()),
             });
             absent.push(Path::clone(&made.path));
             false

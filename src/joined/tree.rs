@@ -273,7 +273,7 @@ impl Part {
         });
         let compared = Compared::new(members, &placed);
         let common = compared.scalars();
-        let reason = "it is not the same in all files";
+        let reason = "it differs between files";
         told.extend(common.differing.iter().map(|path| Told {
             what: format!("/{}", path.escape_ascii()),
             reason: reason.to_owned(),
@@ -338,7 +338,10 @@ impl Part {
         for made in &self.arrays {
             let bounded = compared.bounded(&made.path);
             if let Some(bounded) = bounded.filter(|bounded| absent.contains(bounded)) {
-                let reason = format!("{}, whose bounds it has, is absent", bounded.escape_ascii());
+                let reason = format!(
+                    "it contains the bounds of {}, which is absent",
+                    bounded.escape_ascii()
+                );
                 refused.push((Path::clone(&made.path), reason));
             }
         }
@@ -619,7 +622,10 @@ mod tests {
         };
         let shown = joined(vec![("0.nc", file(0.0, "m")), ("1.nc", file(2.0, "km"))]);
         assert!(shown.reason("z").starts_with("units differ"));
-        assert_eq!(shown.reason("z_bnds"), "z, whose bounds it has, is absent");
+        assert_eq!(
+            shown.reason("z_bnds"),
+            "it contains the bounds of z, which is absent"
+        );
     }
 
     fn part(group: &str, scalars: &[(&str, &str)]) -> Part {

@@ -130,7 +130,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         let mut met = Vec::new();
         for (axis, _) in axes.iter().flatten() {
             if met.contains(axis) {
-                return Err("two of its dimensions are joined in one way".to_owned());
+                return Err("two of its dimensions are the same joined dimension".to_owned());
             }
             met.push(*axis);
         }
@@ -232,7 +232,7 @@ impl<'a, 'm> Rules<'a, 'm> {
             {
                 Ok(Standing::Repeated)
             }
-            (Some(false), _) => Err("it differs from file to file".to_owned()),
+            (Some(false), _) => Err("it differs between files".to_owned()),
         }
     }
 
@@ -313,7 +313,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         let has_pointers = form.datatype.has_pointers();
         let widened = if has_pointers {
             let own = with_members(&form.datatype);
-            Some(own.ok_or_else(|| "it holds what leads elsewhere".to_owned())?)
+            Some(own.ok_or_else(|| "it contains references or links to other objects".to_owned())?)
         } else {
             None
         };
@@ -563,7 +563,7 @@ mod tests {
                 .with("mask", &[("x", 2)], i32s(&[0, n]), &[])
                 .with("same", &[("x", 2)], i32s(&[0, 1]), &[])
         });
-        assert_eq!(shown.reason("mask"), "it differs from file to file");
+        assert_eq!(shown.reason("mask"), "it differs between files");
         assert_eq!(shown.numbers("same"), [0.0, 1.0]);
     }
 

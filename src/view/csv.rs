@@ -305,7 +305,7 @@ fn stretch(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
     let is_fraction =
         text.contains(&b'.') && text.iter().all(|byte| b"+-.e0123456789".contains(byte));
     if missing > 0 && !is_fraction {
-        return Err(Error::corrupt("csv: a coordinate that is missing", None));
+        return Err(Error::corrupt("csv: a missing coordinate", None));
     }
     let exponent = text.iter().position(|&byte| byte == b'e');
     let place = exponent.map_or(cell.end, |place| cell.start + place);

@@ -36,10 +36,13 @@ fn a_check_of_the_directory_names_all_that_is_absent() {
     for (name, lines) in [
         (
             "links",
-            &["/gone: a link that leads", "/never: a link that leads"][..],
+            &["/gone: a dangling link", "/never: a dangling link"][..],
         ),
         ("sources", &["0.nc: .parts/0.h5"]),
-        ("tiles", &["/orog: it differs in files of one place"]),
+        (
+            "tiles",
+            &["/orog: it differs between files of the same place"],
+        ),
         ("calendars", &["calendars differ"]),
     ] {
         let mut command = h5fs(["check"]);

@@ -68,15 +68,15 @@ fn a_selector_that_picks_nothing_is_explained() {
         (".h5fs/csv/temp[999].csv", format!("999 is {outside}")),
         (
             "temp[x]",
-            "`x` is no index, and the elements have no fields".to_owned(),
+            "`x` is not an index, and the elements have no fields".to_owned(),
         ),
         (
             "temp[::0]",
             "`::0` has a step of 0, and the elements have no fields".to_owned(),
         ),
         ("temp[0", "no `]` closes the bracket".to_owned()),
-        ("temp[]", "nothing stands between the brackets".to_owned()),
-        ("temp[0]x", "`x` stands behind the last bracket".to_owned()),
+        ("temp[]", "the brackets are empty".to_owned()),
+        ("temp[0]x", "`x` follows the last bracket".to_owned()),
         (
             "table[none]",
             "there is no field `none`; there are flux, pos".to_owned(),
@@ -87,7 +87,7 @@ fn a_selector_that_picks_nothing_is_explained() {
         ),
         (
             "null[0]",
-            "the dataspace is null: there are no elements to pick".to_owned(),
+            "the dataspace is null: there are no elements to select".to_owned(),
         ),
         (
             "group[0]",

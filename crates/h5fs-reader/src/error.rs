@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn a_reason_stands_alone_and_numbers_are_left_out() {
-        let failed = Error::caused(Cause::Failed, "a decoder broke off");
-        assert_eq!(failed.to_string(), "a decoder broke off");
+        let failed = Error::caused(Cause::Failed, "a decoder stopped");
+        assert_eq!(failed.to_string(), "a decoder stopped");
         let of = |error: io::Error| Error::io(&error, "a.h5").to_string();
         let denied = io::Error::from_raw_os_error(13);
         assert_eq!(of(denied), "a.h5: Permission denied");

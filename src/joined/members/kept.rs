@@ -155,7 +155,7 @@ impl<'f> Kept<'f> {
         };
         self.left = left;
         if let Err(error) = self.file.write_all(&out) {
-            log::debug!("what is read of files that are joined is not kept: {error}");
+            log::debug!("writing what is known about joined files: {error}");
             self.left = 0;
         }
     }

@@ -72,7 +72,10 @@ impl OpenFile {
         }
         if self.depth >= limits::JOINED_LINKED {
             let most = to_u64(limits::JOINED_LINKED);
-            return Err(Error::limit("joined: files linked one after another", most));
+            return Err(Error::limit(
+                "joined: number of files in a chain of links",
+                most,
+            ));
         }
         let Some(opened) = opener.open_linked(&self.opened, name)? else {
             return Ok(None);
@@ -163,7 +166,7 @@ impl Way<'_> {
             }
         }
         let most = to_u64(limits::PATH_LINKS);
-        Err(Error::limit("joined: links of one path", most))
+        Err(Error::limit("joined: number of links in one path", most))
     }
 
     /// Continues at the target of a link. Returns whether its file exists.

@@ -97,7 +97,7 @@ impl<T: Clone> PendingMember<T> {
 impl<T, M: AsRef<PendingMembers<T>>> Drop for Duty<T, M> {
     fn drop(&mut self) {
         lock(&(*self.members).as_ref().0).remove(&self.file);
-        let broke_off = || Err(Error::caused(Cause::Failed, "opening of a file broke off"));
+        let broke_off = || Err(Error::caused(Cause::Failed, "opening a file failed"));
         lock(&self.opening.outcome).get_or_insert_with(broke_off);
         self.opening.ended.notify_all();
     }

@@ -111,7 +111,7 @@ impl Walk<'_> {
             while let Some(link) = links.next()? {
                 self.take_one()?;
                 if link.name.contains(&b'/') || link.name.is_empty() {
-                    let what = "joined: a name with a slash, or none";
+                    let what = "joined: a name that is empty or contains a slash";
                     return Err(Error::unsupported(what, None));
                 }
                 let place = beneath(&path, &link.name);
@@ -166,7 +166,8 @@ impl Walk<'_> {
             NodeKind::Array(array) => {
                 let is_elsewhere = !Arc::ptr_eq(file, self.member);
                 if is_elsewhere && array.datatype.has_pointers() {
-                    let why = "it is in another file, and holds texts of any length, or references";
+                    let why = "it is in another file, and contains variable-length strings or \
+                               references";
                     self.refuse(path, why);
                     return Ok(false);
                 }
@@ -202,7 +203,7 @@ impl Walk<'_> {
             group,
         } = link;
         if self.left == 0 {
-            self.refuse(&path, "there are too many links before it to be followed");
+            self.refuse(&path, "the path contains too many links");
             return Ok(());
         }
         let (file, here) = &group.place;
@@ -220,7 +221,7 @@ impl Walk<'_> {
             // A group that contains itself would be endless.
             Ok(Some(_)) => Ok(()),
             Ok(None) => {
-                self.refuse(&path, "a link that leads nowhere");
+                self.refuse(&path, "a dangling link");
                 Ok(())
             }
             Err(error) => Err(error),
@@ -291,11 +292,7 @@ mod tests {
             .link("g/again", LinkTarget::Soft(b"/g".to_vec()));
         let other = grouped(2).with("h/u", &[("", 1)], i32s(&[5]), &[]);
         let shown = joined(vec![("0.nc", one), ("1.nc", other)]);
-        assert!(
-            shown
-                .reason("h/u")
-                .starts_with("it differs from file to file")
-        );
+        assert!(shown.reason("h/u").starts_with("it differs between files"));
         assert_eq!(shown.names(), ["g", "h", "time", "v"]);
     }
 

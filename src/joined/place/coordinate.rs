@@ -76,10 +76,7 @@ impl Coordinate {
             Known::Elements(elements) => (elements, None),
             Known::Ends(ends, hash) => (ends, Some(*hash)),
             Known::Nothing | Known::Hash(_) => {
-                return Err(Error::unsupported(
-                    "joined: values that are not known",
-                    None,
-                ));
+                return Err(Error::unsupported("joined: unknown values", None));
             }
         };
         let values = Values::of(variable, elements, length)?;

@@ -209,7 +209,7 @@ impl<'m> OwnTime<'m> {
         let units = variable.meaning.time?;
         let packing = variable.meaning.packing.as_ref()?;
         let elements = member.values.get(number)?.elements()?;
-        let missing = || Error::unsupported("joined: a time that is missing", None);
+        let missing = || Error::unsupported("joined: a missing time", None);
         let number = packing.number(elements).ok_or_else(missing);
         let time = number.and_then(|number| instants::instant(&units, number)?.ok_or_else(missing));
         Some(OwnTime {
@@ -402,7 +402,7 @@ mod tests {
             let shown = images(&[6, missing], &[&packed, &packed]);
             assert!(shown.names().is_empty());
             assert!(
-                shown.told()[0].contains("a time that is missing"),
+                shown.told()[0].contains("a missing time"),
                 "{:?}",
                 shown.told()
             );

@@ -63,7 +63,7 @@ pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Told>) -> Vec<K
         let mut own = data(skeleton).map(|(path, _)| path).peekable();
         if own.peek().is_none() {
             let what = member.name.escape_ascii().to_string();
-            let reason = "has no data to be joined".to_owned();
+            let reason = "has no data to join".to_owned();
             told.push(Told { what, reason });
             continue;
         }

@@ -78,19 +78,20 @@ impl<'m> Rules<'_, 'm> {
                 match self.compare(first, other, &mut late)? {
                     Comparison::Equal => {}
                     Comparison::Different if self.own_axes(standing).is_empty() => {
-                        return Err(format!("it differs from file to file ({one}, {two})"));
+                        return Err(format!("it differs between files ({one}, {two})"));
                     }
                     Comparison::Different => {
-                        return Err(format!("it differs in files of one place ({one}, {two})"));
+                        return Err(format!(
+                            "it differs between files of the same place ({one}, {two})"
+                        ));
                     }
                     Comparison::TooLarge if first.1.variable.convention.rows == Rows::Fixed => {
-                        let why =
-                            "it must be the same in all files, and is too large to be compared";
+                        let why = "it must be the same in all files, and is too large to compare";
                         return Err(why.to_owned());
                     }
                     Comparison::TooLarge => {
                         let most = limits::JOINED_COMPARED;
-                        let why = format!("not compared, as it has more than {most} bytes");
+                        let why = format!("not compared, because it has more than {most} bytes");
                         let why = || format!("{why}: {one} is shown, not {two}");
                         remark.get_or_insert_with(why);
                         break;
@@ -297,7 +298,7 @@ mod tests {
         for name in ["area", "flag", "mask"] {
             let reason = shown.reason(name);
             assert!(
-                reason.starts_with("it differs in files of one place ("),
+                reason.starts_with("it differs between files of the same place ("),
                 "{reason}"
             );
         }
@@ -320,7 +321,7 @@ mod tests {
         assert!(
             shown(0.5)
                 .reason("time_bnds")
-                .starts_with("it differs in files of one place")
+                .starts_with("it differs between files of the same place")
         );
     }
 
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(shown.dims("area"), [4, 10_000]);
         let remark = shown.remark("area");
         assert!(
-            remark.starts_with("not compared, as it has more than 65536 bytes: 0_0.nc"),
+            remark.starts_with("not compared, because it has more than 65536 bytes: 0_0.nc"),
             "{remark}"
         );
     }

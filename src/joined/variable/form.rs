@@ -20,7 +20,7 @@ impl Rules<'_, '_> {
             .variables()
             .any(|variable| has_references(&variable.datatype))
         {
-            return Err("it holds references".to_owned());
+            return Err("it contains references".to_owned());
         }
         let times = alike.times();
         if times.len() == alike.specimens.len() && !times.is_empty() {
@@ -132,7 +132,7 @@ impl Rules<'_, '_> {
             return self.stored_type();
         }
         if self.alike.all_instants().is_none() {
-            let what = "its times, or those of its bounds, are of several units or types";
+            let what = "its times, or the times of its bounds, have several units or types";
             return Err(format!(
                 "{what}, and some are missing or too many to be read"
             ));

@@ -77,7 +77,7 @@ impl Rules<'_, '_> {
     pub(super) fn repeated(&self, shape: &[u64], form: &Form) -> Sure<(Content, Datatype)> {
         let size = self.text_size(form).ok_or_else(unknown)?;
         if size > 16 {
-            return Err("it differs from file to file".to_owned());
+            return Err("it differs between files".to_owned());
         }
         let mut out = Block::new(self.alike.of.members, shape, size)?;
         let axis = &self.alike.of.placed.placement.axes[0];
@@ -124,7 +124,7 @@ impl Rules<'_, '_> {
 }
 
 fn unknown() -> String {
-    "its elements are not known".to_owned()
+    "its elements are unknown".to_owned()
 }
 
 /// The elements of an array that is being assembled.
@@ -145,7 +145,9 @@ impl Block {
         let count = count.zip(bytes).and_then(|(count, _)| to_usize(count).ok());
         let count = count.ok_or_else(|| {
             let most = limits::JOINED_INLINE;
-            format!("it takes more than {most} bytes in memory, or too many with others")
+            format!(
+                "it needs more than {most} bytes of memory, or too many together with other arrays"
+            )
         })?;
         Ok(Block {
             elements: vec![0; count.saturating_mul(size)],
@@ -250,8 +252,9 @@ fn piece(
         _ if variable.datatype == form.datatype || own <= size && is_text(&variable.datatype) => {
             for (stored, element) in pairs {
                 let place = element.get_mut(..stored.len());
-                let place = place
-                    .ok_or_else(|| Error::corrupt("joined: a text of another length", None))?;
+                let place = place.ok_or_else(|| {
+                    Error::corrupt("joined: a string of an unexpected length", None)
+                })?;
                 place.copy_from_slice(stored);
             }
         }

@@ -32,7 +32,7 @@ impl Names {
     pub(super) fn of(alike: &Alike<'_>) -> Sure<Self> {
         let path = alike.path.escape_ascii();
         if alike.count() == 0 || !alike.is_everywhere() {
-            return Err(format!("its names are not in all files: /{path}"));
+            return Err(format!("some files do not have its names: /{path}"));
         }
         let datatype = alike.first().datatype.clone();
         let mut merged = Merged::default();
@@ -45,7 +45,7 @@ impl Names {
                 .and_then(to_usize)
                 .map_err(|error| error.to_string())?;
             let Some(Known::Elements(elements)) = member.values.get(own.place) else {
-                return Err(format!("its names are too many to be compared: /{path}"));
+                return Err(format!("it has too many names to compare: /{path}"));
             };
             if !is_same_kind(&datatype, &own.variable.datatype) {
                 return Err(format!("its names have several types: /{path}"));
@@ -76,7 +76,7 @@ impl Names {
         let (datatype, elements) = self.elements()?;
         let members = alike.of.members;
         if !members.take_inline(to_u64(elements.len())) {
-            return Err("its names take too many bytes in memory".to_owned());
+            return Err("its names need too much memory".to_owned());
         }
         let dims = alike.dims().map(|dim| MadeDimension {
             key: Path::clone(&dim.key),
@@ -107,7 +107,7 @@ impl Names {
 
     /// Returns records of a number and a name, in pandas' form.
     fn records(&self, members: &[Member]) -> Sure<(Datatype, Arc<[u8]>)> {
-        let refused = || "its names are records of an unknown kind".to_owned();
+        let refused = || "its names are records of an unknown type".to_owned();
         let [index, value] = members else {
             return Err(refused());
         };

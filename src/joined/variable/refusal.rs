@@ -26,7 +26,9 @@ pub(super) fn refuse(alike: &Alike<'_>) -> Sure<()> {
     }
     if let (Some(whole), false) = (&own.whole, alike.is_everywhere()) {
         let whole = whole.escape_ascii();
-        return Err(format!("a part of /{whole}, which is not so in all files"));
+        return Err(format!(
+            "it is part of /{whole}, which has this structure only in some files"
+        ));
     }
     if let Some(labels) = &own.labels {
         refuse_other_labels(alike, labels)?;
@@ -57,7 +59,7 @@ fn refuse_other_rows(alike: &Alike<'_>) -> Sure<()> {
         Some(other) => {
             let (one, file) = alike.files(*other);
             Err(format!(
-                "its rows are not those of its table in all files ({one}, {file})"
+                "its rows do not match the rows of its table in all files ({one}, {file})"
             ))
         }
         None => Ok(()),
@@ -81,7 +83,7 @@ fn difference(own: &Convention, other: &Convention) -> String {
     });
     match found {
         Some((name, _)) => format!("attributes {} differ", name.escape_ascii()),
-        None => "files say different things of it".to_owned(),
+        None => "its attributes differ between files".to_owned(),
     }
 }
 
@@ -130,7 +132,7 @@ mod tests {
         };
         assert_eq!(
             difference(&lacks, &refused),
-            "files say different things of it"
+            "its attributes differ between files"
         );
     }
 }

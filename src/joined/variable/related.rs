@@ -82,16 +82,16 @@ impl Rules<'_, '_> {
             return Ok(None);
         }
         if is_ordered {
-            return Err("its ordered categories differ from file to file".to_owned());
+            return Err("its ordered categories differ between files".to_owned());
         }
         if matches!(standing, Standing::Once | Standing::Repeated) {
-            return Err("the names of its numbers differ from file to file".to_owned());
+            return Err("the names of its numbers differ between files".to_owned());
         }
         let none = || {
             if are_records {
                 "its records have several types".to_owned()
             } else {
-                "its numbers have no type that holds the merged categories".to_owned()
+                "its integer type is too small for the merged categories".to_owned()
             }
         };
         let datatype = if are_records {
@@ -128,7 +128,7 @@ impl Rules<'_, '_> {
         let dim = if target.count() > 0 && target.is_everywhere() {
             target.dims().next()
         } else {
-            return Err("the array that it refers to is not in all files".to_owned());
+            return Err("some files do not have the array that it refers to".to_owned());
         };
         let at = dim.and_then(|dim| placement.find(&dim.key));
         let Some((at, dim)) = at.and_then(|at| Some((at, placement.dim(at)?))) else {
@@ -139,9 +139,9 @@ impl Rules<'_, '_> {
             };
         };
         if !self.is_joined() {
-            return Err("it refers to an array that is joined, and is not".to_owned());
+            return Err("it is not joined, but the array that it refers to is".to_owned());
         }
-        let none = || "its numbers have no type that holds the joined ones".to_owned();
+        let none = || "its integer type is too small for the joined numbers".to_owned();
         let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
         let common = common(&types).ok_or_else(none)?;
         let datatype = holding(&common, dim.length()).ok_or_else(none)?;

@@ -66,7 +66,7 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
     let (Some(stored), Ok(1)) = (stored, content.shape.elements()) else {
         let name = String::from_utf8_lossy(name);
         return Err(Error::unsupported(
-            format!("cf: a {name} that is not one number"),
+            format!("cf: a {name} that is not a single number"),
             None,
         ));
     };
@@ -86,7 +86,7 @@ fn numbers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Optio
         (Some(stored), _) => stored,
         (None, Class::String { .. } | Class::VariableString { .. }) => return Ok(None),
         _ => {
-            let what = Error::unsupported("a type that is not computed with", None);
+            let what = Error::unsupported("a type without arithmetic", None);
             return Err(of_attribute(what, name));
         }
     };

@@ -78,7 +78,7 @@ fn dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>> {
     let reader = Reader::new(engine, Arc::clone(array))?;
     let stored = reader.read(0, to_usize(array.bytes()?)?)?;
     reversed(&array.datatype, &stored).ok_or_else(|| {
-        let what = "array of MATLAB's: not empty, as its attribute says";
+        let what = "MATLAB array: not empty, although its attribute says so";
         Error::corrupt(what, None)
     })
 }

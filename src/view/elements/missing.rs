@@ -44,7 +44,7 @@ impl Missing {
     /// # Errors
     /// `Corrupt` if the dimensions cannot be broadcast.
     pub(crate) fn marked(mask: Elements, dims: &[u64]) -> Result<Self> {
-        let unfit = || Error::corrupt("mask: its shape does not fit its array", None);
+        let unfit = || Error::corrupt("mask: its shape does not match its array", None);
         let lengths = mask.dims.as_deref().unwrap_or_default();
         let lacking = dims.len().checked_sub(lengths.len()).ok_or_else(unfit)?;
         let mut steps: Vec<_> = dims.iter().map(|&dim| (dim, 0)).collect();
@@ -125,7 +125,7 @@ pub(in crate::view) fn number_of(text: &[u8]) -> Result<f64> {
         let word = text.strip_prefix('.').filter(|word| *word == "nan");
         word.unwrap_or(text).to_ascii_lowercase().parse().ok()
     });
-    number.ok_or_else(|| Error::corrupt("mask: its text is no number", None))
+    number.ok_or_else(|| Error::corrupt("mask: its text is not a number", None))
 }
 
 fn is_set(element: &[u8]) -> bool {

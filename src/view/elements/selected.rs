@@ -170,7 +170,7 @@ impl Selected {
         if bytes.len() == length {
             Ok(bytes)
         } else {
-            Err(Error::corrupt("selection: outside of its array", None))
+            Err(Error::corrupt("selection: outside its array", None))
         }
     }
 }

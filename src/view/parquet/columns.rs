@@ -279,7 +279,7 @@ impl Builder {
         };
         let absent = match &self.absent {
             Some(_) if !lists.is_empty() => {
-                self.without_field(path, "lists of which elements may be missing");
+                self.without_field(path, "lists with possibly missing elements");
                 return Ok(None);
             }
             Some(masked) => Some(Absent::Masked {

@@ -110,7 +110,7 @@ impl Encoded {
             }
             Class::VariableString { .. } => counted(Encoding::Written(ValueWriter::new(datatype)?)),
             Class::Reference(kind) => counted(Encoding::Path(*kind, ValueWriter::new(datatype)?)),
-            _ => return Ok(Err("values of a type that Parquet has not")),
+            _ => return Ok(Err("a type that Parquet does not have")),
         }))
     }
 }
@@ -416,7 +416,7 @@ impl Encoding {
                 let index = stored.read(value).as_integer();
                 let index = index.and_then(|index| u64::try_from(index).ok());
                 let index = index.filter(|index| index < count);
-                let what = "table: a category or a place that is not there";
+                let what = "table: a category or a position that does not exist";
                 let index = index.ok_or_else(|| Error::corrupt(what, None))?;
                 out.extend_from_slice(&index.to_le_bytes()[..to_usize(*size)?]);
             }
@@ -451,7 +451,7 @@ pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
     } = *class
     else {
         return Err(Error::unsupported(
-            "table: codes or places that are no integers",
+            "table: codes or positions that are not integers",
             None,
         ));
     };

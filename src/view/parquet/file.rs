@@ -98,7 +98,7 @@ impl Plan {
     pub(crate) fn counted(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
         let columns = to_u64(self.counted_columns().count());
         if self.count().saturating_mul(columns) > limits::COUNTED_VALUES {
-            let what = "texts of a Parquet file (a selector behind the name takes fewer rows)";
+            let what = "texts of a Parquet file (a selector after the name reads fewer rows)";
             return Err(Error::limit(what, limits::COUNTED_VALUES));
         }
         if self.count().saturating_mul(columns) > limits::QUICK_VALUES {
@@ -193,7 +193,7 @@ fn bytes_of(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<u
         first = cancel.advance(first, next)?;
         bytes += to_u64(written.bytes.len());
         if !bounds.pass(to_u64(written.bytes.len()))? {
-            let what = "bytes of the texts of a Parquet file (many may lead to one text)";
+            let what = "bytes of the texts of a Parquet file (several values may share one text)";
             return Err(Error::limit(what, bounds.most()));
         }
     }

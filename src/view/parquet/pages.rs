@@ -74,7 +74,10 @@ impl Window {
         }
         let bytes = make(range.start - begin..range.end - begin)?;
         if to_u64(bytes.len()) != range.end - range.start {
-            return Err(Error::corrupt("parquet: a page of another length", None));
+            return Err(Error::corrupt(
+                "parquet: a page of an unexpected length",
+                None,
+            ));
         }
         self.out.extend(bytes);
         Ok(())
@@ -169,7 +172,7 @@ impl Pages {
             }
             let width = leaf.kind.physical.bytes();
             if (elements.end - elements.start).saturating_mul(width) != own.chunk.values {
-                let what = "parquet: lists of another length than were counted";
+                let what = "parquet: the lists have another length than counted";
                 return Err(Error::corrupt(what, None));
             }
             return even(leaf, elements, width, range, cancel);
@@ -216,7 +219,7 @@ impl Pages {
         let is_short = row == own.rows.end && at < own.chunk.values;
         let is_counted = matches!(leaf.body, Body::Counted);
         if at > own.chunk.values && row == own.rows.end || is_short && is_counted {
-            let what = "parquet: values of another length than were counted";
+            let what = "parquet: the values have another length than counted";
             return Err(Error::corrupt(what, None));
         }
         let left = (range.end - range.start).saturating_sub(to_u64(window.out.len()));

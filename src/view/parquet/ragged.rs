@@ -103,7 +103,7 @@ impl Indexed {
             let end = self.stored.read(value).as_integer();
             let end = end.and_then(|end| u64::try_from(end).ok());
             let end = end.filter(|&end| end <= self.elements);
-            let nowhere = || Error::corrupt("table: a list that ends nowhere", None);
+            let nowhere = || Error::corrupt("table: a list without an end", None);
             ends.push(end.ok_or_else(nowhere)?);
             Ok(())
         })?;

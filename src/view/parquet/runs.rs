@@ -29,7 +29,7 @@ impl RunNumbers {
         self.place.each(numbers, cancel, &mut |value| {
             let place = self.stored.read(value).as_integer();
             let place = place.and_then(|place| u64::try_from(place).ok());
-            let nowhere = || Error::corrupt("table: a place below 0", None);
+            let nowhere = || Error::corrupt("table: a position below 0", None);
             places.push(place.ok_or_else(nowhere)?);
             Ok(())
         })?;
@@ -58,7 +58,7 @@ impl Values for RunNumbers {
             let most = self.count.min(number.saturating_add(PLACES));
             let ends = self.places(number.saturating_add(1)..most.saturating_add(1), cancel)?;
             if !ends.is_sorted() || ends.last().is_none_or(|&end| end <= element) {
-                let what = "table: an index that does not ascend";
+                let what = "table: an index that does not increase";
                 return Err(Error::corrupt(what, None));
             }
             for (number, end) in (number..).zip(ends) {

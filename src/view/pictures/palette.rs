@@ -28,7 +28,12 @@ impl Palette {
         engine: &Arc<Engine>,
         node: NodeId,
     ) -> Result<Self> {
-        let unfit = || Error::unsupported("palette that is not bytes of red, green and blue", None);
+        let unfit = || {
+            Error::unsupported(
+                "a palette that does not consist of red, green and blue bytes",
+                None,
+            )
+        };
         let model = text(container, node, b"PAL_COLORMODEL")?;
         let kind = text(container, node, b"PAL_TYPE")?;
         let is_plain = model.is_none_or(|model| model == b"RGB")

@@ -223,7 +223,7 @@ impl Shaded<'_> {
         let mut go_on = || {
             if started.elapsed() > limits::HTML_DRAWING {
                 let most = limits::HTML_DRAWING.as_secs();
-                return Err(Error::limit("seconds that a picture of a page takes", most));
+                return Err(Error::limit("seconds for a picture on a page", most));
             }
             cancel.go_on()
         };
@@ -232,7 +232,10 @@ impl Shaded<'_> {
             self.row(number, stored, &mut row)?;
             number += 1;
             if row.len() != bytes {
-                return Err(Error::corrupt("a row of a picture of another length", None));
+                return Err(Error::corrupt(
+                    "a row of a picture has an unexpected length",
+                    None,
+                ));
             }
             rows.write_all(&row).map_err(|error| failed(error.into()))
         })?;

@@ -78,7 +78,8 @@ pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
 fn refuse_lines(image: &Image) -> Result<()> {
     match image.appearance.interlace {
         Some(Interlace::Line) => Err(Error::unsupported(
-            "TIFF of colours that stand line by line (INTERLACE_LINE); png/ and npy/ have them",
+            "TIFF of colours that are interleaved by line (INTERLACE_LINE); png/ and npy/ have \
+             them",
             None,
         )),
         _ => Ok(()),

@@ -103,7 +103,7 @@ fn nullable(column: &Group<'_>) -> Result<Source> {
     let mask = column.part(b"mask")?;
     let values = column.part(b"values")?;
     if mask.rows() != values.rows() {
-        let what = "table: the mask of a column has another length";
+        let what = "table: the mask of a column has another length than the column";
         return Err(Error::corrupt(what, None));
     }
     Ok(Source::Masked {

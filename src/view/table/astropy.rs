@@ -46,7 +46,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut number = 0;
     while let Some(link) = links.next()? {
         let Some(node) = list.followed(&link)? else {
-            return Err(missing(&link.name, "leads nowhere"));
+            return Err(missing(&link.name, "has no target"));
         };
         let own = match node.kind {
             NodeKind::Group => text(&list.at(node.id), b"name")?,
@@ -143,7 +143,7 @@ fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
             .ok_or_else(|| unknown(b"mask", "a mask without rows"))?,
     };
     if mask.rows() != values.rows() {
-        return Err(missing(b"mask", "has another length"));
+        return Err(missing(b"mask", "has an unexpected length"));
     }
     Ok(Some(Missing::Where(mask)))
 }

@@ -78,7 +78,7 @@ fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<Part>> {
         }
         if ends.len() >= limits::TABLE_LISTS {
             let most = to_u64(limits::TABLE_LISTS);
-            return Err(Error::limit("lists within lists in a table", most));
+            return Err(Error::limit("nested lists in a table", most));
         }
         ends.push(part_of(&index, &name)?);
         node = index.id;

@@ -66,7 +66,7 @@ impl<'a> Group<'a> {
     pub(crate) fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
         let found = self.find(name);
         let found = found.map_err(|error| error.of(format_args!("table: {}", quoted(name))))?;
-        found.ok_or_else(|| missing(name, "is not there"))
+        found.ok_or_else(|| missing(name, "does not exist"))
     }
 
     /// Returns the values of a member by rows.

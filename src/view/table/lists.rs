@@ -86,7 +86,7 @@ fn list_of(ends: &Values, row: u64) -> Result<Range<u64>> {
     let mut places = [0, 0];
     for value in ends.each(&rows, 2) {
         let place = u64::try_from(ends.integer(value?)?);
-        let place = place.map_err(|_| Error::corrupt("table: a list that ends nowhere", None))?;
+        let place = place.map_err(|_| Error::corrupt("table: a list without an end", None))?;
         places = [places[1], place];
     }
     let [start, end] = places;

@@ -63,7 +63,7 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<Named>) -> Result<
     let name = format!("block{block}_values").into_bytes();
     let sources = block_columns(group, &name, names.len())?;
     if sources.len() != names.len() || columns.len() + names.len() > limits::CSV_COLUMNS {
-        return Err(missing(&name, "has another number of columns"));
+        return Err(missing(&name, "has an unexpected number of columns"));
     }
     for source in &sources {
         group.budget.spend(source.weight())?;
@@ -174,7 +174,7 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
         Source::Texts(texts) => return texts.labels(group.budget),
         Source::Times { values, time } => (Some(time), values),
         Source::Values(values) | Source::Masked { values, .. } => (None, values),
-        _ => return Err(unknown(axis, "labels of this kind")),
+        _ => return Err(unknown(axis, "labels of this type")),
     };
     let Some(time) = time else {
         let texts = group.names(&values)?;
@@ -248,7 +248,7 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
         let names = [name, b"_categories"].concat();
         let values = values(group, &names)?;
         let names = if is_pickled(&values) {
-            return Err(unknown(&names, "categories that are Python objects"));
+            return Err(unknown(&names, "categories of Python objects"));
         } else {
             Arc::new(typed(group, values, kind)?)
         };

@@ -86,7 +86,7 @@ impl<'a> Frame<'a> {
     /// Returns all columns except the index, in the order of the file.
     fn columns(&self) -> Result<Vec<Named>> {
         let Class::Compound(members) = &self.rows.datatype.class else {
-            return Err(unknown(TABLE, "elements that are no compounds"));
+            return Err(unknown(TABLE, "elements that are not compounds"));
         };
         let mut columns = Vec::new();
         for member in members.iter().filter(|member| member.name != b"index") {
@@ -94,7 +94,7 @@ impl<'a> Frame<'a> {
             let parts = values.elements()?;
             let names = self.names(&member.name)?;
             if names.len() != parts.len() {
-                return Err(missing(&member.name, "has another number of columns"));
+                return Err(missing(&member.name, "has an unexpected number of columns"));
             }
             let sources = self.sources(parts, &member.name)?;
             for (name, source) in names.into_iter().zip(sources) {
@@ -150,7 +150,7 @@ impl<'a> Frame<'a> {
     /// Returns the values of an index with one level.
     fn index(&self) -> Result<Source> {
         let index = self.rows.member(b"index");
-        let index = index.ok_or_else(|| missing(b"index", "is not there"))?;
+        let index = index.ok_or_else(|| missing(b"index", "does not exist"))?;
         if let Some(names) = self.categories(b"index")? {
             let codes = index;
             return Ok(Source::Categories { codes, names });
@@ -183,7 +183,7 @@ impl<'a> Frame<'a> {
         }
         let frame = Frame::new(&group)?;
         let values = frame.rows.member(b"values");
-        let values = values.ok_or_else(|| missing(b"values", "is not there"))?;
+        let values = values.ok_or_else(|| missing(b"values", "does not exist"))?;
         let kind = frame.kind(b"values")?;
         Ok(Some(Arc::new(frame::source(values, &kind))))
     }

@@ -81,7 +81,7 @@ impl RowArray {
     /// `Corrupt` if the rows do not exist. Fails if the rows cannot be read.
     pub(super) fn read(&self, rows: &Range<u64>) -> Result<Bytes> {
         if rows.start > rows.end || rows.end > self.rows {
-            return Err(Error::corrupt("table: a row that is not there", None));
+            return Err(Error::corrupt("table: a row that does not exist", None));
         }
         let row = to_u64(self.row_bytes);
         let length = (rows.end - rows.start).saturating_mul(row);
@@ -169,7 +169,7 @@ impl Place {
         if (0..i128::from(bound)).contains(&number) {
             return Ok(());
         }
-        let what = format!("table: the place {number} of {bound}");
+        let what = format!("table: position {number} of {bound}");
         Err(Error::corrupt(what, None))
     }
 }
@@ -297,7 +297,7 @@ impl Value {
         } = self.datatype.class
         else {
             return Err(Error::unsupported(
-                "table: codes or places that are no integers",
+                "table: codes or positions that are not integers",
                 None,
             ));
         };

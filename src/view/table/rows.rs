@@ -179,7 +179,10 @@ impl Rows {
         }
         let start = out.len();
         if code >= names.rows {
-            return Err(Error::corrupt("table: a category that is not there", None));
+            return Err(Error::corrupt(
+                "table: a category that does not exist",
+                None,
+            ));
         }
         let batch = self.batch_of(&names.arrays, code..code.saturating_add(1))?;
         let cell = batch.write_value(&names.column, (column, 0), context, out)?;
@@ -305,7 +308,7 @@ impl Batch<'_> {
                     0 => value.write(self.bytes(value, row)?, context, out),
                     _ if masked == count => Ok(Cell::Missing),
                     _ => {
-                        let what = "a list of which some elements are masked";
+                        let what = "a list with masked elements";
                         Err(Error::unsupported(what, None))
                     }
                 }

@@ -41,7 +41,7 @@ pub(crate) fn check(
             };
             if !is_next {
                 let what =
-                    format!("table: an index whose place {number} is {place} after {before}");
+                    format!("table: an index whose position {number} is {place} after {before}");
                 return Err(Error::corrupt(what, None));
             }
             before = place;
@@ -83,7 +83,7 @@ impl Runs {
         let number = find(element, self.ends.rows().saturating_sub(1), &place)?;
         let run = place(number)?..place(number.saturating_add(1))?;
         if !run.contains(&element) {
-            let what = "table: an index that does not ascend";
+            let what = "table: an index that does not increase";
             return Err(Error::corrupt(what, None));
         }
         *lock(&self.last) = (number, run);
@@ -95,7 +95,7 @@ impl Runs {
         let value = self.ends.each(&rows, 1).next();
         let nothing = || Error::corrupt("table: an index that is too short", None);
         let place = self.ends.integer(value.ok_or_else(nothing)??)?;
-        u64::try_from(place).map_err(|_| Error::corrupt("table: a place below 0", None))
+        u64::try_from(place).map_err(|_| Error::corrupt("table: a position below 0", None))
     }
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn find(element: u64, count: u64, place: &dyn Fn(u64) -> Result<u64>)
             high = middle;
         }
     }
-    let nowhere = || Error::corrupt("table: an element that is in no run", None);
+    let nowhere = || Error::corrupt("table: an element outside all runs", None);
     low.checked_sub(1).ok_or_else(nowhere)
 }
 

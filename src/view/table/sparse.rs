@@ -75,7 +75,7 @@ fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
     match dims.as_deref() {
         Some(&[rows, columns]) => Ok(Some([rows, columns])),
         _ => Err(Error::corrupt(
-            "table: a shape that is not of two dimensions",
+            "table: a shape without two dimensions",
             None,
         )),
     }
@@ -89,7 +89,10 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let (values, indices) = (group.part(b"data")?, group.part(b"indices")?);
     let ends = group.part(b"indptr")?;
     if ends.rows() == 0 {
-        return Err(Error::corrupt("table: an indptr without a beginning", None));
+        return Err(Error::corrupt(
+            "table: an indptr that does not begin with 0",
+            None,
+        ));
     }
     let rows = values.rows();
     let compressed = compressed(group)?.unwrap_or(Compressed::Rows);
@@ -101,7 +104,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
             };
             if ends.rows() - 1 != runs {
                 let places = ends.rows();
-                let what = format!("table: an indptr of {places} places for {runs} runs");
+                let what = format!("table: an indptr of {places} positions for {runs} runs");
                 return Err(Error::corrupt(what, None));
             }
             Source::Places {

@@ -158,7 +158,7 @@ impl<P> State<P> {
                 self.is_whole = !is_more;
                 if self.end() > length || self.is_whole && self.end() < length {
                     *self = State::default();
-                    let what = "text: has changed since it was counted";
+                    let what = "text: it has changed since it was counted";
                     return Err(Error::corrupt(what, None));
                 }
                 Ok(())

@@ -241,7 +241,7 @@ impl ZarrArray {
         let (offset, length) = (found.offset, found.length);
         let extent = check_range(&*chunked.source, offset, length, "stored chunk")?;
         if offset < chunked.begin {
-            return Err(Error::corrupt("chunk: where no chunk can be", offset));
+            return Err(Error::corrupt("chunk: its address is not possible", offset));
         }
         Ok(StoredExtent {
             source: Arc::clone(&chunked.source),

@@ -187,7 +187,7 @@ fn convert(
 
 fn part(record: &[u8], start: usize, length: usize) -> Result<&[u8]> {
     let part = record.get(start..start.saturating_add(length));
-    part.ok_or_else(|| Error::corrupt("compound: a field outside of its record", None))
+    part.ok_or_else(|| Error::corrupt("compound: a field outside its record", None))
 }
 
 impl View for Chunk {

@@ -182,7 +182,7 @@ fn virtual_parts_that_grow_with_thousands() {
         let good = file.put_bytes(b"goodness");
         let root = file.put_group(&[(b"grows", grows), (b"good", good), (b"large", large)]);
         let timed = costs_little(file.rooted(root));
-        let over = "file of 8 bytes: [error: parts of a virtual dataset over each other*";
+        let over = "file of 8 bytes: [error: overlapping parts of a virtual dataset*";
         timed
             .tree
             .answers(&[("grows", over), ("large", over), GOOD]);

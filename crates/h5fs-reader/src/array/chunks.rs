@@ -269,7 +269,7 @@ impl Chunks {
         };
         let source = &chunked.source;
         if stored.offset < chunked.begin {
-            let what = "chunk: where no chunk can be";
+            let what = "chunk: its address is not possible";
             return Err(Error::corrupt(what, stored.offset));
         }
         let raw = skips_all(stored.filter_mask, chunked.pipeline.0.len())
@@ -284,7 +284,7 @@ impl Chunks {
         let bytes = self.grid.chunk_bytes();
         if stored.length < bytes {
             let what = format!(
-                "chunk {place:?}: {} bytes are stored, {bytes} needed",
+                "chunk {place:?}: {} bytes are stored, {bytes} are required",
                 stored.length
             );
             return Err(Error::corrupt(what, stored.offset));
@@ -324,13 +324,13 @@ impl Chunks {
             (Origin::Block(block), _) => block.pieces.decode(encoded.number, help),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
-        let broken = |_| Err(Error::caused(Cause::Failed, "a decoder broke off"));
+        let broken = |_| Err(Error::caused(Cause::Failed, "a decoder stopped"));
         let mut decoded = decoded
             .unwrap_or_else(broken)
             .map_err(|error| self.in_chunk(encoded, error))?;
         let bytes = self.bytes_of(encoded.number) as usize;
         if decoded.len() < bytes {
-            let what = format!("decodes to {} bytes, {bytes} needed", decoded.len());
+            let what = format!("decodes to {} bytes, {bytes} are required", decoded.len());
             return Err(self.in_chunk(encoded, Error::corrupt(what, None)));
         }
         decoded.truncate(self.grid.chunk_bytes() as usize);

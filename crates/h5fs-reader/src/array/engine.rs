@@ -200,7 +200,7 @@ fn spawn_decoders(decoder: &Arc<Decoder>) {
         let thread = thread::Builder::new().name("decode".to_owned());
         if let Err(error) = thread.spawn(move || decoder.decode_queued()) {
             // Without decode threads, readers decode chunks themselves.
-            log::warn!("no thread to decode ahead: {error}");
+            log::warn!("no thread for read-ahead: {error}");
         }
     }
 }

@@ -201,7 +201,7 @@ pub fn target(
 ) -> Result<Option<NodeId>> {
     match first_reference(container, datatype, element)? {
         Some(Reference::Object(node)) => Ok(Some(node)),
-        Some(Reference::Dangling(at)) => Err(Error::corrupt("a reference that leads nowhere", at)),
+        Some(Reference::Dangling(at)) => Err(Error::corrupt("a dangling reference", at)),
         _ => Ok(None),
     }
 }

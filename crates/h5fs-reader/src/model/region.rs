@@ -125,7 +125,7 @@ impl Runs {
     pub fn new(region: &Region, dims: &[u64]) -> Result<Self> {
         // Checks that the array's elements can be counted, so that no arithmetic below saturates.
         product(dims)?;
-        let outside = || Error::corrupt("a selection reaches out of its dataset", None);
+        let outside = || Error::corrupt("a selection reaches outside its dataset", None);
         match region {
             Region::Nothing => Ok(Runs(Pattern::Listed(Vec::new()))),
             Region::All => {

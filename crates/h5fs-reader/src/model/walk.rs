@@ -441,7 +441,7 @@ fn names_by_value(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
     let end = offset.checked_add(size);
     end.and_then(|end| bytes.get(offset..end))
-        .ok_or_else(|| Error::corrupt("element: shorter than its datatype", None))
+        .ok_or_else(|| Error::corrupt("element: it is shorter than its datatype", None))
 }
 
 /// Converts characters of four bytes to UTF-8, without padding NULs. An invalid character becomes

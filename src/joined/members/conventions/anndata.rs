@@ -96,10 +96,10 @@ fn of_root(file: &Described<'_>, root: &[u8], path: &Path) -> Result<Convention>
         }
         b"raw.X" => value(file, &base, path, labels(file, &beneath(root, b"raw.var"))),
         b"obsp" => Ok(Convention::refused(
-            "pairs of rows of one file are not joined",
+            "pairs of rows refer to one file and are not joined",
         )),
         b"obsmap" => Ok(Convention::refused(
-            "places of rows of one file are not joined",
+            "row numbers refer to one file and are not joined",
         )),
         b"uns" if is_list_of_field(file, root, path) => Ok(Convention::names(None)),
         _ => Ok(value(file, &base, path, None)?.fixed()),

@@ -15,7 +15,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     let is_region = file.text(path, b"neurodata_type") == Some(b"DynamicTableRegion");
     let group = ancestors(path).next().unwrap_or_default();
     if !is_table(file, group) {
-        let why = "references to rows outside of a table are not joined";
+        let why = "references to rows outside a table are not joined";
         return Ok(is_region.then(|| Convention::refused(why)));
     }
     let name = split(path).1;
@@ -62,7 +62,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
         let table = table.filter(|(_, ids)| file.array(ids).is_some());
         return Ok(Some(match table {
             Some((table, ids)) => own.referring(b"table", table).with(Relation::RowsOf(ids)),
-            None => Convention::refused("the table that it refers to is not in the file"),
+            None => Convention::refused("the file does not contain the table that it refers to"),
         }));
     }
     Ok(Some(own))

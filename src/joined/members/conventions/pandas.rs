@@ -38,7 +38,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Option<Convention
 /// Returns the rules for a part of the table index, which PyTables uses to find rows.
 fn index(path: &Path) -> Convention {
     let whole = ancestors(path).nth(1).unwrap_or_default();
-    let why = "an index of PyTables is of one file";
+    let why = "an index of PyTables applies to one file and is not joined";
     Convention::default()
         .of(&whole.into())
         .with(Relation::Unneeded(why.to_owned()))
@@ -100,7 +100,7 @@ fn fixed(file: &Described<'_>, frame: &[u8], name: &[u8], path: &Path) -> Conven
     let is_transposed = file.attribute(path, b"transposed");
     let is_transposed = is_transposed.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
     let own = match name {
-        _ if is_pickled => Convention::refused("Python objects of one file are not joined"),
+        _ if is_pickled => Convention::refused("Python objects are not joined"),
         b"axis0" => Convention::default().fixed(),
         b"axis1" | b"index" | b"values" => Convention::rows(),
         _ if !name.starts_with(b"block") => {

@@ -99,7 +99,7 @@ impl Rows {
         };
         let most = limits::CHAR_COLUMNS;
         if !rows.is_read_whole() && columns > most {
-            return Err(Error::limit("columns of a large matrix of chars", most));
+            return Err(Error::limit("columns of a large char matrix", most));
         }
         Ok(rows)
     }
@@ -113,13 +113,13 @@ impl Rows {
         let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
         let most = to_u64(limits::RANK);
         if rank > most {
-            return Err(Error::limit("rank of an array of MATLAB's", most));
+            return Err(Error::limit("rank of a MATLAB array", most));
         }
         let stored = elements.read(0, rank)?;
         let dims = matlab_empty::reversed(&elements.datatype, &stored);
         let dims = dims.ok_or_else(|| {
             Error::corrupt(
-                "array of MATLAB's chars: not empty, as its attribute says",
+                "MATLAB char array: not empty, although its attribute says so",
                 None,
             )
         })?;

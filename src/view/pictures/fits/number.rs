@@ -130,8 +130,7 @@ impl Values {
     pub(super) fn write(&self, record: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let stored = record.get(self.offset..);
         let stored = stored.and_then(|stored| stored.get(..self.length));
-        let stored =
-            stored.ok_or_else(|| Error::corrupt("record: a field behind its end", None))?;
+        let stored = stored.ok_or_else(|| Error::corrupt("record: a field after its end", None))?;
         match self.form {
             Form::Numbers(number) => number.write(stored, out),
             Form::Logicals => out.extend(stored.iter().map(|&byte| logical(byte))),

@@ -71,5 +71,5 @@ impl Write for Output<'_> {
 
 /// Converts an error of the encoder.
 pub(in crate::view::pictures) fn failed(error: EncodingError) -> Error {
-    Error::io(&error.into(), "encode a picture")
+    Error::io(&error.into(), "encoding a picture")
 }

@@ -73,7 +73,7 @@ impl Picture {
         let is_late = &mut || {
             if started.elapsed() > limits::PICTURE_TIME {
                 let most = limits::PICTURE_TIME.as_secs();
-                Err(Error::limit("seconds that a picture takes", most))
+                Err(Error::limit("seconds for a picture", most))
             } else {
                 cancel.go_on()
             }

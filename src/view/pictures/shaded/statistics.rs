@@ -92,7 +92,7 @@ impl Shading {
     /// # Errors
     /// `Corrupt` for bytes of another length.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let unfit = || Error::corrupt("what is kept of a picture", None);
+        let unfit = || Error::corrupt("kept statistics of a picture", None);
         let (numbers, _) = bytes.as_chunks();
         let numbers: Vec<u64> = numbers
             .iter()

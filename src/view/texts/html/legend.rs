@@ -75,27 +75,27 @@ impl<'a> Legend<'a> {
         };
         let ends = match (scale.kind, scale.is_between_percentiles) {
             (Kind::Linear, true) => format!("the 1st to the 99th percentile{stack}"),
-            (Kind::Linear, false) => format!("the least to the greatest value{stack}"),
+            (Kind::Linear, false) => format!("the minimum to the maximum{stack}"),
             (Kind::Log, true) => {
-                format!("the 1st percentile of what is above 0 to the 99th of all{stack}")
+                format!("the 1st percentile of the values above 0 to the 99th of all values{stack}")
             }
             (Kind::Log, false) => {
-                format!("the 1st percentile of what is above 0 to the greatest value{stack}")
+                format!("the 1st percentile of the values above 0 to the maximum{stack}")
             }
         };
         let colours = scale.colours.name();
         let mut text = match (scale.kind, scale.colours) {
             (Kind::Linear, Colours::Diverging) => {
-                format!("From {low} to {high}, which holds {ends}; {colours}.")
+                format!("From {low} to {high}, a range that contains {ends}; {colours}.")
             }
             (Kind::Linear, _) => format!("From {low} to {high}, {ends}; {colours}."),
             (Kind::Log, _) => format!("From {low} to {high} by the logarithm, {ends}; {colours}."),
         };
         if scale.kind == Kind::Log && self.shading.statistics.least < scale.low {
-            text.push_str(" What is less has the lowest colour.");
+            text.push_str(" Smaller values have the lowest colour.");
         }
         if self.image.appearance.is_white_zero {
-            text.push_str(" The least is white.");
+            text.push_str(" The minimum is white.");
         }
         text
     }

@@ -91,7 +91,7 @@ fn pictures(
             }
         }
         None => {
-            html.markup("<p class=\"note\">too large to be drawn on a page; ");
+            html.markup("<p class=\"note\">too large to draw on a page; ");
             html.link(&place.file, "png").markup(" has it</p>\n");
         }
     }

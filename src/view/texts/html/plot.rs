@@ -52,7 +52,7 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     let Some(line) = Line::of(object, array, along, count) else {
         draft
             .body
-            .markup("<p class=\"note\">too large to be drawn</p>\n");
+            .markup("<p class=\"note\">too large to draw</p>\n");
         return;
     };
     match line.figures(object) {
@@ -149,7 +149,7 @@ impl Line {
         let path = || Ok(object.path.to_vec());
         let elements = decoded::numbers(&**object.container, object.node, &path, elements)?;
         let stored = Stored::new(&elements.datatype)
-            .ok_or_else(|| Error::unsupported("numbers that are not computed with", None))?;
+            .ok_or_else(|| Error::unsupported("numbers without arithmetic", None))?;
         let numbers = Numbers {
             elements,
             stored,
@@ -240,7 +240,7 @@ impl Line {
         if is_over_index && self.along.coordinate.is_some() {
             html.markup(", over the index, as ").text(&self.along.name);
             html.markup(if self.is_alone {
-                " is too large to be read"
+                " is too large to read"
             } else if binned.along_error.is_some() {
                 " cannot be read"
             } else {

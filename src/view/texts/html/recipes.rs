@@ -15,7 +15,10 @@ pub(super) fn write(object: &Object<'_>, files: &[Beside], draft: &mut Draft) {
     draft
         .body
         .markup("<details class=\"copy\"><summary>Lines to copy</summary>\n");
-    draft.body.markup("<p class=\"note\">for a shell beside the file, and for Python and DuckDB in the directory in which it is mounted</p>\n");
+    draft.body.markup(
+        "<p class=\"note\">for a shell in the directory of the file, and for Python and DuckDB at \
+         the mount point</p>\n",
+    );
     for line in lines {
         draft
             .body

@@ -118,7 +118,7 @@ fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
     let is_record =
         matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none();
     let corner = Corner::of(array, &dims, datatype.size.into(), is_record)
-        .ok_or_else(|| Error::limit("bytes that a page decodes", limits::HTML_DECODED))?;
+        .ok_or_else(|| Error::limit("bytes to decode for a page", limits::HTML_DECODED))?;
     let (elements, missing) = (object.part)(&corner.selector(None))?;
     let pages = pages(object, &elements)?;
     let container = Arc::clone(object.container);

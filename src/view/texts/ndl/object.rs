@@ -222,7 +222,7 @@ impl Document<'_> {
     fn value(&mut self, array: &Arc<Array>, most: u64) {
         match read_value(self.source, self.options.syntax, array, most) {
             Ok(value) => self.lines.pair(b"value", &value),
-            Err(Error::Limit { .. }) => self.lines.comment("value: too long to be shown"),
+            Err(Error::Limit { .. }) => self.lines.comment("value: too long to show"),
             Err(error) => self.unreadable_part(b"value", &error),
         }
     }

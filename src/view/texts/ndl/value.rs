@@ -96,7 +96,7 @@ impl Text<'_> {
         let node = match *target {
             Reference::Region(node) => node,
             Reference::Dangling(at) => {
-                return Err(Error::corrupt("region reference: leads nowhere", at));
+                return Err(Error::corrupt("region reference: it has no target", at));
             }
             _ => {
                 self.out.push("null");

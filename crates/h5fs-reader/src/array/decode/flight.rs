@@ -126,12 +126,8 @@ impl<T: Clone> Lead<'_, T> {
 impl<T: Clone> Drop for Lead<'_, T> {
     fn drop(&mut self) {
         lock(&self.flights.table).remove(&self.key);
-        lock(&self.flight.outcome).get_or_insert_with(|| {
-            Err(Error::caused(
-                Cause::Failed,
-                "decoding of a chunk broke off",
-            ))
-        });
+        lock(&self.flight.outcome)
+            .get_or_insert_with(|| Err(Error::caused(Cause::Failed, "decoding a chunk stopped")));
         self.flight.landed.notify_all();
     }
 }

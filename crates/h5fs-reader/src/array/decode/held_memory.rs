@@ -35,7 +35,7 @@ impl Holdings {
         let with = |taken: u64| taken.checked_add(bytes);
         let granted = |taken| with(taken).filter(|sum| *sum <= limits::OPEN_BYTES);
         let order = Ordering::Relaxed;
-        let refused = |_| Error::caused(Cause::OutOfMemory, "memory for what is open at a time");
+        let refused = |_| Error::caused(Cause::OutOfMemory, "memory of open files and handles");
         let taken = self.0.fetch_update(order, order, granted);
         taken.map(|_| ()).map_err(refused)
     }

@@ -62,7 +62,7 @@ impl Conversion {
             });
         }
         Err(Error::unsupported(
-            "a virtual dataset of another type than its source",
+            "a virtual dataset with another type than its source",
             None,
         ))
     }

@@ -418,7 +418,7 @@ impl Location {
         length: u64,
     ) -> Result<Self> {
         match storage {
-            Storage::Empty => Err(Error::corrupt("storage of an array: none", None)),
+            Storage::Empty => Err(Error::corrupt("array: it has no storage", None)),
             Storage::Fill => Ok(Location::Nowhere),
             Storage::Inline(bytes) if (bytes.len() as u64) < length => Err(Error::corrupt(
                 format!("array of {length} bytes in storage of {}", bytes.len()),
@@ -432,7 +432,7 @@ impl Location {
             }
             Storage::Encoded(pieces) => Location::of_block(engine, array, pieces, length),
             Storage::Strided(_) | Storage::Virtual(_) => {
-                Err(Error::corrupt("strides over an array of others", None))
+                Err(Error::corrupt("strides over an array of this kind", None))
             }
         }
     }

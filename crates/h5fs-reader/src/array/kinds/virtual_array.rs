@@ -231,7 +231,7 @@ impl VirtualArray {
             let length = run.length.min(last - run.element);
             *left = left.checked_sub(length).ok_or_else(|| {
                 let most = limits::VIRTUAL_OVERLAPS;
-                Error::limit("parts of a virtual dataset over each other", most)
+                Error::limit("overlapping parts of a virtual dataset", most)
             })?;
             let bytes = run.element * size..(run.element + length) * size;
             let there = bytes.start.max(offset)..bytes.end.min(end);
@@ -265,7 +265,7 @@ impl VirtualArray {
         };
         if mapping.source.is_elsewhere() && array.datatype.has_pointers() {
             let what =
-                "a virtual dataset of references or variable-length elements of another file";
+                "a virtual dataset with references or variable-length elements in another file";
             return Err(Error::unsupported(what, None));
         }
         let runs = Runs::new(&mapping.source_region, array.shape.dims())?;

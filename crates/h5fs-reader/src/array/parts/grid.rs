@@ -276,7 +276,9 @@ fn merged_axes(dims: &[u64], chunk: &[u64], strides: &[i64], element: u64) -> Ve
     };
     let mut axes = vec![bytes];
     for ((&dim, &chunk), &chunk_stride) in dims.iter().zip(chunk).zip(strides).rev() {
-        let inner = axes.last_mut().expect("the bytes of an element come first");
+        let inner = axes
+            .last_mut()
+            .expect("the bytes of an element come before the dimensions");
         let follows = inner.chunk_stride.checked_mul(inner.chunk.cast_signed());
         if dim == 1 && chunk == 1 {
             continue;

@@ -10,14 +10,14 @@ use crate::wire::Count;
 /// if the selector is valid.
 pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
     if *shape == Shape::Null {
-        return Some("the dataspace is null: there are no elements to pick".to_owned());
+        return Some("the dataspace is null: there are no elements to select".to_owned());
     }
     let mut picked = Selection::whole(datatype, shape.dims()).ok()?;
     let mut rest = text;
     while !rest.is_empty() {
         let Some(inner) = rest.strip_prefix(b"[") else {
             let behind = String::from_utf8_lossy(rest);
-            return Some(format!("`{behind}` stands behind the last bracket"));
+            return Some(format!("`{behind}` follows the last bracket"));
         };
         let Some((step, after)) = parse_step(inner) else {
             return Some(of_bracket(inner).to_owned());
@@ -33,9 +33,11 @@ pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
 /// Explains the fault in the text after an opening bracket that is not a step of a selector.
 fn of_bracket(inner: &[u8]) -> &'static str {
     match inner.trim_ascii() {
-        [b'\'' | b'"', ..] => "no quotation mark and bracket end the name of the field",
+        [b'\'' | b'"', ..] => {
+            "the name of the field does not end with a quotation mark and a bracket"
+        }
         text if !text.contains(&b']') => "no `]` closes the bracket",
-        _ => "nothing stands between the brackets",
+        _ => "the brackets are empty",
     }
 }
 
@@ -99,7 +101,7 @@ fn of_no_indices(text: &str) -> String {
         match parse_index(part) {
             Some(index) => indices.push(index),
             None if has_step_of_zero(part) => return format!("`{part}` has a step of 0"),
-            None => return format!("`{part}` is no index"),
+            None => return format!("`{part}` is not an index"),
         }
     }
     let count = |is: fn(&Index) -> bool| indices.iter().filter(|&index| is(index)).count();
@@ -109,7 +111,7 @@ fn of_no_indices(text: &str) -> String {
     if count(|index| matches!(index, Index::List(_))) > 1 {
         return format!("`{text}` has more than one list of indices");
     }
-    format!("`{text}` is no index")
+    format!("`{text}` is not an index")
 }
 
 fn has_step_of_zero(index: &str) -> bool {
@@ -185,10 +187,13 @@ mod tests {
                 "[99999999999999999999]",
                 "out of range: the shape is [365, 36, 72]",
             ),
-            ("[x]", "`x` is no index, and the elements have no fields"),
+            (
+                "[x]",
+                "`x` is not an index, and the elements have no fields",
+            ),
             (
                 "[0,1.5]",
-                "`1.5` is no index, and the elements have no fields",
+                "`1.5` is not an index, and the elements have no fields",
             ),
             (
                 "[::0]",
@@ -209,12 +214,12 @@ mod tests {
             ("[", "no `]` closes the bracket"),
             ("[0", "no `]` closes the bracket"),
             ("[0][1", "no `]` closes the bracket"),
-            ("[]", "nothing stands between the brackets"),
+            ("[]", "the brackets are empty"),
             (
                 "['x]",
-                "no quotation mark and bracket end the name of the field",
+                "the name of the field does not end with a quotation mark and a bracket",
             ),
-            ("[0]x", "`x` stands behind the last bracket"),
+            ("[0]x", "`x` follows the last bracket"),
         ] {
             assert_eq!(
                 fault(text, &int(2), &[365, 36, 72]).as_deref(),
