@@ -246,7 +246,7 @@ const IGNORED: &[&str] = &[
     "use_ino",
 ];
 
-/// Words of mount(8) and FUSE with a value that are ignored here.
+/// Options of mount(8) and FUSE that have a value, and that h5fs ignores.
 const IGNORED_WITH_VALUE: &[&str] = &[
     "helper",
     "uhelper",

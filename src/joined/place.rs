@@ -40,7 +40,7 @@ enum Way {
     Shared,
     /// Each member that has the dimension has different values.
     Coordinates(Vec<Option<Lie>>),
-    /// The dimension lacks values, and the members continue it.
+    /// The dimension lacks coordinates, so the members are concatenated in order of their names.
     Bare,
 }
 

@@ -131,8 +131,8 @@ impl OtherFiles {
         }
     }
 
-    /// Adapts to a source in a mounted directory of files, at the location `beside` and with
-    /// `inodes`.
+    /// Returns these other files for a source in a mounted directory. `beside` is the source's
+    /// location in the directory, and `inodes` belong to the whole directory.
     pub(in crate::fs) fn of_member(self, inodes: Arc<Inodes>, beside: Beside) -> Self {
         OtherFiles {
             inodes,

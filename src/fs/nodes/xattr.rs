@@ -26,7 +26,7 @@ const ERROR: &str = "h5fs.error";
 /// The name of the attribute with an object's path.
 const PATH: &[u8] = b"h5fs.path";
 
-/// An object as extended attributes show it.
+/// The facts about an object that its extended attributes contain.
 pub(in crate::fs) struct Object<'a> {
     space: Namespace<'a>,
     /// The node, or `None` if the object itself cannot be read.
@@ -203,7 +203,7 @@ impl List {
     }
 
     /// Adds a name whose value is `length` bytes long, unless the name or the value is too long.
-    /// Breaks if the list would be too long.
+    /// Returns `Break` if the list would be too long.
     fn add(&mut self, name: &[u8], length: usize) -> ControlFlow<()> {
         let full = [PREFIX, name].concat();
         if full.len() > limits::NAME_BYTES || length > limits::XATTR_BYTES {

@@ -132,9 +132,9 @@ impl Walk {
         Some((Some(*number), number + 1))
     }
 
-    /// Finds the first existing number from `at`, where `around` converts the file's chunks to the
-    /// store's. The index has these in another order, so each walk of the whole index finds only
-    /// the next few.
+    /// Finds the first existing chunk number of the store from `at`, where `around` converts the
+    /// file's chunks to the store's. The index has these in another order, so each walk of the
+    /// whole index finds only the next few.
     fn find_around(
         &mut self,
         index: &dyn ChunkIndex,

@@ -1,4 +1,4 @@
-//! The objects of a Zarr store: which objects of the file it contains, and their documents.
+//! Decides which objects of a file are in its Zarr store, and writes their documents.
 
 use std::sync::Arc;
 

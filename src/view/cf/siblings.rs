@@ -52,7 +52,8 @@ impl TimeText {
         TimeUnits::parse(self.units.as_deref()?, self.calendar.as_deref())
     }
 
-    /// Returns whether a coordinate could add the units, or the calendar of the units.
+    /// Returns whether units or the calendar are missing, which the coordinate of a boundary
+    /// variable may have.
     fn is_incomplete(&self) -> bool {
         self.units.is_none() || self.calendar.is_none() && self.parsed().is_some()
     }

@@ -128,7 +128,7 @@ pub(crate) fn group_of(path: &[u8]) -> &[u8] {
 
 /// Returns the scale of each of `rank` dimensions of an array. The scales are listed in its
 /// `DIMENSION_LIST`. An array without a list that is itself a scale is the scale of its one
-/// dimension, or its scales are found by netCDF's numbers.
+/// dimension, or its scales are found by `_Netcdf4Coordinates`.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.

@@ -29,7 +29,8 @@ pub(crate) struct GroupTable {
     pub(crate) is_nan_missing: bool,
     /// Approximate bytes of memory that the columns take.
     weight: u64,
-    /// The number of values that were split into columns, including those without parts.
+    /// The number of values that were split into columns, including values that resulted in zero
+    /// columns.
     taken_apart: usize,
 }
 

@@ -105,7 +105,7 @@ impl Place {
         Ok(Place { array, value })
     }
 
-    /// Returns the number of the array.
+    /// Returns the index of the array that contains the values.
     pub(super) fn array(&self) -> usize {
         self.array
     }

@@ -32,7 +32,7 @@ pub(crate) struct ZarrArray {
     pub(super) field: Field,
 }
 
-/// The location of the elements in those of the file's array.
+/// The location of a store array's elements within the elements of the file's array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Field {
     offset: usize,

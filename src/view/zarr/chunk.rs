@@ -29,7 +29,7 @@ enum Content {
     Chunk(Arc<Reader>, Vec<u64>),
     /// A block of the array.
     Block(Block),
-    /// No source; each element is this fill value.
+    /// The chunk has not been stored: each element is this fill value.
     Fill(Vec<u8>),
 }
 

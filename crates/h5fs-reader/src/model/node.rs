@@ -15,7 +15,7 @@ use crate::wire::Count;
 pub struct NodeId(u64);
 
 impl NodeId {
-    /// The exclusive upper bound of the numbers.
+    /// The exclusive upper bound of node numbers.
     pub const END: u64 = 1 << 62;
 
     /// 1 is the inode number of the mount's root.

@@ -60,7 +60,7 @@ pub(super) struct Rate {
 #[derive(Debug, Clone, Copy)]
 struct Seeming {
     rate: f64,
-    /// Growth per second.
+    /// Increase of the rate per second.
     growth: f64,
     since: Instant,
 }

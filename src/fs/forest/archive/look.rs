@@ -270,7 +270,7 @@ impl Look {
     }
 
     /// Returns the text of the symbolic link at `path`, adjusted to lead to the same target in the
-    /// mount or among the originals.
+    /// mount. If `is_original`, it leads below the directory of original files.
     ///
     /// # Errors
     /// Fails with the system's error.

@@ -243,7 +243,8 @@ mod tests {
     }
 
     proptest! {
-        /// There are only a few between any two times, in order, and within the range.
+        /// Between any two times, there are at most 8 round times. They are sorted and within the
+        /// range.
         #[test]
         fn few_times_between_any_two(a: i64, b: i64, near in 0..10_i64.pow(15), which in 0..4_usize) {
             let calendars = ["standard", "proleptic_gregorian", "noleap", "360_day"];

@@ -125,7 +125,7 @@ impl Stored {
         use_them(&levels)
     }
 
-    /// Returns the row bytes of a block.
+    /// Returns the bytes of the rows in a block of the uncompressed PNG data.
     fn content(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let mut at = number.saturating_mul(BLOCK);
         let end = at.saturating_add(BLOCK).min(self.rows);

@@ -275,7 +275,7 @@ impl Line {
     }
 }
 
-/// Places bins at their indices.
+/// Places each bin at its index as the horizontal coordinate.
 fn over_index(bins: &[Bin]) -> Placed {
     let places = bins.iter().enumerate().map(|(number, &bin)| Place {
         bin,

@@ -71,7 +71,7 @@ impl Decimal {
     }
 }
 
-/// Returns the lowest group of a number.
+/// Returns the lowest group of digits of a number.
 fn low(number: u64) -> u32 {
     let group = number.checked_rem(GROUP).unwrap_or(0);
     u32::try_from(group).unwrap_or(0)

@@ -81,8 +81,8 @@ pub(crate) struct NumberForm {
     pub(crate) far_headers: Option<u64>,
 }
 
-/// The range that object headers with excessive addresses are moved to. The trees of all views can
-/// number nodes below 2^45.
+/// The range of node numbers for object headers whose addresses exceed the limit of node numbers.
+/// The views support node numbers below 2^45.
 pub(crate) const HEADERS: Range<u64> = 1 << 44..1 << 45;
 
 impl NumberForm {

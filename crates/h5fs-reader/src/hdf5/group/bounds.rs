@@ -49,7 +49,7 @@ impl Bounds {
     }
 }
 
-/// Returns the closer lower key and the closer upper key of two pairs.
+/// Combines two pairs of keys. Returns the greater lower key and the lesser upper key.
 fn closer(above: Keys, own: Keys, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<Keys> {
     let after = match (above.0, own.0) {
         (Some(above), Some(own)) if above != own && text(above)? > text(own)? => Some(above),

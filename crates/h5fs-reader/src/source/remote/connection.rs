@@ -42,7 +42,7 @@ const REGION: u64 = 1 << 40;
 /// Maximum number of bytes of one read whose pages are pinned at the same time.
 const WINDOW: u64 = 4 << 20;
 
-/// Time limit for the counters. The fetcher needs no server for them.
+/// Time limit for a request for the fetcher's counters, which does not depend on a server.
 const COUNTING: Duration = Duration::from_secs(2);
 
 /// Maximum number of times that corrupt pages of the disk cache are requested. The first time, they

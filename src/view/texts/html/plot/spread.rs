@@ -5,7 +5,7 @@ use h5fs_reader::wire::to_usize;
 
 use crate::view::texts::html::plot::bin::{BINS, Bin};
 
-/// A function that reads coordinates. Its arguments are the first number and the count.
+/// A function that reads coordinates. Its arguments are the first index and the count.
 pub(super) type ReadAlong<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;
 
 /// A bin and its position.

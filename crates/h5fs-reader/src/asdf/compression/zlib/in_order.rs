@@ -47,7 +47,7 @@ impl InOrder {
     }
 
     /// Decodes the next piece of a block that is decoded in pieces of `size` bytes. After an error,
-    /// the next call continues. After a refusal, no call may follow.
+    /// the next call continues. After [`Step::Refused`], no call may follow.
     pub fn step(&mut self, block: &Encoded, size: u64, help: &Help<'_>) -> Result<Step> {
         let wanted = block.piece(self.piece, size);
         let (mut bytes, mut filled) = match self.begun.take() {
