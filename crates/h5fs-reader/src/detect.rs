@@ -1,7 +1,5 @@
 //! The detection of a file's format from its content. Only this module names both formats.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-
 mod others;
 
 use std::sync::Arc;

@@ -9,17 +9,6 @@
 //! [`limits::CHUNK_BYTES`]. Sums and products of two such numbers therefore do not overflow. A
 //! larger product saturates, and the comparison with the expected length then rejects it.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::disallowed_methods,
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::as_conversions
-    )
-)]
-
 mod bit_planes;
 mod bits;
 pub mod bitshuffle;

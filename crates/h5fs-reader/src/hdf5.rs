@@ -17,17 +17,6 @@
 //! - differences of numbers whose order was checked
 //! - weights, which are estimates
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::disallowed_methods,
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::as_conversions
-    )
-)]
-
 mod attributes;
 mod btree_v1;
 mod btree_v2;

@@ -14,6 +14,17 @@
 //! | 0 | [`error`], [`limits`] | the error type; every limit |
 
 #![forbid(unsafe_code)]
+// Most numbers come from files.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
 
 pub mod array;
 pub mod asdf;

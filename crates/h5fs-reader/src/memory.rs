@@ -5,17 +5,6 @@
 //! large values, and many of them. A weight is only compared with a bound, so a sum may saturate at
 //! the largest number ([`Count`]): that number exceeds every bound.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::disallowed_methods,
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::as_conversions
-    )
-)]
-
 pub mod buffer;
 pub mod cancel;
 pub mod distinct;

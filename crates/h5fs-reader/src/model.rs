@@ -12,17 +12,6 @@
 //! Unchecked arithmetic is denied in the lower modules, where numbers come from files. Counters use
 //! the saturating operations of [`Count`]. All other arithmetic is checked and fails with an error.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::disallowed_methods,
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::as_conversions
-    )
-)]
-
 pub mod array;
 pub mod attribute;
 pub mod attribute_value;

@@ -5,17 +5,6 @@
 //!
 //! A sum of two numbers from a file is checked where it is computed, see [`Extent`].
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::disallowed_methods,
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::as_conversions
-    )
-)]
-
 pub mod attributes;
 pub mod concatenation;
 pub mod directory;

@@ -1,6 +1,14 @@
 //! Helpers for the tests of all crates: waiting for events, skipping, and values of arrays.
 //! [`source::remote::fake`](crate::source::remote::fake) has a fetcher in memory.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a helper of tests may panic"
+)]
+
 use std::io::Write;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

@@ -1,16 +1,5 @@
 //! Conversion of bytes to numbers: a bounded cursor, and the checksums of the formats' metadata.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::disallowed_methods,
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::as_conversions
-    )
-)]
-
 pub mod checksum;
 mod count;
 pub mod crc32;

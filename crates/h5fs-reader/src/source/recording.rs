@@ -1,6 +1,14 @@
 //! A source that counts the round trips that its readers would need if the source were remote.
 //! Ranges that are announced before a read arrive together with the read's own.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a helper of tests may panic"
+)]
+
 use std::fmt;
 use std::sync::{Arc, Mutex};
 

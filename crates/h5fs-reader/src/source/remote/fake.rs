@@ -1,6 +1,14 @@
 //! A fetcher for tests: a thread that serves objects from memory, with behaviour chosen by each
 //! test.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a helper of tests may panic"
+)]
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
