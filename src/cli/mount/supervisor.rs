@@ -112,8 +112,8 @@ fn close_inherited() {
 
 /// Settings for glibc's allocator in the worker (`mallopt(3)`):
 ///
-/// - Up to 16 MiB of free memory stay at the end of the heap for the next chunks, because fresh
-///   memory costs a page fault for every 4 KiB.
+/// - Up to 16 MiB of free memory stay at the end of the heap for the next chunks. Fresh memory
+///   would cost a page fault for every 4 KiB.
 /// - Blocks of 16 MiB or more are returned to the system at once.
 /// - There is one heap for all threads, because any thread may use memory that another one has
 ///   freed.

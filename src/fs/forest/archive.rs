@@ -219,7 +219,7 @@ enum Content {
 }
 
 impl Archive {
-    /// Creates the archive of the files beneath `root`. `changes` watches open files.
+    /// Creates the archive of the files below `root`. `changes` watches open files.
     pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
         let errors = Arc::<Errors>::default();

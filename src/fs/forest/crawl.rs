@@ -47,7 +47,7 @@ impl State {
 }
 
 impl Crawler {
-    /// Crawls an opened group and everything beneath it, in a separate thread.
+    /// Crawls an opened group and everything below it, in a separate thread.
     pub(in crate::fs) fn look_into(&self, container: &Arc<dyn Container>, group: NodeId) {
         if !container.is_far() || container.is_growing() {
             return;
@@ -104,7 +104,7 @@ enum Subject {
 /// A subject, and the number of attempts to read it.
 struct Item(Subject, u32);
 
-/// Reads the objects beneath `group` breadth first, while `goes_on` returns true. Groups that are
+/// Reads the objects below `group` breadth first, while `goes_on` returns true. Groups that are
 /// not new are skipped.
 fn crawl(
     container: &Arc<dyn Container>,
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use crate::fs::fake::{Fake, ROOT};
 
-    /// Crawls everything beneath the root. Returns how often objects were read.
+    /// Crawls everything below the root. Returns how often objects were read.
     fn looks(fake: Fake) -> usize {
         let looks = Arc::clone(&fake.looks);
         let container: Arc<dyn Container> = Arc::new(fake);

@@ -66,7 +66,7 @@ fn errno<T>(result: std::io::Result<T>) -> Errno {
     Errno::from_raw(result.err().and_then(|error| error.raw_os_error()).unwrap())
 }
 
-/// Collects every path beneath `directory`, without following symbolic links.
+/// Collects every path below `directory`, without following symbolic links.
 fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();

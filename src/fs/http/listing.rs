@@ -306,7 +306,7 @@ impl Pieces for Listing {
     }
 }
 
-/// Returns whether views exist beneath a place. Listings omit them.
+/// Returns whether views exist below a place. Listings omit them.
 pub(super) fn has_views(open: &OpenPlace, cancel: &CancelToken) -> bool {
     let tree = open.requests();
     let found = tree.lookup_for(open.place.ino(), VIEWS, cancel);

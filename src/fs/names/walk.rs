@@ -15,7 +15,7 @@ impl Filesystem {
     /// followed. The entry is counted.
     ///
     /// # Errors
-    /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` beneath a file.
+    /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` below a file.
     pub fn resolve(&self, path: &[u8]) -> Result<Entry> {
         self.passing(path, true)
     }
@@ -46,7 +46,7 @@ impl dyn Requests + '_ {
     /// # Errors
     /// - `Usage` with the reason if a link or a selector leads nowhere.
     /// - `NotFound` if there is no further explanation.
-    /// - Fails after 40 symbolic links, and beneath a file.
+    /// - Fails after 40 symbolic links, and below a file.
     pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
         let found = self.find_for(path, follow_last, &CancelToken::default());
         found.map(|found| found.entry)

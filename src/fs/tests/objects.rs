@@ -147,7 +147,7 @@ fn what_cannot_be_opened_has_its_errno() {
     }
 }
 
-/// Checks that only names beneath the prefix are requested.
+/// Checks that only names below the prefix are requested.
 #[test]
 fn objects_beside_it_are_read_and_no_others() {
     let cases = [

@@ -1,6 +1,6 @@
 //! The user documentation of `.h5fs`: the table of docs/views.md and of h5fs-views(7).
 
-/// A row: files or directories beneath `.h5fs`, and their content.
+/// A row: files or directories below `.h5fs`, and their content.
 pub struct GuideRow {
     /// The paths; `PATH`, `NAME` and the like are placeholders.
     pub paths: &'static [&'static str],
@@ -23,7 +23,7 @@ const fn row(
     }
 }
 
-/// Everything beneath `.h5fs`, starting with the most popular views.
+/// Everything below `.h5fs`, starting with the most popular views.
 pub static GUIDE: &[GuideRow] = &[
     row(
         &["npy/PATH.npy"],

@@ -1,4 +1,4 @@
-//! The table of the trees of views beneath `.h5fs`.
+//! The table of the trees of views below `.h5fs`.
 //!
 //! # A new tree
 //!

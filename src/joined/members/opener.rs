@@ -53,10 +53,10 @@ pub(crate) trait OpenMember: Send + Sync {
     /// Returns whether the checksum of a block is verified before its elements are read.
     fn verifies(&self) -> bool;
 
-    /// Called before all members are scanned.
+    /// Reports that a scan of all members starts.
     fn begin(&self);
 
-    /// Called after each scanned member, and for each member whose stored scan is used.
+    /// Reports that one more member was scanned. `was_known` means that its stored scan was used.
     fn scanned(&self, was_known: bool);
 }
 

@@ -240,7 +240,7 @@ fn mounted_set(
     (mounted(&source), directory, source)
 }
 
-/// ASDF: one field with a long name, repeated up to the length limit of a list, and a chunk at the
+/// ASDF: one field with a long name, repeated up to the length limit of a list. Also a chunk at the
 /// end of a reference of two million names.
 #[test]
 fn names_that_aliases_repeat() {

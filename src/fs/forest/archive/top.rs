@@ -34,7 +34,7 @@ fn is_escaped(name: &[u8]) -> bool {
     rest == Some(b"2Eh5fs")
 }
 
-/// Returns the adjusted text of a link at `path` beneath the directory `top`, whose own text is
+/// Returns the adjusted text of a link at `path` below the directory `top`, whose own text is
 /// `text`. The text is adjusted if it is absolute and leads into the directory, or if it leads to
 /// an escaped name. Names among the originals are never escaped.
 pub(super) fn link_text(

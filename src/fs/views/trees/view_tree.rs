@@ -31,7 +31,7 @@ use crate::view::texts::text::Text;
 /// A tree of views. The tree has the same directories as the source's tree, and files for some of
 /// the objects.
 pub(in crate::fs) struct ViewTree {
-    /// Name beneath `.h5fs`.
+    /// Name below `.h5fs`.
     pub(in crate::fs) name: &'static [u8],
     /// Number of the tree's directories in inode numbers. The number must never change.
     pub(in crate::fs) number: Tree,
