@@ -17,7 +17,7 @@
 //! | 7 | `joined` | many files as one: a container that joins containers |
 //! | 6 | `view` | the content of a file of the mount: a length and a `read_for` |
 //! | 0 to 5 | [`h5fs_reader`] | the formats, from bytes to arrays |
-//! | 0 | [`limits`] | the limits of this crate, and those of the reader |
+//! | 0 | [`limits`] | the limits of this crate and of the reader |
 //!
 //! # Embedding
 //!

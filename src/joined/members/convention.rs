@@ -51,7 +51,7 @@ pub(in crate::joined) enum Relation {
     PointsTo { entries: Path, columns: Option<u64> },
     /// Numbers of names in this array.
     Codes { names: Path, is_ordered: bool },
-    /// Records. These fields are numbers of names in these arrays.
+    /// Records with these fields. Each field contains numbers of names in its array.
     Fields(Vec<(Vec<u8>, Path)>),
     /// Names that other arrays refer to by number.
     Names,

@@ -165,7 +165,7 @@ impl Attributes {
         true
     }
 
-    /// Records the name of something that the store does not have.
+    /// Records the name of an object or attribute that the store omits.
     pub(crate) fn miss(&mut self, name: Vec<u8>) {
         if self.absent.len() < limits::ZARR_ABSENT {
             self.absent.push(name);

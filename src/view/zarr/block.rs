@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a reader of an array of two-byte elements, each equal to its number.
+    /// Returns a reader of an array of two-byte elements, each equal to its index.
     fn reader(dims: &[u64]) -> Arc<Reader> {
         let count = u16::try_from(product(dims).unwrap()).unwrap();
         let bytes: Vec<u8> = (0..count).flat_map(u16::to_le_bytes).collect();
