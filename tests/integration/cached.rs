@@ -98,7 +98,7 @@ fn what_is_no_cache_and_no_size_is_refused_in_one_line() {
     assert!(told.one_line().contains("--disk-cache"), "{told:?}");
     let options = ["prefetch", "--disk-cache", &top, "a.h5", "/"];
     let told = run(&mut h5fs(options), LONG);
-    assert!(told.one_line().contains("no URL"), "{told:?}");
+    assert!(told.one_line().contains("not a URL"), "{told:?}");
 }
 
 #[test]

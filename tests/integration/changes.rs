@@ -518,7 +518,10 @@ fn a_file_that_is_marked_as_open_is_refused_unless_forced() {
         for words in [&["ls"][..], &["cat", "contiguous"], &["ndl"], &["check"]] {
             let mut command = h5fs(&words[..1]);
             let refused = run(command.arg(&source).args(&words[1..]), SOON);
-            assert!(refused.stderr.contains("'--force' reads it"), "{refused:?}");
+            assert!(
+                refused.stderr.contains("'--force' reads the file anyway"),
+                "{refused:?}"
+            );
             run(command.arg("--force"), SOON).success();
         }
     }
@@ -548,7 +551,7 @@ fn a_locked_file_is_refused_unless_locks_are_not_to_be_used() {
     let lock = |how| Flock::lock(fs::File::open(&source).expect("open"), how).map_err(|(_, e)| e);
     let writer = lock(FlockArg::LockExclusiveNonblock).expect("lock");
     let (_mount, refused) = Mount::attempt(&source, &[]);
-    assert!(refused.one_line().contains("locked"), "{refused:?}");
+    assert!(refused.one_line().contains("holds a lock"), "{refused:?}");
     let mount = |value: &str| {
         let mount = Mount::prepare();
         let mut command = h5fs([&source, &mount.path]);

@@ -173,7 +173,7 @@ fn a_file_that_is_cut_off_is_told_once() {
         let mut command = h5fs([source.as_ref(), mount.path.as_os_str()]);
         let told = run(command.current_dir(&top), MOUNT_LIMIT).success();
         let line = told.stderr.trim_end();
-        let wanted = format!("h5fs: warning: {source}: the file is cut off");
+        let wanted = format!("h5fs: warning: {source}: the file is truncated");
         assert!(
             line.starts_with(&wanted) && !line.contains('\n'),
             "{told:?}"
@@ -181,7 +181,7 @@ fn a_file_that_is_cut_off_is_told_once() {
     }
     let several = tell(&["ls", "cut.h5", "a.h5"], &top);
     assert_eq!(
-        several.stderr.matches("the file is cut off").count(),
+        several.stderr.matches("the file is truncated").count(),
         1,
         "{several:?}"
     );

@@ -100,7 +100,8 @@ fn a_file_that_is_cut_off_says_so() {
     run(script("cut_off.py").arg("check").arg(&cut), LONG).success();
 
     let reason = format!(
-        "the file is cut off: it has {left} of the {} bytes that its superblock says (corrupt)",
+        "the file is truncated: it has {left} of the {} bytes that its superblock specifies \
+         (corrupt)",
         content.len()
     );
     let warning = format!("warning: {}: {reason}", cut.display());
@@ -150,7 +151,7 @@ fn commands_warn_of_a_file_that_is_cut_off() {
     fs::write(&cut, &content[..content.len() - 1]).expect("write");
     for words in [&["ls"][..], &["cat", "contiguous"], &["ndl"]] {
         let said = run(h5fs(&words[..1]).arg(&cut).args(&words[1..]), LONG);
-        let times = said.stderr.matches("the file is cut off").count();
+        let times = said.stderr.matches("the file is truncated").count();
         assert_eq!(times, 1, "{said:?}");
     }
 }
@@ -172,5 +173,5 @@ fn a_file_that_is_cut_off_says_so_in_the_foreground() {
     mount.unmount_when_free();
     let said = child.wait_with_output().expect("end").stderr;
     let said = String::from_utf8(said).expect("text");
-    assert_eq!(said.matches("the file is cut off").count(), 1, "{said}");
+    assert_eq!(said.matches("the file is truncated").count(), 1, "{said}");
 }

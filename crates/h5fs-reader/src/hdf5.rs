@@ -165,7 +165,10 @@ impl File {
         let root = file.within(effort, opening).object(root)?;
         match root.node.kind {
             NodeKind::Group => Ok(file),
-            _ => Err(Error::corrupt("root group: is no group", superblock.root)),
+            _ => Err(Error::corrupt(
+                "root group: it is not a group",
+                superblock.root,
+            )),
         }
     }
 
@@ -207,7 +210,7 @@ impl File {
         let object = self.object(id)?;
         match &object.group {
             Some(group) => then(group),
-            None => Err(Error::corrupt("object header: no group", id.number())),
+            None => Err(Error::corrupt("object header: not a group", id.number())),
         }
     }
 
@@ -387,8 +390,8 @@ impl Container for File {
 /// Returns the error for a file that is open for writing. Its structures may contradict each other.
 fn open_for_writing() -> Error {
     Error::Usage(
-        "the file is marked as open for writing; if no program writes it, \
-         'h5clear -s FILE' clears the mark, '--force' reads it as it is"
+        "the file is marked as open for writing; if no program writes it, 'h5clear -s FILE' clears \
+         the mark; '--force' reads the file anyway"
             .to_owned(),
     )
 }
@@ -411,8 +414,8 @@ fn assemble(
         return unmarked(first, superblock, neighbours).map(Assembled::from);
     };
     if at.offset() >= first.length() {
-        let what = "superblock: its extension is past the end of the file, \
-                    or in another file of the multi driver";
+        let what = "superblock: its extension is past the end of the file, or in another file of \
+                    the multi driver";
         return Err(Error::corrupt(what, at));
     }
     let header = ObjectHeader::read(&metadata, at)?;
@@ -443,7 +446,10 @@ fn cut_off(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
     let (length, end) = (source.length(), superblock.end_of_file);
     let is_short = length < end && superblock.writer() == Writer::None;
     let what = || {
-        format!("the file is cut off: it has {length} of the {end} bytes that its superblock says")
+        format!(
+            "the file is truncated: it has {length} of the {end} bytes that its superblock \
+             specifies"
+        )
     };
     is_short.then(|| Error::corrupt(what(), None))
 }

@@ -218,7 +218,7 @@ mod tests {
         let twice = serve(&["x/a.h5", "y/a.h5"], usual(), false).unwrap_err();
         assert!(twice.contains("two sources are named a.h5"), "{twice}");
         let far = serve(&["a.h5", "https://host/b.h5"], usual(), false).unwrap_err();
-        assert!(far.contains("alone"), "{far}");
+        assert!(far.contains("the only source"), "{far}");
         assert!(
             serve(&["a.h5"], usual(), true)
                 .unwrap_err()

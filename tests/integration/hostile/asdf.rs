@@ -546,7 +546,7 @@ fn a_check_looks_at_blocks_that_no_array_uses() {
     let (code, text) = check(&bytes);
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.starts_with("/.h5fs/blocks/1: block: the checksum"),
+        text.starts_with("/.h5fs/blocks/1: block: wrong checksum"),
         "{text}"
     );
     // The last byte is missing, and with it the end of the chain.

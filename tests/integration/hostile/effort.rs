@@ -108,7 +108,7 @@ fn four_blocks_of_sixteen_mebibytes_in_turn() {
     let records = records.map(|(i, id)| attribute_record(&id, i, i)).collect();
     let timed = costs_little(with_dense_attributes(file, heap, records));
     let attributes = timed.tree.attributes_line("bad");
-    let other = "error: attribute name: is filed under another name's hash";
+    let other = "error: attribute name: the index has another hash for it";
     assert!(attributes.starts_with(other), "{attributes}");
     timed.tree.answers(&[GOOD]);
 }

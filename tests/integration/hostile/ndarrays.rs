@@ -101,12 +101,12 @@ fn long_scalars_again_and_again() {
     too_much("", &bad, LOOKS);
     let typed = again("1_1".repeat(1300).as_str(), many(390_000));
     let bad = inline(&format!("datatype: int64, data: {typed}"));
-    too_much("", &bad, "no number");
+    too_much("", &bad, "not a number");
     let zeros = ["0", "0_", "0."].map(|start| start.to_owned() + &"0".repeat(4000));
     let sixtieths = format!("1{}.0", ":1".repeat(2000));
     let size = 8 * (many(50_000) + 1);
     let numbers = format!("file of {size} bytes: [0, 0, 0, …]");
-    let unknown = "file of 0 bytes: [error: ndarray: inline data: no text, nor a number*";
+    let unknown = "file of 0 bytes: [error: ndarray: inline data: neither text nor a number*";
     let zeros = zeros.map(|number| (number, &*numbers));
     for (number, answer) in zeros.into_iter().chain([(sixtieths, unknown)]) {
         let data = again(&number, many(50_000));

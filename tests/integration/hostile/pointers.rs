@@ -53,7 +53,8 @@ fn strings_that_share_their_bytes() {
         .flat_map(|i| pointer(LENGTH - i, heap, 1))
         .collect();
     // No string has the length of its object.
-    let refused = "file of 0 bytes: [error: global heap object: not as long as its element says*";
+    let refused = "file of 0 bytes: [error: global heap object: its length differs from its \
+                   element*";
     is_read_for_little(of_pointers(file, &string_type(), &pointers), refused);
 }
 

@@ -387,7 +387,7 @@ fn indices_of_two_million_chunks() {
     let stored = "file of 1099511627776 bytes: [1, 1, 1, …]";
     all.tree.answers(&[("bad", stored), GOOD]);
     let none = costs_little(chunks(1 << 10, 1 << 30, 1000));
-    let damaged = "file of 1024 bytes: [error: B-tree node (version 1): the keys are not in order*";
+    let damaged = "file of 1024 bytes: [error: B-tree node (version 1): the keys are not sorted*";
     none.tree.answers(&[("bad", damaged), GOOD]);
 }
 
@@ -407,13 +407,13 @@ fn attributes_on_a_heap() {
     dense(
         &attribute(b"bytes", &byte_type(), &[33_000], &[1; 33_000]),
         many(8000),
-        "error: attribute bytes: is filed under another name's hash",
+        "error: attribute bytes: the index has another hash for it",
     );
     let none = vec![0; 65_537 * 16];
     dense(
         &attribute(b"empty", &sequence_type(), &[65_537], &none),
         many(8000),
-        "error: attribute empty: is filed under another name's hash",
+        "error: attribute empty: the index has another hash for it",
     );
     let unknown = "error: attribute message: version 255 is not supported";
     dense(&[0xff; 60], many(65_530), unknown);

@@ -61,7 +61,10 @@ impl Block {
             ));
         }
         if !bytes.starts_with(MAGIC) {
-            return Err(Error::corrupt("block header: no magic", at));
+            return Err(Error::corrupt(
+                "block header: its magic number is missing",
+                at,
+            ));
         }
         let header = BigEndian(bytes);
         let header_size = header.number(4, 2);
@@ -122,13 +125,13 @@ impl Block {
         }
         if !self.streamed && self.used_size > self.allocated_size && !self.is_overfull {
             return Err(Error::corrupt(
-                "block: used_size is over allocated_size",
+                "block: used_size exceeds allocated_size",
                 self.at,
             ));
         }
         if !self.streamed && self.is_plain() && self.used_size != self.data_size {
             return Err(Error::corrupt(
-                "block: not compressed, and used_size is not data_size",
+                "block: it is not compressed, but used_size differs from data_size",
                 self.at,
             ));
         }

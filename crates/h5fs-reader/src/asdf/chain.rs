@@ -171,7 +171,7 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     if bytes.len() < MAGIC.len() || bytes == block_index::MAGIC {
         return Ok(Next::None);
     }
-    let error = Error::corrupt("no block where the one before it ends", next);
+    let error = Error::corrupt("no block begins at the end of the previous block", next);
     if !begins_with_zeros {
         return Err(error);
     }
@@ -188,7 +188,7 @@ fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result
     let next = next.filter(|&next| next > block.data);
     Ok(match next {
         Some(next) if window.piece(Extent::cut(next, 4))? == MAGIC => {
-            let error = "block: streamed, and yet another one follows";
+            let error = "block: it is streamed, but another block follows";
             Next::Doubt(Error::corrupt(error, block.at))
         }
         _ => Next::None,

@@ -187,28 +187,31 @@ impl<'a> Parser<'a> {
     /// Returns the chunks of an array of extent `dims`.
     fn chunks(&mut self, node: Index, dims: &[u64]) -> Result<Vec<Chunk>> {
         let nodes = self.document.document().items(node);
-        let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks are no list"))?;
+        let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks is not a list"))?;
         if nodes.len() > limits::VIRTUAL_MAPPINGS {
             let most = to_u64(limits::VIRTUAL_MAPPINGS);
             return Err(Error::limit("chunks of a chunked ndarray", most));
         }
         if nodes.len().times(dims.len()) > limits::CHUNK_AXES {
             let most = to_u64(limits::CHUNK_AXES);
-            return Err(Error::limit("dimensions of all chunks together", most));
+            return Err(Error::limit(
+                "total number of dimensions of all chunks",
+                most,
+            ));
         }
         nodes.iter().map(|&node| self.chunk(node, dims)).collect()
     }
 
     fn chunk(&mut self, node: Index, outer: &[u64]) -> Result<Chunk> {
         let start = self.value(node, "start")?;
-        let start = start.ok_or_else(|| self.corrupt(node, "a chunk without start"))?;
+        let start = start.ok_or_else(|| self.corrupt(node, "a chunk without a start"))?;
         let start = self.lengths(start)?;
         let ndarray = self.value(node, "ndarray")?;
         let ndarray = match ndarray {
             Some(ndarray) => self.meant(ndarray)?,
             None => None,
         };
-        let ndarray = ndarray.ok_or_else(|| self.corrupt(node, "a chunk without ndarray"))?;
+        let ndarray = ndarray.ok_or_else(|| self.corrupt(node, "a chunk without an ndarray"))?;
         let dims = self.dims(ndarray)?;
         let fits = |((&start, &length), &extent): ((&u64, &u64), &u64)| {
             start.checked_add(length).is_some_and(|end| end <= extent)
@@ -221,7 +224,7 @@ impl<'a> Parser<'a> {
                 ndarray,
             })
         } else {
-            Err(self.corrupt(node, "a chunk does not lie in its array"))
+            Err(self.corrupt(node, "a chunk is not inside its array"))
         }
     }
 
@@ -303,7 +306,7 @@ impl<'a> Parser<'a> {
     }
 
     fn lengths(&self, node: Index) -> Result<Vec<u64>> {
-        let bad = || self.corrupt(node, "shape or start is no list of numbers");
+        let bad = || self.corrupt(node, "shape or start is not a list of numbers");
         let items = self.document.items(node).ok_or_else(bad)?;
         if items.len() > limits::RANK {
             return Err(Error::limit("rank", to_u64(limits::RANK)));

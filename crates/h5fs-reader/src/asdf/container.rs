@@ -232,7 +232,7 @@ fn scalar(document: &Document, index: Index) -> Scalar {
 
 /// Returns the error of an alias to a node without a path.
 fn no_path(tree: &Tree, node: Index) -> Error {
-    let what = "alias: its node has no place, or is too deep under long names";
+    let what = "alias: its node has no path, or the path is too long";
     Error::corrupt(what, tree.document().file_offset(node))
 }
 

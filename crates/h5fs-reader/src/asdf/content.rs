@@ -166,7 +166,7 @@ impl Contents {
                 return Ok(());
             }
         }
-        Err(Error::corrupt("block: the checksum is another", block.at))
+        Err(Error::corrupt("block: wrong checksum", block.at))
     }
 }
 

@@ -61,7 +61,8 @@ impl Parser<'_> {
             });
         }
         let items = self.document.document().items(node);
-        let items = items.ok_or_else(|| self.corrupt(node, "datatype is no text and no list"))?;
+        let items =
+            items.ok_or_else(|| self.corrupt(node, "datatype is neither text nor a list"))?;
         if let &[kind, length] = items
             && let Some(name @ ("ascii" | "ucs4")) = self.document.text(kind)
             && let Some(length) = fields::integer(self.document, length)?

@@ -87,13 +87,19 @@ fn version(line: &[u8]) -> Result<String> {
     let version = words.next().unwrap_or_default();
     let mut numbers = version.split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.all(|number| number.is_ok())) {
-        _ if !is_first => Err(Error::corrupt("ASDF header: no #ASDF line", None)),
+        _ if !is_first => Err(Error::corrupt(
+            "ASDF header: the #ASDF line is missing",
+            None,
+        )),
         (Some(Ok(0 | 1)), true) => Ok(version.to_owned()),
         (Some(Ok(_)), true) => Err(Error::unsupported(
             format!("ASDF file format version {version}"),
             None,
         )),
-        _ => Err(Error::corrupt("ASDF header: no version number", None)),
+        _ => Err(Error::corrupt(
+            "ASDF header: the version number is missing",
+            None,
+        )),
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn read(
     };
     let is_text = matches!(datatype.class, Class::String { .. } | Class::Ucs4(_));
     if is_text && datatype.size == 0 {
-        return Err(corrupt(document, data, "inline data: text of no length"));
+        return Err(corrupt(document, data, "inline data: text with length 0"));
     }
     let size = shape::product(&dims)?.times(u64::from(datatype.size));
     if size > limits::INLINE_BYTES {
@@ -191,7 +191,7 @@ fn inferred(
             Some(Number::Bool(_)) => has_bool = true,
             None if document.core_tag(element) == Some(CoreTag::Null) => has_null = true,
             None if document.text(element).is_some() => has_text = true,
-            None => return Err(bad("no scalar")),
+            None => return Err(bad("not a scalar")),
         }
         let text = document.text(element).unwrap_or_default();
         width = text.chars().count().max(width);
@@ -245,7 +245,7 @@ fn put(document: Reading<'_>, node: Index, datatype: &Datatype, bytes: &mut Vec<
             look(document, node)?;
             let items = document.items(node).unwrap_or_default();
             if items.len() != members.len() {
-                return Err(bad("a record with too many or too few fields"));
+                return Err(bad("a record with a wrong number of fields"));
             }
             let mut fields = members.iter().zip(items);
             fields.try_for_each(|(member, &item)| put(document, item, &member.datatype, bytes))
@@ -259,7 +259,7 @@ fn put(document: Reading<'_>, node: Index, datatype: &Datatype, bytes: &mut Vec<
         Class::String { .. } | Class::Ucs4(_) => {
             let text = written(document, node)?;
             if matches!(datatype.class, Class::String { .. }) && !text.is_ascii() {
-                return Err(bad("text that is not ASCII"));
+                return Err(bad("text is not ASCII"));
             }
             put_text(text, datatype, bytes)
         }
@@ -268,7 +268,7 @@ fn put(document: Reading<'_>, node: Index, datatype: &Datatype, bytes: &mut Vec<
             let number = match spelt(document, node)? {
                 Some(number) => number,
                 None if is_null => Number::Int(0),
-                None => number::of_text(&document, node).ok_or_else(|| bad("no number"))?,
+                None => number::of_text(&document, node).ok_or_else(|| bad("not a number"))?,
             };
             let element = number::encoded(number, datatype);
             bytes.extend(element.ok_or_else(|| bad("a number that the datatype cannot hold"))?);
@@ -295,7 +295,7 @@ fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> 
 fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
     let number = spelt(document, node)?;
     let text = document.document().text(node);
-    let text = text.ok_or_else(|| corrupt(document, node, "inline data: no text"))?;
+    let text = text.ok_or_else(|| corrupt(document, node, "inline data: not text"))?;
     let is_same = match (document.core_tag(node), number) {
         (_, Some(Number::Int(value))) => value.to_string() == text,
         (_, Some(Number::Float(value))) => format!("{value:?}") == text,
@@ -309,7 +309,7 @@ fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
         Err(corrupt(
             document,
             node,
-            "inline data: no text, nor a number in its plainest form",
+            "inline data: neither text nor a number in canonical form",
         ))
     }
 }

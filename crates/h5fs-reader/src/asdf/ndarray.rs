@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
             (Some(source), None) => Ok(Elements::Stored(fields, source)),
             (None, Some(data)) => {
                 if self.document.items(data).is_none() {
-                    return Err(self.corrupt(data, "inline data is no list"));
+                    return Err(self.corrupt(data, "inline data is not a list"));
                 }
                 let order = match fields.get("byteorder") {
                     Some(order) => datatype::byte_order(self.document, order)?,
@@ -286,7 +286,7 @@ impl<'a> Parser<'a> {
         let declared = fixed(&declared);
         match declared {
             Some(declared) if dims.contains(&0) && declared.contains(&0) => Ok(declared),
-            _ => Err(self.corrupt(shape, "inline data of another shape")),
+            _ => Err(self.corrupt(shape, "inline data has another shape")),
         }
     }
 
@@ -353,7 +353,7 @@ impl<'a> Parser<'a> {
 
     fn shape(&self, node: Index) -> Result<Vec<Length>> {
         let items = self.document.items(node);
-        let items = items.ok_or_else(|| self.corrupt(node, "shape is no list"))?;
+        let items = items.ok_or_else(|| self.corrupt(node, "shape is not a list"))?;
         if items.len() > limits::RANK {
             return Err(Error::limit("rank", to_u64(limits::RANK)));
         }
@@ -509,7 +509,7 @@ impl BlockView {
             .filter(|(low, _)| *low >= 0)
             .and_then(|(_, high)| high.checked_add(i128::from(self.datatype.size)));
         if end.is_none_or(|end| end > i128::from(size)) {
-            return Err(Error::corrupt("ndarray: reaches out of its block", at));
+            return Err(Error::corrupt("ndarray: it reaches past its block", at));
         }
         Ok(())
     }

@@ -344,17 +344,17 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
 fn what_is_wrong_with_chunks_is_an_error_of_their_group() {
     let one = "{datatype: uint8, data: [[1]], shape: [1, 1]}";
     let cases = [
-        (("[0, 3]", one), "does not lie in its array"),
+        (("[0, 3]", one), "is not inside its array"),
         (
             ("[18446744073709551615, 0]", one),
-            "does not lie in its array",
+            "is not inside its array",
         ),
-        (("[-1, 0]", one), "no list of numbers"),
-        (("[0]", one), "does not lie in its array"),
-        (("7", one), "no list of numbers"),
-        (("[0, 0]", "[7]"), "does not lie in its array"),
-        (("[0, 0]", "{$ref: '#/nowhere'}"), "without ndarray"),
-        (("[0, 0]", "{$ref: 'other.asdf#/x'}"), "without ndarray"),
+        (("[-1, 0]", one), "not a list of numbers"),
+        (("[0]", one), "is not inside its array"),
+        (("7", one), "not a list of numbers"),
+        (("[0, 0]", "[7]"), "is not inside its array"),
+        (("[0, 0]", "{$ref: '#/nowhere'}"), "without an ndarray"),
+        (("[0, 0]", "{$ref: 'other.asdf#/x'}"), "without an ndarray"),
         (
             (
                 "[0, 0]",

@@ -32,7 +32,10 @@ pub fn decode(
     let parameter = |place: usize| to_usize(parameters.get(place).copied().unwrap_or(0).into());
     let size = parameter(2)?;
     if size == 0 {
-        return Err(Error::corrupt("bitshuffle: no element size", None));
+        return Err(Error::corrupt(
+            "bitshuffle: the element size is missing",
+            None,
+        ));
     }
     match parameter(4)? {
         0 => uncompressed(stored, size, parameter(3)?, length, context),
@@ -126,7 +129,10 @@ impl Shape {
         let unit = size.times(8);
         let rest = |bytes: usize| bytes.checked_rem(unit).unwrap_or(0);
         if block == 0 || rest(block) != 0 {
-            return Err(Error::corrupt("bitshuffle: no block of 8 n elements", None));
+            return Err(Error::corrupt(
+                "bitshuffle: the block size is not a multiple of 8 elements",
+                None,
+            ));
         }
         Ok(Shape {
             block,

@@ -23,13 +23,14 @@ impl<'a> Blocks<'a> {
     /// Reads the decoded length of the chunk from the header.
     pub(crate) fn total(&mut self) -> Result<usize> {
         let total = u64::from_be_bytes(self.cursor.array()?);
-        usize::try_from(total).map_err(|_| Error::corrupt("length past any memory", None))
+        usize::try_from(total).map_err(|_| Error::corrupt("length exceeds the address space", None))
     }
 
     /// Reads the next length: in the header, the decoded length of a block.
     pub(crate) fn length(&mut self) -> Result<usize> {
         let length = u32::from_be_bytes(self.cursor.array()?);
-        usize::try_from(length).map_err(|_| Error::corrupt("length past any memory", None))
+        usize::try_from(length)
+            .map_err(|_| Error::corrupt("length exceeds the address space", None))
     }
 
     /// Reads the stored bytes of the next block.

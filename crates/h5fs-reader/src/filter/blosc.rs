@@ -113,7 +113,7 @@ impl<'a> Chunk<'a> {
             .get(..stored)
             .ok_or_else(|| cursor.corrupt("ends too early"))?;
         if type_bytes == 0 || (block_bytes == 0 && total > 0) {
-            return Err(cursor.corrupt("type or block of no bytes"));
+            return Err(cursor.corrupt("the type size or block size is 0"));
         }
         let header = Header::read(&mut cursor, version, flags)?;
         let content = chunk

@@ -86,7 +86,7 @@ pub fn each_part(
             .decompress(rest, &mut output)
             .map_err(|error| Error::corrupt(format!("bzip2: {error}"), None))?;
         if decoder.total_out() > most {
-            return Err(Error::corrupt("bzip2: longer than it should be", None));
+            return Err(Error::corrupt("bzip2: longer than expected", None));
         }
         let written = decoder.total_out().left_after(before);
         let written = usize::try_from(written).unwrap_or(usize::MAX);

@@ -97,7 +97,7 @@ fn decode_scan(
             rows.write(line, &state.lines);
         }
         if !bits.are_read() {
-            return Err(corrupt("more bits than samples"));
+            return Err(corrupt("more bits than the samples need"));
         }
     }
     Ok(())

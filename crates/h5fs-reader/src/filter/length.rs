@@ -28,10 +28,10 @@ impl Length {
     pub fn check(self, codec: &str, bytes: usize) -> Result<usize> {
         let why = match self {
             Length::Exactly(exactly) if bytes != exactly => {
-                format!("{codec}: {bytes} bytes where {exactly} belong")
+                format!("{codec}: {bytes} bytes instead of {exactly}")
             }
             Length::AtMost(most) if bytes > most => {
-                format!("{codec}: {bytes} bytes where {most} are the most")
+                format!("{codec}: {bytes} bytes instead of at most {most}")
             }
             _ => return Ok(bytes),
         };

@@ -53,7 +53,7 @@ fn short() -> Error {
 }
 
 fn damaged() -> Error {
-    Error::corrupt("nbit: parameters make no sense", None)
+    Error::corrupt("nbit: invalid parameters", None)
 }
 
 /// A reader of the parameters in order.

@@ -111,7 +111,7 @@ enum Class {
 
 impl Scheme {
     fn new(parameters: &[u32]) -> Result<Self> {
-        let damaged = || Error::corrupt("scaleoffset: parameters make no sense", None);
+        let damaged = || Error::corrupt("scaleoffset: invalid parameters", None);
         let &[
             kind,
             factor,

@@ -16,7 +16,7 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
         .first()
         .and_then(|&size| usize::try_from(size).ok());
     let Some(size) = size.filter(|&size| size > 0) else {
-        return Err(Error::corrupt("shuffle: no element size", None));
+        return Err(Error::corrupt("shuffle: the element size is missing", None));
     };
     if size == 1 || bytes.len().left_after(size) < size {
         return Ok(bytes);

@@ -38,7 +38,10 @@ pub fn decode(
     if swapped.starts_with(b"zfp") {
         return Header::read(&swapped)?.decode(stored, true, length, context);
     }
-    Err(Error::corrupt("ZFP: no header in the parameters", None))
+    Err(Error::corrupt(
+        "ZFP: the header is missing in the parameters",
+        None,
+    ))
 }
 
 fn damaged() -> Error {
@@ -76,7 +79,7 @@ impl Header {
     fn read(bytes: &[u8]) -> Result<Self> {
         const CODEC: u64 = 5;
         const LONG_MODE: u64 = 0xfff;
-        let no_header = || Error::corrupt("ZFP: parameters make no sense", None);
+        let no_header = || Error::corrupt("ZFP: invalid parameters", None);
         let mut bits = BitStream::new(bytes);
         bits.skip(24).ok_or_else(no_header)?;
         let codec = bits.read(8).ok_or_else(no_header)?;

@@ -97,7 +97,7 @@ impl<'a> Attributes<'a> {
             match attribute {
                 Ok(attribute) => visit(attribute),
                 Err(error) => {
-                    log::warn!("an attribute is passed over: {error}");
+                    log::warn!("an attribute is skipped: {error}");
                     if failure.is_ok() {
                         failure = Err(error);
                     }
@@ -165,7 +165,7 @@ impl<'a> Attributes<'a> {
             // If the hashes are out of order, a search would not find all listed names.
             let hash = hash(dense, &record)?;
             if hash < last {
-                let what = "attribute name index: its hashes are out of order";
+                let what = "attribute name index: its hashes are not sorted";
                 return Err(Error::corrupt(what, dense.name_index));
             }
             last = hash;
@@ -252,7 +252,7 @@ fn check_hash(dense: &Dense, record: &[u8], attribute: Attribute) -> Result<Attr
         Ok(attribute)
     } else {
         let name = quoted(&attribute.name);
-        let what = format!("attribute {name}: is filed under another name's hash");
+        let what = format!("attribute {name}: the index has another hash for it");
         Err(Error::corrupt(what, dense.name_index))
     }
 }

@@ -104,7 +104,7 @@ impl BtreeV1 {
             Ok(child)
         } else {
             Err(Error::corrupt(
-                format!("{NODE}: level does not fall"),
+                format!("{NODE}: its level does not decrease"),
                 child.at,
             ))
         }
@@ -381,13 +381,13 @@ impl LeafEntries {
             }
             descents = descents.one_more();
             if descents > limits::EMPTY_NODES {
-                let what = format!("{NODE}: too many without entries");
+                let what = format!("{NODE}: too many nodes without entries");
                 return Err(Error::corrupt(what, node.at));
             }
             let child = self.tree.descend_first(node, i)?;
             let left = self.budget.checked_sub(to_u64(child.block.len()));
             self.budget = left.ok_or_else(|| {
-                Error::corrupt(format!("{NODE}: is met more than once"), child.at)
+                Error::corrupt(format!("{NODE}: it occurs more than once"), child.at)
             })?;
             self.path.push((child, 0));
         }
@@ -507,7 +507,7 @@ impl GroupBranch {
             for i in 1..=node.used {
                 let key = text(self.tree.name(node, i)?)?;
                 if key < before {
-                    let what = format!("{NODE}: its keys are not in order");
+                    let what = format!("{NODE}: its keys are not sorted");
                     return Err(Error::corrupt(what, node.at));
                 }
                 before = key;

@@ -241,7 +241,7 @@ impl BtreeV2 {
             Ok(())
         } else {
             Err(Error::corrupt(
-                format!("{what}: records are out of order"),
+                format!("{what}: its records are not sorted"),
                 at,
             ))
         }
@@ -343,7 +343,7 @@ impl BtreeV2 {
                 left = left.and_then(|left| left.checked_sub(below));
             }
             if left != Some(0) {
-                return Err(node.corrupt("other than the counted number of records"));
+                return Err(node.corrupt("the number of records differs from the count"));
             }
         }
         Ok(node)

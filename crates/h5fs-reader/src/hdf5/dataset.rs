@@ -244,7 +244,7 @@ impl StorageParts<'_> {
                 continue;
             }
             let Some(extent) = Extent::checked(slot.offset, length) else {
-                let what = "external data files: a part is past all files";
+                let what = "external data files: a part is after the end of all files";
                 return Err(Error::corrupt(what, message.at));
             };
             missing = missing.left_after(length);
@@ -268,13 +268,13 @@ impl StorageParts<'_> {
         };
         if chunks.shape.len() != dims.len() {
             return Err(Error::corrupt(
-                "chunks of another rank than the dataspace",
+                "the rank of the chunks differs from the dataspace",
                 at,
             ));
         }
         if chunks.element_size != u64::from(self.datatype.size) {
             return Err(Error::corrupt(
-                "chunks of another element size than the datatype",
+                "the element size of the chunks differs from the datatype",
                 at,
             ));
         }

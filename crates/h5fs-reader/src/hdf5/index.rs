@@ -54,7 +54,7 @@ impl Geometry {
         }
         if dims.len() != chunk_shape.len() || dims.len() != max.len() {
             return Err(Error::corrupt(
-                "chunk has another rank than its dataset",
+                "the rank of a chunk differs from its dataset",
                 at,
             ));
         }
@@ -113,7 +113,7 @@ impl Strays {
         if self.0 <= most {
             Ok(())
         } else {
-            Err(Error::limit("chunks outside of their dataset", most))
+            Err(Error::limit("chunks outside their dataset", most))
         }
     }
 }
@@ -149,7 +149,10 @@ fn stored_chunk(
     at: impl Into<Option<u64>>,
 ) -> Result<StoredChunk> {
     if length == 0 || address.after(length).is_none() {
-        return Err(Error::corrupt("chunk index: impossible chunk size", at));
+        return Err(Error::corrupt(
+            "chunk index: a chunk size is not possible",
+            at,
+        ));
     }
     Ok(StoredChunk {
         offset: address.offset(),

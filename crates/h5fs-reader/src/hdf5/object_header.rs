@@ -192,7 +192,7 @@ impl ObjectHeader {
         while let Some((at, length)) = continuations.pop_front() {
             if !met.insert(at) {
                 return Err(Error::corrupt(
-                    "object header: a continuation leads back",
+                    "object header: its continuations form a cycle",
                     at,
                 ));
             }
@@ -249,7 +249,7 @@ impl ObjectHeader {
                 let next = metadata.defined_address(&mut target)?;
                 let length = metadata.length(&mut target)?;
                 if length == 0 {
-                    return Err(target.corrupt("a block of no bytes"));
+                    return Err(target.corrupt("a block with size 0"));
                 }
                 continuations.push_back((next, length));
             }
@@ -261,7 +261,7 @@ impl ObjectHeader {
         }
         // Writers convert a gap into a NIL message, and the HDF5 library refuses both in one block.
         if has_nil && cursor.remaining() > 0 && matches!(version, Version::Two { .. }) {
-            return Err(cursor.corrupt("a gap beside a NIL message"));
+            return Err(cursor.corrupt("a gap next to a NIL message"));
         }
         self.blocks.push(Block { at, bytes });
         Ok(())

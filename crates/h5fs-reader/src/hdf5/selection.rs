@@ -103,7 +103,7 @@ fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> 
         return Err(Error::limit("blocks of an irregular selection", most));
     }
     let place = |cursor: &mut Cursor<'_>| match cursor.uint(width)? {
-        u64::MAX => Err(cursor.corrupt("a selection of the last number, which no element has")),
+        u64::MAX => Err(cursor.corrupt("a selection of index 2^64 - 1, which no element has")),
         place => Ok(place),
     };
     let corner = |cursor: &mut Cursor<'_>| exact((0..rank).map(|_| place(cursor)));

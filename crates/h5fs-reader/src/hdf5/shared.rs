@@ -138,11 +138,11 @@ impl SharedMessages {
         match header.find(kind) {
             Some(message) if !message.is_shared() => Ok(message.data.to_vec()),
             Some(_) => Err(Error::corrupt(
-                "shared message: leads to a shared message",
+                "shared message: its target is a shared message",
                 at,
             )),
             None => Err(Error::corrupt(
-                "shared message: not in the header it leads to",
+                "shared message: its target header does not contain it",
                 at,
             )),
         }

@@ -132,7 +132,7 @@ fn read_entry(
         let entry = usize::try_from(index)
             .ok()
             .and_then(|index| earlier.get(index));
-        entry.ok_or_else(|| cursor.corrupt("a name is shared with an entry that is not before"))
+        entry.ok_or_else(|| cursor.corrupt("a name is shared with an entry that is not earlier"))
     };
     let last = earlier.last();
     let last_file = last.map(|entry| &entry.file);

@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
     /// Reads the bytes before the next NUL, and skips the NUL.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let Some(length) = self.rest().iter().position(|&byte| byte == 0) else {
-            return Err(self.corrupt("text without its NUL"));
+            return Err(self.corrupt("text without a NUL"));
         };
         let text = self.take(length)?;
         self.skip(1)?;

@@ -255,14 +255,14 @@ impl Progress {
                 encoded.warn_of_cut();
                 return Ok(Ok(()));
             }
-            return Ok(Err(encoded.corrupt("bzip2: no block where one should be")));
+            return Ok(Err(encoded.corrupt("bzip2: a block is missing")));
         };
         let at = mark.bit.with_more(48);
         let bytes = bits(encoded, at, at.with_more(32))?;
         Ok(if self.tip.start < encoded.decoded {
             Err(encoded.corrupt("block: ends before data_size"))
         } else if bytes != self.tip.sum.to_be_bytes() {
-            Err(encoded.corrupt("bzip2: the stream's checksum is another"))
+            Err(encoded.corrupt("bzip2: wrong checksum of the stream"))
         } else {
             Ok(())
         })

@@ -113,7 +113,7 @@ impl Walk<'_> {
         let chunk = chunk_of(header, self.codec, at, start)?;
         let after = chunk.stored.end();
         if after > end {
-            return Err(Error::corrupt("block: a chunk reaches past its end", after));
+            return Err(Error::corrupt("block: a chunk ends after the block", after));
         }
         self.next = Mark {
             at: after,
@@ -220,7 +220,7 @@ impl ChunkTable {
 
 /// Returns the chunk whose length field is at `at`. `header` contains the bytes at that offset.
 fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
-    let cut = || Error::corrupt("block: a chunk's header is cut", at);
+    let cut = || Error::corrupt("block: the header of a chunk is truncated", at);
     let word = |place: usize| -> Result<[u8; 4]> {
         let bytes = header.get(place..).and_then(<[u8]>::first_chunk);
         bytes.copied().ok_or_else(cut)
@@ -239,7 +239,10 @@ fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chu
     let overhead = u64::from(decoded / 8).with_more(to_u64(limits::FILTER_OVERHEAD));
     let is_too_long = u64::from(stored) > u64::from(decoded).with_more(overhead);
     if stored == 0 || decoded == 0 || decoded > most || is_too_long {
-        return Err(Error::corrupt("block: a chunk of impossible length", at));
+        return Err(Error::corrupt(
+            "block: the length of a chunk is not possible",
+            at,
+        ));
     }
     let whole = Extent::new(at, u64::from(stored).with_more(4), "chunk of a block")?;
     Ok(Chunk {

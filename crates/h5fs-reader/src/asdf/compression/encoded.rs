@@ -80,7 +80,9 @@ impl Encoded {
     /// Logs that the stream is truncated although all of its content is present.
     pub(super) fn warn_of_cut(&self) {
         let at = self.stored.start();
-        log::warn!("block at byte {at}: the bzip2 stream lacks its end; its content is whole");
+        log::warn!(
+            "block at byte {at}: the end of the bzip2 stream is missing; the content is complete"
+        );
     }
 }
 

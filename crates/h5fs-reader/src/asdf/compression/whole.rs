@@ -47,7 +47,7 @@ impl Whole {
     /// `Limit` if the decoded or stored bytes are too many to decode at once.
     pub fn new(encoded: Encoded, codec: WholeCodec) -> Result<Self> {
         if encoded.decoded > limits::CHUNK_BYTES {
-            let what = "bytes of a block that is decoded at once";
+            let what = "bytes of a block that must be decoded whole";
             return Err(Error::limit(what, limits::CHUNK_BYTES));
         }
         limit_stored(&encoded)?;

@@ -102,7 +102,7 @@ impl ZlibBlock {
     pub fn new(encoded: Encoded, piece: NonZeroU64, resumes: Arc<Resumes>) -> Result<Self> {
         // A saturated product exceeds any length.
         if encoded.decoded > encoded.stored.length().times(EXPANSION) {
-            return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
+            return Err(encoded.corrupt("block: data_size is larger than its bytes can decode to"));
         }
         let pieces = encoded.decoded.div_ceil(piece.get());
         let most = to_u64(limits::ZLIB_CHECKPOINTS);
@@ -237,7 +237,7 @@ impl ZlibBlock {
                     return Err(self.encoded.corrupt("zlib: ends too early"));
                 }
                 TINFLStatus::Adler32Mismatch => {
-                    return Err(self.encoded.corrupt("zlib: the checksum is another"));
+                    return Err(self.encoded.corrupt("zlib: wrong checksum"));
                 }
                 _ => return Err(self.encoded.corrupt("zlib: damaged")),
             }

@@ -41,7 +41,7 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
             Composed::Colon(colon) => colon,
         };
         left = left.checked_sub(to_u64(text.len())).ok_or_else(|| {
-            let what = "bytes read again for colons right behind anchors";
+            let what = "bytes read again for colons directly after anchors";
             Error::limit(what, limits::TREE_BYTES)
         })?;
         text.to_mut().insert(colon, ' ');
@@ -126,7 +126,7 @@ fn composed(text: &str, start: u64) -> Result<Composed> {
     }
     composer.document.rest = match events.next() {
         None | Some(Ok((Event::StreamEnd, _))) => None,
-        Some(Ok((_, span))) => Some(composer.corrupt("text behind its end", &span)),
+        Some(Ok((_, span))) => Some(composer.corrupt("text after its end", &span)),
         Some(Err(error)) => Some(composer.syntax(&error)),
     };
     let document = composer.finish()?;
@@ -168,7 +168,7 @@ fn printable(text: &[u8], start: u64) -> Result<&str> {
     }
 }
 
-const IN_BLOCK: &str = "tree: U+2028 or U+2029 in a block";
+const IN_BLOCK: &str = "tree: U+2028 or U+2029 in a block scalar";
 
 #[derive(PartialEq, Eq)]
 enum Progress {
@@ -317,7 +317,7 @@ impl<'a> Composer<'a> {
 
     fn end(&mut self, span: &Span) -> Result<()> {
         let Some(ended) = self.open.pop() else {
-            return Err(self.corrupt("a collection ends that never began", span));
+            return Err(self.corrupt("the end of a collection without a beginning", span));
         };
         let held = self.collect(&ended).ok_or_else(too_many)?;
         if let Some(node) = self.document.nodes.get_mut(ended.node.slot()) {

@@ -70,14 +70,14 @@ fn operands<'a>(document: &Document, items: &'a [Index]) -> Result<&'a [Index]> 
 }
 
 fn no_mapping(document: &Document, operand: Index) -> Error {
-    let what = "merge key (<<): what it names is no mapping";
+    let what = "merge key (<<): its value is not a mapping";
     Error::corrupt(what, document.file_offset(operand))
 }
 
 fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
     let most = to_u64(limits::TREE_MERGED);
     let left = budget.0.checked_sub(pairs.one_more());
-    budget.0 = left.ok_or_else(|| Error::limit("entries that merge keys bring in", most))?;
+    budget.0 = left.ok_or_else(|| Error::limit("number of entries from merge keys", most))?;
     Ok(())
 }
 

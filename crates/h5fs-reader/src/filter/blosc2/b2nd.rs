@@ -36,7 +36,7 @@ impl Boxes {
         cursor.skip(2)?;
         let rank = usize::from(cursor.u8()?);
         if !(1..=limits::RANK).contains(&rank) || type_bytes == 0 {
-            return Err(cursor.corrupt("no rank or no type"));
+            return Err(cursor.corrupt("the rank or the type is missing"));
         }
         let array = numbers(&mut cursor, rank, int64)?;
         let chunk = numbers(&mut cursor, rank, int32)?;
@@ -54,7 +54,7 @@ impl Boxes {
             .iter()
             .any(|dim| dim.block == 0 || dim.block > dim.array)
         {
-            return Err(cursor.corrupt("a block is no part of the array"));
+            return Err(cursor.corrupt("a block is outside the array"));
         }
         let bytes = |elements: fn(&Dim) -> usize| {
             dims.iter()
@@ -94,7 +94,7 @@ impl Boxes {
     ) -> Result<()> {
         if chunk.block_bytes != self.block_bytes {
             return Err(Error::corrupt(
-                "b2nd metalayer: blocks of another size",
+                "b2nd metalayer: blocks of an unexpected size",
                 None,
             ));
         }

@@ -127,7 +127,7 @@ impl<'a> Header<'a> {
                 }
                 0xe8 => refuse_transform(self.segment()?)?,
                 0xe0..=0xef | 0xfe => drop(self.segment()?),
-                LINES => return Err(unsupported("lines that are counted behind a scan")),
+                LINES => return Err(unsupported("a line count after a scan")),
                 0xc0..=0xcf => return Err(unsupported("a JPEG stream that is not JPEG-LS")),
                 _ => return Err(corrupt(format!("marker 0x{marker:02x}"))),
             }
@@ -199,7 +199,7 @@ impl<'a> Header<'a> {
                 self.rest = rest;
                 Ok(marker)
             }
-            _ => Err(corrupt("no marker where one belongs")),
+            _ => Err(corrupt("a marker is missing")),
         }
     }
 
@@ -235,7 +235,9 @@ fn frame(segment: &[u8]) -> Result<Frame> {
         return Err(damaged());
     }
     if lines == 0 || width == 0 {
-        return Err(unsupported("an image whose size stands elsewhere"));
+        return Err(unsupported(
+            "an image whose size is not in the frame header",
+        ));
     }
     let mut names = Vec::new();
     for &[name, sampling, _] in components {
@@ -269,7 +271,9 @@ fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
         [largest, t1, t2, t3, reset] if numbers.len() == 10 => {
             let largest = u32::from(u16::from_be_bytes(largest));
             if largest != 0 && largest != 1_u32.wrapping_shl(bits).wrapping_sub(1) {
-                return Err(unsupported("a largest sample that is not that of its bits"));
+                return Err(unsupported(
+                    "a maximum sample value that differs from the maximum of its bits",
+                ));
             }
             Ok(Preset {
                 thresholds: [t1, t2, t3].map(u16::from_be_bytes),
@@ -284,7 +288,7 @@ fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
 /// segment.
 fn refuse_transform(segment: &[u8]) -> Result<()> {
     match segment {
-        [b'm', b'r', b'f', b'x', 1..=255] => Err(unsupported("a transform of colours")),
+        [b'm', b'r', b'f', b'x', 1..=255] => Err(unsupported("a colour transform")),
         _ => Ok(()),
     }
 }

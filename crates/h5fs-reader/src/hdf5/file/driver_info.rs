@@ -222,7 +222,7 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
             Ok(template)
         })
         .collect::<Result<Vec<_>>>()?;
-    let mut problem = "the file's name fits none of its members' names".to_owned();
+    let mut problem = "the file's name does not match the names of its members".to_owned();
     let names = neighbours.own_names();
     for stem in names.filter_map(|name| multi_stem(name, &templates)) {
         let mut members: Vec<Member> = Vec::new();

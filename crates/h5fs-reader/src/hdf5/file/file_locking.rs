@@ -38,13 +38,13 @@ impl Use {
         match lock {
             Ok(WriteLock::Free) => Ok(()),
             Ok(WriteLock::Taken) => Err(Error::Usage(format!(
-                "a program that writes the file has it locked; \
-                 '--force' or {VARIABLE}=FALSE reads it as it is"
+                "a program that writes the file holds a lock on it; '--force' or {VARIABLE}=FALSE \
+                 reads the file anyway"
             ))),
             Ok(WriteLock::Unsupported(_)) if self == Use::WherePossible => Ok(()),
             Ok(WriteLock::Unsupported(error)) | Err(error) => Err(Error::io(
                 &error,
-                format!("lock of the file ({VARIABLE}=FALSE does without)"),
+                format!("locking the file ({VARIABLE}=FALSE disables locking)"),
             )),
         }
     }

@@ -55,7 +55,7 @@ impl TryFrom<Address> for NodeId {
     type Error = Error;
 
     fn try_from(address: Address) -> Result<Self> {
-        let no_object = || Error::corrupt("object header: where no object can be", address);
+        let no_object = || Error::corrupt("object header: its address is not possible", address);
         NodeId::new(address.0).ok_or_else(no_object)
     }
 }
@@ -114,7 +114,7 @@ impl NumberForm {
         };
         Address::new(self.base, relative)
             .map(|address| Some(self.placed(address)))
-            .ok_or_else(|| cursor.corrupt("an address is past all files"))
+            .ok_or_else(|| cursor.corrupt("an address is after the end of all files"))
     }
 
     /// Returns the new address of the structure that was moved from `address`.

@@ -147,7 +147,7 @@ impl SourceDataset {
                 recode: None,
             })),
             _ => Err(Error::corrupt(
-                "the source of a virtual dataset is no dataset",
+                "the source of a virtual dataset is not a dataset",
                 id.number(),
             )),
         }

@@ -131,7 +131,7 @@ impl DenseStream {
 
     /// Returns the error of a skipped link that no search by its name finds.
     fn misfiled(&self, name: &[u8]) -> Error {
-        let what = format!("link {}: is filed under another name's hash", quoted(name));
+        let what = format!("link {}: the index has another hash for it", quoted(name));
         Error::corrupt(what, self.links.name_index)
     }
 }

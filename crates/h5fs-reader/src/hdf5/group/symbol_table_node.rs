@@ -115,7 +115,7 @@ impl Entry {
                 .text(value_offset)
                 .map_or_else(LinkTarget::Damaged, LinkTarget::Soft),
             Target::Undefined => {
-                let what = "symbol table entry: leads nowhere";
+                let what = "symbol table entry: it has no target";
                 LinkTarget::Damaged(Error::corrupt(what, self.at))
             }
         };
@@ -144,7 +144,7 @@ fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<E
     let length = to_u64(entry.times(symbols).with_more(PREFIX));
     *budget = budget
         .checked_sub(length)
-        .ok_or_else(|| cursor.corrupt("is met more than once"))?;
+        .ok_or_else(|| cursor.corrupt("it occurs more than once"))?;
     let block = metadata.plain_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(PREFIX)?;
@@ -287,7 +287,7 @@ impl SymbolTableStream {
             return Ok(());
         }
         let most = to_u64(limits::PASSED_NODES);
-        Err(Error::limit("nodes of a group that are passed over", most))
+        Err(Error::limit("skipped nodes of a group", most))
     }
 
     /// Returns the link of an `entry` of this leaf, or `None` if a search for its name finds an
@@ -305,7 +305,7 @@ impl SymbolTableStream {
             self.is_bounded = true;
         }
         if !self.bounds.hold(&link.name) {
-            let what = format!("{WHAT}: a name is not where it is sought");
+            let what = format!("{WHAT}: a name is not at its sorted position");
             return Err(Error::corrupt(what, entry.at));
         }
         if let Some(before) = self.met.add(&link.name, entry.name_offset)

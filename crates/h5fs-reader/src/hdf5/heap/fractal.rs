@@ -228,7 +228,7 @@ impl FractalHeap {
     /// Returns the direct block that contains heap offset `offset`, and the heap offset of its
     /// first byte.
     fn direct_block(&self, offset: u64) -> Result<(Arc<[u8]>, u64)> {
-        let nowhere = || Error::corrupt("fractal heap: an object is where no block is", self.at);
+        let nowhere = || Error::corrupt("fractal heap: an object is outside all blocks", self.at);
         let mut block = BlockEntry {
             address: self.root.address.ok_or_else(nowhere)?,
             start: 0,
@@ -351,7 +351,7 @@ impl FractalHeap {
             (0, 0)
         };
         let start = parent.start.checked_add(child.start);
-        let start = start.ok_or_else(|| cursor.corrupt("a child is past all offsets"))?;
+        let start = start.ok_or_else(|| cursor.corrupt("a child is after the end of the heap"))?;
         Ok(Some(BlockEntry {
             address,
             start,
@@ -377,7 +377,7 @@ impl FractalHeap {
         if cursor.uint(self.offset_width)? == start {
             Ok(())
         } else {
-            Err(cursor.corrupt("stands at another place of the heap"))
+            Err(cursor.corrupt("its offset in the heap is wrong"))
         }
     }
 
@@ -441,7 +441,7 @@ impl FractalHeap {
             return self.huge_object(is_filtered, id);
         }
         let key = id.uint(self.id_length.left_after(1).min(8))?;
-        let missing = || id.corrupt("no huge object of that ID");
+        let missing = || id.corrupt("no huge object has that ID");
         let at = self.huge_objects.ok_or_else(missing)?;
         let record_type = if is_filtered { 2 } else { 1 };
         let index = BtreeV2::open(Arc::clone(metadata), at, record_type)?;
@@ -523,7 +523,7 @@ impl DoublingTable {
         if possible {
             Ok(())
         } else {
-            Err(cursor.corrupt("impossible block sizes"))
+            Err(cursor.corrupt("its block sizes are not possible"))
         }
     }
 

@@ -148,7 +148,7 @@ impl GlobalHeap {
         if length == object.length() {
             Ok((directory, object))
         } else {
-            let what = "global heap object: not as long as its element says";
+            let what = "global heap object: its length differs from its element";
             Err(Error::corrupt(what, object.start()))
         }
     }
@@ -268,7 +268,7 @@ impl Directory {
                 return Err(cursor.corrupt("reaches past its collection"));
             }
             if objects.len() > usize::from(u16::MAX) {
-                return Err(cursor.corrupt("is one of more than there are numbers for"));
+                return Err(cursor.corrupt("the collection has too many objects"));
             }
             objects.push((index, data.first(size)));
             rest = data.after(size.next_multiple_of(8));

@@ -39,10 +39,11 @@ impl LocalHeap {
         metadata.length(&mut cursor)?; // the free list, which only writers use
         let data = metadata.defined_address(&mut cursor)?;
         let end = data.after(size);
-        let end = end.ok_or_else(|| cursor.corrupt("its data reaches past all files"))?;
+        let end =
+            end.ok_or_else(|| cursor.corrupt("its data reaches past the end of all files"))?;
         let is_apart = data.offset() >= cursor.at() || end.offset() <= at.offset();
         if !is_apart {
-            return Err(cursor.corrupt("its data lies over its header"));
+            return Err(cursor.corrupt("its data overlaps its header"));
         }
         Ok(LocalHeap {
             metadata: Arc::clone(metadata),
@@ -149,7 +150,9 @@ mod tests {
         open(u64::MAX - 64).unwrap();
         let error = open(u64::MAX - 63).unwrap_err();
         assert!(
-            error.to_string().contains("reaches past all files"),
+            error
+                .to_string()
+                .contains("reaches past the end of all files"),
             "{error}"
         );
     }

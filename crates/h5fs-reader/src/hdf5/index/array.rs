@@ -184,7 +184,7 @@ impl NumberedChunks {
         if !bit_is_set(data.bitmap, data.first_bit.with_more(page)) {
             return Ok(None);
         }
-        let past = || block.corrupt("ends past all files");
+        let past = || block.corrupt("its end is after the end of all files");
         let at = self.page_address(data, page).ok_or_else(past)?;
         let stride = self.page_stride(paging);
         self.meta.expect_with(at, stride, || {
@@ -283,7 +283,7 @@ impl Block {
         if cursor.u8()? == u8::from(filtered) {
             Ok(cursor)
         } else {
-            Err(cursor.corrupt("is of another client"))
+            Err(cursor.corrupt("it belongs to another client"))
         }
     }
 

@@ -65,7 +65,7 @@ impl BtreeV1Index {
                 stored_chunk(offset, length, 0, at).map(Some)
             }
             // A missing filter message would have this effect.
-            false => Err(cursor.corrupt("an unfiltered chunk of another size")),
+            false => Err(cursor.corrupt("an unfiltered chunk has an unexpected size")),
         }
     }
 
@@ -75,7 +75,7 @@ impl BtreeV1Index {
         for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
             let offset = cursor.u64()?;
             if offset.checked_rem(chunk) != Some(0) {
-                return Err(cursor.corrupt("a chunk is beside the grid"));
+                return Err(cursor.corrupt("a chunk is not on the grid"));
             }
             *along = offset.checked_div(chunk).unwrap_or(0);
         }
@@ -96,7 +96,7 @@ impl BtreeV1Index {
             let mut place = vec![0; self.geometry.rank()];
             self.place(&mut cursor, &mut place)?;
             if before.is_some_and(|before| before >= place) {
-                return Err(cursor.corrupt("the keys are not in order"));
+                return Err(cursor.corrupt("the keys are not sorted"));
             }
             before = Some(place);
         }
@@ -127,7 +127,7 @@ impl BtreeV1Index {
                 break;
             }
             if i > 0 && self.compare(node.key(i.left_after(1))?, place)?.is_eq() {
-                return Err(node.key(i)?.corrupt("a chunk is there twice"));
+                return Err(node.key(i)?.corrupt("a chunk occurs twice"));
             }
             let mut found = place.to_vec();
             return self.chunk(node.key(i)?, tree.child(&node, i)?, &mut found);

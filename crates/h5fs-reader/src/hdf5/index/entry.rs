@@ -38,7 +38,7 @@ impl EntryForm {
             (true, Some(rest)) if (FILTER_MASK.one_more()..=12).contains(&rest) => {
                 Some(rest.left_after(FILTER_MASK))
             }
-            _ => return Err(cursor.corrupt("impossible size of an entry")),
+            _ => return Err(cursor.corrupt("the size of an entry is not possible")),
         };
         Ok(EntryForm {
             size,

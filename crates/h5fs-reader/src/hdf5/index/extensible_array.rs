@@ -77,7 +77,7 @@ impl Sizes {
         };
         let powers = sizes.min_entries.is_power_of_two() && sizes.min_pointers.is_power_of_two();
         if !powers || sizes.max_bits > 64 || sizes.super_blocks() < sizes.direct() {
-            return Err(cursor.corrupt("impossible sizes"));
+            return Err(cursor.corrupt("its sizes are not possible"));
         }
         Ok(sizes)
     }
@@ -356,7 +356,7 @@ impl ExtensibleArray {
         let prefix = self.offset_prefix();
         let block = self.chunks.block(at, prefix, content, SECONDARY_BLOCK)?;
         if self.offset(&block, b"EASB")? != super_block.start {
-            return Err(block.corrupt("stands at another place of the array"));
+            return Err(block.corrupt("its offset in the array is wrong"));
         }
         Ok(Addresses {
             super_block,
@@ -370,7 +370,7 @@ impl ExtensibleArray {
 
     fn super_block(&self, index: &Block, u: u32) -> Result<SuperBlock> {
         let super_block = self.sizes.super_block(u);
-        super_block.ok_or_else(|| index.corrupt("a super block is past all numbers"))
+        super_block.ok_or_else(|| index.corrupt("the number of a super block is too large"))
     }
 
     /// Reads data block `i` of a super block, with all its entries or with pages after it.
@@ -400,7 +400,7 @@ impl ExtensibleArray {
         if offset == start || offset == counted {
             Ok(Some(block))
         } else {
-            Err(block.corrupt("stands at another place of the array"))
+            Err(block.corrupt("its offset in the array is wrong"))
         }
     }
 

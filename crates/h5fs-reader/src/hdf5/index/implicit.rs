@@ -50,7 +50,12 @@ impl ChunkIndex for Implicit {
             .and_then(|number| number.checked_mul(length));
         let offset = before
             .and_then(|before| self.at.after(before))
-            .ok_or_else(|| Error::corrupt("implicit index: a chunk is past all files", self.at))?;
+            .ok_or_else(|| {
+                Error::corrupt(
+                    "implicit index: a chunk is after the end of all files",
+                    self.at,
+                )
+            })?;
         stored_chunk(offset, length, 0, self.at).map(Some)
     }
 

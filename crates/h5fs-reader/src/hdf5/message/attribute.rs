@@ -29,7 +29,7 @@ pub(crate) fn read(
     // Like the HDF5 library, this ends the name before the last byte, whatever that byte is.
     let name = name.split_last().map_or(name, |(_, name)| name);
     if name.contains(&0) {
-        return Err(cursor.corrupt("the name is not as long as it says"));
+        return Err(cursor.corrupt("the name has another length than stated"));
     }
     let parts = Parts {
         metadata,
@@ -90,7 +90,7 @@ impl Parts<'_> {
             .filter(|&bytes| bytes <= limits::ATTRIBUTE_BYTES)
             .ok_or_else(|| Error::limit("size of an attribute", limits::ATTRIBUTE_BYTES))?;
         if bytes > to_u64(cursor.remaining()) {
-            return Err(cursor.corrupt("the value is cut off"));
+            return Err(cursor.corrupt("the value is truncated"));
         }
         let elements = cursor.take(to_usize(bytes)?)?.into();
         Ok(AttributeContent {

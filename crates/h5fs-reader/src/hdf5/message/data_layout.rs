@@ -72,9 +72,8 @@ impl Index {
 
 /// Reads a data layout message's body.
 ///
-/// # Errors
-/// `Corrupt` for a chunk without elements or with too many dimensions. `Unsupported` for an unknown
-/// version, class, flag or index.
+/// # Errors `Corrupt` for a chunk without elements or with too many dimensions. `Unsupported` for
+/// an unknown version, class, flag or index.
 pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     match cursor.u8()? {
         1 | 2 => read_old(metadata, cursor),

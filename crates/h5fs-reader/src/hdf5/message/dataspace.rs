@@ -21,7 +21,7 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape
     match (version, cursor.u8()?) {
         (1, _) => cursor.skip(4)?, // reserved, like the byte before
         (2, 0) if rank > 0 => return Err(cursor.corrupt("a scalar with dimensions")),
-        (2, 2) if rank > 0 => return Err(cursor.corrupt("nothing, with dimensions")),
+        (2, 2) if rank > 0 => return Err(cursor.corrupt("a null dataspace with dimensions")),
         (2, 0 | 1) => {}
         (2, 2) => return Ok(Shape::Null),
         (2, other) => return Err(cursor.unsupported(&format!("dataspace type {other}"))),
@@ -38,7 +38,7 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape
         .collect::<Result<Vec<_>>>()?;
     let over = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| *dim > max);
     if dims.iter().zip(&max).any(over) {
-        return Err(cursor.corrupt("a dimension is over its maximum"));
+        return Err(cursor.corrupt("a dimension exceeds its maximum"));
     }
     Ok(Shape::Simple { dims, max })
 }

@@ -94,7 +94,7 @@ impl Reader<'_> {
         let bits = ClassBits(u32::from_le_bytes([low, middle, high, 0]));
         let size = cursor.u32()?;
         if size == 0 {
-            return Err(cursor.corrupt("elements of no bytes"));
+            return Err(cursor.corrupt("elements with size 0"));
         }
         let class = match class {
             0 => integer(bits, size, cursor)?,
@@ -167,7 +167,9 @@ impl Reader<'_> {
     ) -> Result<Class> {
         let base = self.datatype(cursor)?;
         if base.size != size || !matches!(base.class, Class::Integer { .. }) {
-            return Err(cursor.corrupt("an enumeration whose base type is no integer of its size"));
+            return Err(
+                cursor.corrupt("an enumeration whose base type is not an integer of its size")
+            );
         }
         let count = bits.field(0, 16);
         let names = (0..count)
@@ -220,7 +222,7 @@ impl Reader<'_> {
         }
         match bits.field(0, 4) {
             0 => Ok(Class::VariableLength(Box::new(base))),
-            1 if base.size != 1 => Err(cursor.corrupt("a string of other than bytes")),
+            1 if base.size != 1 => Err(cursor.corrupt("a string whose base type is not bytes")),
             1 => Ok(Class::VariableString {
                 padding: padding(bits.field(4, 4), cursor)?,
                 charset: charset(bits.field(8, 4), cursor)?,
@@ -247,7 +249,7 @@ impl Reader<'_> {
         if datatype.size == size {
             Ok(datatype.class)
         } else {
-            Err(cursor.corrupt("an array datatype is not as big as its elements"))
+            Err(cursor.corrupt("the size of an array datatype differs from its elements"))
         }
     }
 
@@ -256,7 +258,7 @@ impl Reader<'_> {
         if base.size.checked_mul(2) == Some(size) {
             Ok(Class::Complex(Box::new(base)))
         } else {
-            Err(cursor.corrupt("a complex number is not two numbers"))
+            Err(cursor.corrupt("a complex number does not consist of two numbers"))
         }
     }
 }

@@ -38,10 +38,10 @@ pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Res
             match (flags & HAS_VALUE, flags & UNDEFINED) {
                 (0, _) => Ok(Fill::Zero),
                 (_, 0) => match value(element_size, cursor)? {
-                    Fill::Zero => Err(cursor.corrupt("a value of no bytes")),
+                    Fill::Zero => Err(cursor.corrupt("a value with size 0")),
                     value => Ok(value),
                 },
-                _ => Err(cursor.corrupt("a value that is undefined")),
+                _ => Err(cursor.corrupt("an undefined value")),
             }
         }
         version => Err(cursor.unsupported(&format!("version {version}"))),

@@ -23,7 +23,7 @@ pub(crate) fn read_old(cursor: &mut Cursor<'_>) -> Result<i64> {
             .zip([23, 59, 60])
             .all(|(part, most)| *part <= most);
     if !in_range {
-        return Err(cursor.corrupt("no date"));
+        return Err(cursor.corrupt("not a date"));
     }
     let seconds = time
         .iter()
@@ -39,7 +39,7 @@ fn digits(cursor: &mut Cursor<'_>, count: usize) -> Result<i64> {
         .ok()
         .and_then(|text| text.parse::<u16>().ok());
     text.map(i64::from)
-        .ok_or_else(|| cursor.corrupt("no decimal digits"))
+        .ok_or_else(|| cursor.corrupt("not decimal digits"))
 }
 
 /// Returns the days from 1970-01-01 to a date of the Gregorian calendar, for years 0 to 9999.

@@ -32,7 +32,7 @@ impl Alone {
     pub(super) fn open(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
         let mut stream = scan::piece(&*encoded.source, encoded.stored.first(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
-            return Err(encoded.corrupt("bzip2: no header"));
+            return Err(encoded.corrupt("bzip2: the header is missing"));
         }
         let block = bits(encoded, from, to)?;
         let sum = block.get(6..10).and_then(|sum| sum.try_into().ok());

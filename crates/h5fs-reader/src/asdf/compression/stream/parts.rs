@@ -82,7 +82,7 @@ impl Read for PartsReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let at = self.encoded.stored.start();
         let other_length =
-            || io::Error::other(Error::corrupt("block: a part of another length", at));
+            || io::Error::other(Error::corrupt("block: a part has an unexpected length", at));
         let Some(current) = self.begin()? else {
             return Ok(0);
         };
