@@ -584,7 +584,7 @@ mod tests {
     fn a_file_without_arrays_is_reported() {
         let scalar = File::new().with("n", &[], i32s(&[1]), &[]);
         let shown = joined(vec![("0.nc", series("a", 0.0)), ("1.nc", scalar)]);
-        assert_eq!(shown.told(), ["1.nc: has no data to be joined"]);
+        assert_eq!(shown.told(), ["1.nc: has no data to join"]);
     }
 
     #[test]

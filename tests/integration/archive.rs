@@ -513,7 +513,7 @@ fn root_reads_as_the_user_that_it_names() {
     );
     let (_, refused) = Mount::attempt(&top, &["-o", "run_as=no such user"]);
     assert!(
-        refused.stderr.contains("`no such user` is no user"),
+        refused.stderr.contains("no user is named `no such user`"),
         "{refused:?}"
     );
 }
