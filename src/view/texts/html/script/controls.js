@@ -1,6 +1,6 @@
-// What is pressed, dragged and read.
+// Buttons, sliders and readouts.
 
-/** An element with these properties (`data-`, `aria-` and `role` as attributes), and what is in it. */
+/** Creates an element. Properties named `data-…`, `aria-…` and `role` become attributes. `inner` is the content. */
 function make(name, properties = {}, ...inner) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -18,7 +18,7 @@ function button(text, label, press) {
   return own;
 }
 
-/** A number in a few characters. */
+/** Formats a number in a few characters. */
 function short(value) {
   const rounded = Number(value.toPrecision(6));
   return Math.abs(rounded) >= 1e7 || (rounded !== 0 && Math.abs(rounded) < 1e-4)
@@ -26,14 +26,14 @@ function short(value) {
     : String(rounded);
 }
 
-/** Puts `around` where `inner` is, and that into it. */
+/** Wraps `around` around `inner`, in the place of `inner`. */
 function wrap(inner, around) {
   inner.replaceWith(around);
   around.prepend(inner);
   return around;
 }
 
-/** A line for what went wrong. */
+/** Creates a line for an error message. */
 function complaint() {
   const line = make("p", { className: "error", hidden: true, role: "alert" });
   const say = (error) => {
@@ -44,8 +44,8 @@ function complaint() {
 }
 
 /**
- * Runs one piece of work at a time, and of those that come meanwhile the last one alone: what is shown
- * follows what is dragged as fast as it can be had.
+ * Runs one task at a time. Of the tasks that arrive meanwhile, runs only the last one, so that the
+ * display follows a dragged control as fast as the server responds.
  */
 class Latest {
   constructor(say) {
@@ -72,7 +72,7 @@ class Latest {
   }
 }
 
-/** Whether a key is pressed that another element waits for. */
+/** Returns whether another element needs the pressed key. */
 function isTaken(event) {
   const { target } = event;
   return (

@@ -1,12 +1,12 @@
-// A line: the value beneath the pointer.
+// A line: shows the value at the pointer.
 
-/** Numbers of a line that are asked for at a time. */
+/** Numbers in one request. */
 const BLOCK = 65536;
 
-/** Such blocks that are kept. */
+/** Maximum number of cached blocks. */
 const BLOCKS = 8;
 
-/** The numbers of one file, which are asked for in blocks. */
+/** The numbers of one file, loaded in blocks. */
 class Blocks {
   constructor(file, count) {
     this.file = file;
@@ -24,7 +24,7 @@ class Blocks {
     return block;
   }
 
-  /** The block that a number is in, and its place there. */
+  /** Loads the block that contains a number. Returns the block, and the number's position in it. */
   async at(index) {
     const number = Math.floor(index / BLOCK);
     return [await this.block(number), index - number * BLOCK];
@@ -40,7 +40,7 @@ class Blocks {
   }
 }
 
-/** What a line is drawn over: the place of a number along the drawing, and the number at a place. */
+/** The horizontal axis: converts an index to a position from 0 to 1, and a position to an index. */
 class Along {
   constructor(told, count) {
     this.count = count;
@@ -58,7 +58,7 @@ class Along {
     return this.areEdges ? first / 2 + (await this.numbers.number(index + 1)) / 2 : first;
   }
 
-  /** From 0 to 1. */
+  /** Returns the horizontal position of a number, from 0 to 1. */
   async shareOf(index) {
     if (this.isOverIndex) return index / Math.max(this.count - 1, 1);
     const [first, last] = this.range;
@@ -71,7 +71,7 @@ class Along {
     return this.areEdges ? ` from ${first} to ${await this.texts.text(index + 1)}` : ` at ${first}`;
   }
 
-  /** The number that is nearest to a share. */
+  /** Returns the index of the number that is closest to a horizontal position. */
   async indexAt(share) {
     if (this.isOverIndex) return Math.round(share * (this.count - 1));
     const [first, last] = this.range;
@@ -93,7 +93,7 @@ class Along {
     return nearest;
   }
 
-  /** Of more than a block only those that rise or fall are drawn over anything but their index. */
+  /** Finds the closest coordinate by bisection. Arrays of more than one block have sorted coordinates. */
   async nearestInOrder(wanted) {
     let [low, high] = [0, this.count - 1];
     const rises = (await this.number(low)) <= (await this.number(high));

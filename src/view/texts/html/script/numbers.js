@@ -1,20 +1,20 @@
-// Parts of an array, from its file of NumPy (numpy.lib.format).
+// Parts of an array, read from its NumPy file (numpy.lib.format).
 
-/** What is at `url`; throws what the server says where that is an error. */
+/** Fetches `url`. Throws the server's message if the response is an error. */
 async function answer(url) {
   const response = await fetch(url);
   if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
   return response;
 }
 
-/** The address of the part of `file` that `axes` pick: an index, or start, end and step, of each. */
+/** Returns the URL of a part of `file`. Each of `axes` is an index, or a list of start, end and step. */
 function partOf(file, axes) {
   const selector = axes.map((axis) => (Array.isArray(axis) ? axis.join(":") : axis)).join(",");
   const dot = file.lastIndexOf(".");
   return `${file.slice(0, dot)}${encodeURIComponent(`[${selector}]`)}${file.slice(dot)}`;
 }
 
-/** The numbers of that part: a typed array, with the shape and the type that NumPy has. */
+/** Loads the numbers of a part: a typed array, with NumPy's shape and type. */
 async function numbersOf(file, axes) {
   const response = await answer(partOf(file, axes));
   return numbersIn(await response.arrayBuffer());
@@ -49,7 +49,7 @@ function numbersIn(buffer) {
   };
 }
 
-/** The number that the bits of a half float are. */
+/** Decodes the bits of a half-precision number. */
 function half(bits) {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;
@@ -59,7 +59,7 @@ function half(bits) {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** The shortest text that is that value again, in its type. */
+/** Returns the shortest text that restores the value in its type. */
 function textOf({ values, type, unit }, place) {
   const value = values[place];
   if (type === "M8") return timeOf(value, unit);
@@ -72,10 +72,10 @@ function textOf({ values, type, unit }, place) {
   return String(Number(value.toPrecision(9)));
 }
 
-/** Digits behind the seconds of a unit of NumPy's times. */
+/** Decimal digits of a second for each time unit of NumPy. */
 const DIGITS = { s: 0, ms: 3, us: 6, ns: 9 };
 
-/** The time so many units after 1970, in ISO 8601. */
+/** Formats a time, given in units since 1970, in ISO 8601. */
 function timeOf(value, unit) {
   if (value === -(2n ** 63n)) return "missing";
   const digits = DIGITS[unit];

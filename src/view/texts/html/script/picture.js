@@ -1,6 +1,6 @@
-// A picture: a slider through a stack, zoom, the value beneath the pointer, the range of the colours.
+// A picture: a slider for a stack, zoom, the value at the pointer, the colour range.
 
-/** A tenth of this many steps has the way of a handle. */
+/** Number of steps of a range handle. */
 const HANDLE = 1000;
 
 class Picture {
@@ -44,7 +44,7 @@ class Picture {
     });
   }
 
-  /** The indices of a picture along the axes before rows and columns. */
+  /** Returns the indices of a picture in the dimensions before rows and columns. */
   indices(number) {
     const indices = [];
     for (const extent of this.leading.toReversed()) {
@@ -54,7 +54,7 @@ class Picture {
     return indices;
   }
 
-  // ------------------------------------------------------------ which picture
+  // ------------------------------------------------------------ the slider of a stack
 
   addSlider() {
     this.slider = make("input", { type: "range", min: 0, max: this.count - 1, value: 0, className: "frame" });
@@ -90,13 +90,13 @@ class Picture {
     link.href = link.href.replace(/\d+(?=\.png$)/, digits);
   }
 
-  /** Shows another picture of the stack as it is drawn by the server. */
+  /** Shows the server's rendering of another picture of the stack. */
   swap() {
     const stem = this.image.src.slice(0, this.image.src.lastIndexOf("%5B"));
     this.image.src = `${stem}${encodeURIComponent(`[${this.indices(this.number).join(",")}]`)}.png`;
   }
 
-  // ------------------------------------------------------------ the numbers
+  // ------------------------------------------------------------ the canvas and its numbers
 
   addCanvas() {
     this.canvas = make("canvas", { tabIndex: 0, role: "img", "aria-label": this.image.alt });
@@ -183,7 +183,7 @@ class Picture {
     this.tellSides();
   }
 
-  /** Writes at the sides what is seen: all, as the page has it, or the indices at the ends. */
+  /** Labels the sides with the visible part: the labels of the page, or the indices at the ends. */
   tellSides() {
     const { x, y, width, height } = this.window;
     const first = this.elementAt({ x: x + 0.001, y: y + 0.001 });
@@ -205,9 +205,9 @@ class Picture {
     context.fillRect(window.x, y + 0.5 - high, window.width, 2 * high);
   }
 
-  // ------------------------------------------------------------ where, and what is there
+  // ------------------------------------------------------------ positions and the value at the pointer
 
-  /** The place of a pointer in the picture. */
+  /** Returns the position of a pointer in the picture. */
   placeOf(event) {
     const box = this.canvas.getBoundingClientRect();
     return {
@@ -246,7 +246,7 @@ class Picture {
     this.zoom(event.deltaY < 0 ? 1.25 : 0.8, this.placeOf(event));
   }
 
-  /** Shows `factor` times as much detail around a place. */
+  /** Zooms in by `factor` at a position. */
   zoom(factor, place = this.middle()) {
     const { window, shape } = this;
     const width = Math.min(Math.max(window.width / factor, Math.min(2, shape.width)), shape.width);
@@ -295,7 +295,7 @@ class Picture {
     const from = this.cross ?? this.middle();
     const within = (place, length) => Math.min(Math.max(Math.floor(place), 0), length - 1);
     const { width, height } = this.shape;
-    // To the next number that is there, which is not the next element where not all are.
+    // Move to the next loaded number. If only every n-th number is loaded, skip the elements between.
     const step = this.patchAt(from)?.slices[0][2] ?? 1;
     this.cross = {
       x: within(from.x + (this.cross ? right * step : 0), width),
@@ -310,14 +310,14 @@ class Picture {
     this.tellValue();
   }
 
-  /** The element at a place: row and column. */
+  /** Returns the element at a position: row and column. */
   elementAt({ x, y }) {
     const { height, width, isBelow, isRight } = this.shape;
     const [row, column] = [Math.floor(y), Math.floor(x)];
     return [isBelow ? height - 1 - row : row, isRight ? width - 1 - column : column];
   }
 
-  /** The finest numbers that are there of a place. */
+  /** Returns the most detailed loaded numbers at a position. */
   patchAt(place) {
     const element = this.elementAt(place);
     const has = (patch) =>
@@ -344,7 +344,7 @@ class Picture {
     this.readout.value = `[${[...this.indices(this.number), ...element].join(", ")}] = ${texts.join(", ")}`;
   }
 
-  // ------------------------------------------------------------ the range
+  // ------------------------------------------------------------ the colour range
 
   addRange() {
     const [least, most] = this.ends;
@@ -371,14 +371,14 @@ class Picture {
     this.tellRange();
   }
 
-  /** Where the handles can be dragged to. */
+  /** Returns the range within which the handles can be dragged. */
   reachAsRange() {
     const [low, high] = this.reach;
     const { isLog } = this.range;
     return { low: isLog && low <= 0 ? Math.min(this.leastAbove(), this.range.low) : low, high, isLog };
   }
 
-  /** The least number above 0 that is known. */
+  /** Returns the smallest known number above 0. */
   leastAbove() {
     let least = this.begin.isLog ? this.begin.low : Infinity;
     for (const value of this.whole?.numbers.values ?? []) {

@@ -1,6 +1,6 @@
-// Rows of a table, from its CSV (RFC 4180).
+// Rows of a table, read from its CSV file (RFC 4180).
 
-/** The records of a part of `file`, each a list of texts. */
+/** Loads the records of a part of `file`, each as a list of texts. */
 async function recordsOf(file, axes) {
   const response = await answer(partOf(file, axes));
   return recordsIn(await response.text());
@@ -27,7 +27,7 @@ function recordsIn(text) {
   return records;
 }
 
-/** A field in quotes from `begin` on, and where it ends. */
+/** Parses a quoted field that starts at `begin`. Returns its text and its end. */
 function quoted(text, begin) {
   let end = begin + 1;
   for (;;) {

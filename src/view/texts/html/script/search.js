@@ -1,6 +1,6 @@
 // A search for names and attributes in the whole file.
 
-/** What is typed is sought once nothing more is typed for so many milliseconds. */
+/** Milliseconds after the last key before the search starts. */
 const PAUSE = 250;
 
 class Search {

@@ -1,9 +1,9 @@
-// Numbers as colours, and which of them are seen.
+// Colours of numbers, and the visible part of a picture.
 
-/** Numbers of a picture in each direction that are asked for, as many as a page has. */
+/** Maximum numbers of a request in each direction, as in a page. */
 const EDGE = 1024;
 
-/** 256 colours between those of the bar beneath a picture, as the bytes of pixels. */
+/** Returns 256 colours, interpolated between the colours of the bar below a picture, as pixel bytes. */
 function coloursOf(stops) {
   const shades = stops.map((stop) => {
     const [, digits] = /#([0-9a-f]{6})/.exec(stop.getAttribute("stop-color"));
@@ -21,7 +21,7 @@ function coloursOf(stops) {
   return colours;
 }
 
-/** Which share of a range a value is; NaN where it has none. */
+/** Returns the relative position of a value in a range, or NaN if it has none. */
 function shareIn({ low, high, isLog }, value) {
   if (Number.isNaN(value)) return NaN;
   const [first, last, own] = isLog
@@ -31,13 +31,13 @@ function shareIn({ low, high, isLog }, value) {
   return Math.min(Math.max((own - first) / (last - first), 0), 1);
 }
 
-/** The value at a share of a range. */
+/** Returns the value at a relative position in a range. */
 function valueIn({ low, high, isLog }, share) {
   if (isLog) return Math.exp(Math.log(low) * (1 - share) + Math.log(high) * share);
   return low * (1 - share) + high * share;
 }
 
-/** The pixels of `numbers`, rows of `width`; what is missing is transparent. */
+/** Returns the pixels of `numbers`, in rows of `width`. Missing values are transparent. */
 function pixelsOf(numbers, width, range, { colours, missing, samples }) {
   const { values } = numbers;
   const count = Math.floor(values.length / samples);
@@ -67,13 +67,13 @@ function pixelsOf(numbers, width, range, { colours, missing, samples }) {
   return pixels;
 }
 
-/** Start, end and step of the elements of an axis of `length` from `begin` on that are asked for. */
+/** Returns start, end and step of the elements to request from `begin` in an axis of `length`. */
 function sliceOf(begin, end, length, step) {
   const first = Math.max(Math.floor(begin / step) * step, 0);
   return [first, Math.min(Math.max(Math.ceil(end), first + 1), length), step];
 }
 
-/** The slices of rows and columns of a picture that a window shows, in the order of the elements. */
+/** Returns the slices of rows and columns that a window shows, in the order of the elements. */
 function slicesOf(window, { height, width, isBelow, isRight }) {
   const { x, y } = window;
   const down = isBelow ? height - y - window.height : y;
@@ -85,7 +85,7 @@ function slicesOf(window, { height, width, isBelow, isRight }) {
   ];
 }
 
-/** How many elements a slice has. */
+/** Returns the number of elements in a slice. */
 function countOf([begin, end, step]) {
   return Math.ceil((end - begin) / step);
 }

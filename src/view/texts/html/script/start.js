@@ -1,4 +1,4 @@
-// Where each of them is put. A part that cannot be had leaves the page as it is.
+// Attaches the features to the page. If one fails, its part of the page stays unchanged.
 
 const STYLE = `
 .unready body { visibility: hidden; }
@@ -38,7 +38,7 @@ sheet.replaceSync(STYLE);
 document.adoptedStyleSheets = [sheet];
 const own = document.currentScript;
 
-// The page is shown once all is in its place, so that nothing moves.
+// Show the page only when everything is in its place, so that no element moves.
 document.documentElement.classList.add("unready");
 document.addEventListener("DOMContentLoaded", () => {
   try {

@@ -1,18 +1,18 @@
-// A table: all rows of it.
+// A table: scrolls through all rows.
 
-/** Rows that are asked for at a time. */
+/** Rows in one request. */
 const ROWS = 200;
 
-/** Such blocks that are kept. */
+/** Maximum number of cached blocks of rows. */
 const KEPT = 32;
 
-/** Columns of a matrix beside each other. */
+/** Number of matrix columns that are shown at the same time. */
 const COLUMNS = 20;
 
-/** Pixels of a box that browsers can scroll. */
+/** Maximum height in pixels of a box that browsers can scroll. */
 const TALLEST = 4e6;
 
-/** Rows that are seen at a time. */
+/** Number of visible rows. */
 const SEEN = 20;
 
 class Table {
@@ -36,7 +36,7 @@ class Table {
     this.begin(box);
   }
 
-  /** Whether the page has left anything out. */
+  /** Returns whether the page shows only a part of the table. */
   static isCut(box) {
     const note = box.nextElementSibling;
     const has = (text) => note?.classList.contains("note") && note.textContent.includes(text);
@@ -44,7 +44,7 @@ class Table {
   }
 
   begin(box) {
-    // What the page has stays until the same comes from the server.
+    // The content of the page stays until the server sends the same rows.
     this.head = box.querySelector("thead");
     this.body = box.querySelector("tbody");
     this.seen = Math.min(this.rows, SEEN);
@@ -94,7 +94,7 @@ class Table {
     this.load();
   }
 
-  // ------------------------------------------------------------ where
+  // ------------------------------------------------------------ the scroll position
 
   last() {
     return Math.max(this.rows - this.seen, 0);
@@ -104,7 +104,7 @@ class Table {
     return this.rows * this.line > TALLEST;
   }
 
-  /** The way that the box can be scrolled, in pixels. */
+  /** Returns the scrollable distance of the box in pixels. */
   way() {
     return Math.max(this.box.scrollHeight - this.box.clientHeight, 1);
   }
@@ -149,7 +149,7 @@ class Table {
     this.load();
   }
 
-  // ------------------------------------------------------------ what is there
+  // ------------------------------------------------------------ loading rows
 
   load() {
     this.latest.run(async () => {
