@@ -1,5 +1,5 @@
-# Completion of h5fs for fish. The program tells what fits: `h5fs --complete` ends with 0 if that is
-# all, and otherwise names of files fit, too.
+# Completion of h5fs for fish. `h5fs --complete` prints the candidates. Exit status 0 means that
+# there are no others. Otherwise, file names are candidates too.
 function __h5fs_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)

@@ -1,6 +1,6 @@
 #compdef h5fs
-# Completion of h5fs for zsh. The program tells what fits: `h5fs --complete` ends with 0 if that is
-# all, and otherwise names of files fit, too.
+# Completion of h5fs for zsh. `h5fs --complete` prints the candidates. Exit status 0 means that
+# there are no others. Otherwise, file names are candidates too.
 _h5fs() {
     local found line word files=0 done=1
     local -a ends endings opens openings
@@ -19,5 +19,6 @@ _h5fs() {
     (( ! files )) || { _files && done=0 }
     return done
 }
-# The file is the function when zsh loads it by its name, and defines it when it is sourced.
+# If zsh autoloads this file, the file is the body of the function. If the file is sourced, it defines
+# the function.
 if [[ $funcstack[1] == _h5fs ]]; then _h5fs "$@"; else compdef _h5fs h5fs; fi
