@@ -208,8 +208,8 @@ impl BoundaryNames {
     }
 }
 
-/// Returns whether each dimension of the variables in that group is the length of texts, by the
-/// scale of the dimension.
+/// Returns, for each dimension scale of the group's variables, whether its dimension is the length
+/// of texts.
 fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId, bool>> {
     let mut found = HashMap::new();
     each_array(container, path, &mut |node, array| {

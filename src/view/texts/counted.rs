@@ -253,7 +253,8 @@ struct Counting<'a> {
     found: Mutex<Found>,
 }
 
-/// The stretches of one share: for each, the number of the unit after it, and its length in bytes.
+/// The stretches into which one share of the units is divided. For each stretch, the number of the
+/// unit after it, and its length in bytes.
 type Stretches = Vec<(u64, u64)>;
 
 /// The text counted so far: all shares up to the first gap, and the shares after the gap.

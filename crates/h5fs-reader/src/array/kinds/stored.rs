@@ -1,4 +1,4 @@
-//! Arrays that have bytes of their own: not stored at all, in memory, in extents, or in chunks.
+//! Arrays with separate storage: unwritten, in memory, in extents, or in chunks.
 
 use std::collections::VecDeque;
 use std::iter::once;
