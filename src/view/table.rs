@@ -29,7 +29,7 @@ mod members;
 mod objects;
 mod pandas;
 mod pandas_fixed;
-mod pandas_table;
+pub(crate) mod pandas_table;
 mod pickle;
 mod place;
 pub(crate) mod rows;

@@ -52,7 +52,7 @@ pub(in crate::joined) enum Relation {
     /// Numbers of names in this array.
     Codes { names: Path, is_ordered: bool },
     /// Records with these fields. Each field contains numbers of names in its array.
-    Fields(Vec<(Vec<u8>, Path)>),
+    Fields(Vec<CodedField>),
     /// Names that other arrays refer to by number.
     Names,
     /// The array cannot be joined, for this reason.
@@ -60,6 +60,14 @@ pub(in crate::joined) enum Relation {
     /// The array cannot be joined, for this reason, and is useless in other files. The group that
     /// contains it is reported instead.
     Unneeded(String),
+}
+
+/// A field of records whose values are numbers of the names in an array.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(in crate::joined) struct CodedField {
+    pub(in crate::joined) name: Vec<u8>,
+    pub(in crate::joined) names: Path,
+    pub(in crate::joined) is_ordered: bool,
 }
 
 /// A group that is a table.
@@ -82,7 +90,7 @@ impl Relation {
             | Relation::EndsIn(path)
             | Relation::PointsTo { entries: path, .. }
             | Relation::Codes { names: path, .. } => vec![path],
-            Relation::Fields(fields) => fields.iter().map(|(_, names)| names).collect(),
+            Relation::Fields(fields) => fields.iter().map(|field| &field.names).collect(),
             _ => Vec::new(),
         }
     }

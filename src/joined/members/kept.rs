@@ -25,7 +25,7 @@ use crate::joined::paths::Path;
 use crate::limits;
 
 /// Version of the records. It changes with the content or the encoding of a scan.
-const FORM: u32 = 5;
+const FORM: u32 = 6;
 
 /// The kinds of frames.
 const SKELETON: u8 = 1;

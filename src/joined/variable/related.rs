@@ -10,7 +10,7 @@ use h5fs_reader::wire::to_usize;
 
 use crate::joined::made::Content;
 use crate::joined::mapped::{Numbered, Part, Recipe};
-use crate::joined::members::convention::{Relation, Rows};
+use crate::joined::members::convention::{CodedField, Relation, Rows};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::place::placement::JoinedDimension;
 use crate::joined::recoding::{Field, Numbering};
@@ -25,6 +25,36 @@ pub(super) struct Related {
     recipes: HashMap<usize, Recipe>,
 }
 
+/// Elements, or fields of elements, that are numbers of names in an array.
+struct Coded<'a> {
+    /// `None` of whole elements.
+    field: Option<&'a [u8]>,
+    names: &'a Path,
+    is_ordered: bool,
+}
+
+impl<'a> From<&'a CodedField> for Coded<'a> {
+    fn from(own: &'a CodedField) -> Self {
+        Coded {
+            field: Some(&own.name),
+            names: &own.names,
+            is_ordered: own.is_ordered,
+        }
+    }
+}
+
+impl Coded<'_> {
+    /// Returns the reason why ordered categories are not joined: lists that differ have no order
+    /// together. pandas and AnnData refuse them as well, or forget the order.
+    fn refusal(&self) -> String {
+        let what = "its ordered categories differ between files";
+        match self.field {
+            None => what.to_owned(),
+            Some(_) => format!("{what}: /{}", self.names.escape_ascii()),
+        }
+    }
+}
+
 impl Rules<'_, '_> {
     /// Returns the conversion of elements that depend on other arrays, or `None` if the elements
     /// stay unchanged.
@@ -34,19 +64,22 @@ impl Rules<'_, '_> {
         }
         match &self.alike.first().convention.relation {
             Relation::Codes { names, is_ordered } => {
-                let whole = [(None, names)];
-                self.coded(&whole, *is_ordered, standing)
+                let whole = [Coded {
+                    field: None,
+                    names,
+                    is_ordered: *is_ordered,
+                }];
+                self.coded(&whole, standing)
             }
             Relation::Fields(fields) => {
-                let fields = fields.iter();
-                let fields = fields.map(|(field, names)| (Some(&field[..]), names));
-                self.coded(&fields.collect::<Vec<_>>(), false, standing)
+                let fields: Vec<_> = fields.iter().map(Coded::from).collect();
+                self.coded(&fields, standing)
             }
             Relation::RowsOf(rows) => self.moved(rows, true),
             Relation::EndsIn(entries) | Relation::PointsTo { entries, .. } => {
                 self.moved(entries, false)
             }
-            Relation::None if self.are_other_records() => self.coded(&[], false, standing),
+            Relation::None if self.are_other_records() => self.coded(&[], standing),
             _ => Ok(None),
         }
     }
@@ -63,16 +96,14 @@ impl Rules<'_, '_> {
     }
 
     /// Converts numbers of names, in the whole element or in fields.
-    fn coded(
-        &self,
-        fields: &[(Option<&[u8]>, &Path)],
-        is_ordered: bool,
-        standing: &Standing,
-    ) -> Sure<Option<Related>> {
+    fn coded(&self, coded: &[Coded<'_>], standing: &Standing) -> Sure<Option<Related>> {
         let mut lists = Vec::new();
-        for (field, path) in fields {
-            let names = Names::of(&self.alike.of.alike(path))?;
-            lists.push((*field, names));
+        for own in coded {
+            let names = Names::of(&self.alike.of.alike(own.names))?;
+            if own.is_ordered && !names.are_equal {
+                return Err(own.refusal());
+            }
+            lists.push((own.field, names));
         }
         let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
         let first = types.first().copied().ok_or_else(String::new)?;
@@ -80,9 +111,6 @@ impl Rules<'_, '_> {
         let are_plain = !are_records || types.iter().all(|own| *own == first);
         if lists.iter().all(|(_, names)| names.are_equal) && are_plain {
             return Ok(None);
-        }
-        if is_ordered {
-            return Err("its ordered categories differ between files".to_owned());
         }
         if matches!(standing, Standing::Once | Standing::Repeated) {
             return Err("the names of its numbers differ between files".to_owned());

@@ -13,7 +13,7 @@
 //! The group's pickled attribute `info` has time zones, and the name and frequency of the index.
 //! `non_index_axes` has the order of the columns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Attribute, Node};
 use h5fs_reader::wire::to_u64;
 
+use crate::view::table::budget::Budget;
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index, unpickled};
 use crate::view::table::group::{Group, missing, part_of, unknown};
@@ -288,6 +289,32 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
     Ok(Some((info, members)))
 }
 
+/// Returns the members of the compound whose categories have an order, by the pickled `info` of the
+/// group; `None` if the pickle is not understood, or is too large.
+pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
+    let budget = Budget::default();
+    let info = unpickled(info, &budget).ok()??;
+    let Value::Dictionary(members) = info.get(info.top())? else {
+        return None;
+    };
+    let mut ordered = HashSet::new();
+    for &(name, about) in members {
+        let Some(name) = info.text(name) else {
+            continue;
+        };
+        budget.spend_on_name(name.len()).ok()?;
+        budget.spend(to_u64(info.pairs(about).len())).ok()?;
+        let is_ordered = info.value(about, b"ordered").and_then(|own| info.get(own));
+        // Of a name that stands twice, the last one counts.
+        if is_ordered == Some(&Value::Bool(true)) {
+            ordered.insert(name.into_owned());
+        } else {
+            ordered.remove(&*name);
+        }
+    }
+    Some(ordered)
+}
+
 /// Returns the names of the levels of a multi-level index; empty for any other index.
 fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
     const LEVELS: &[u8] = b"levels";
@@ -330,4 +357,23 @@ fn pickled(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
 fn not_understood(attribute: &[u8]) -> Error {
     let what = format!("attribute {}: the pickle in it", quoted(attribute));
     Error::unsupported(what, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What pandas 2.3 writes of the columns `kind` (ordered), `n`, and the data columns `o2` (ordered)
+    /// and `plain`.
+    #[test]
+    fn ordered_categories_are_found_in_info() {
+        let info = b"(dp0\nI1\n(dp1\nVnames\np2\n(lp3\nNasVtype\np4\nVIndex\np5\nssVindex\np6\n(dp7\ns\
+            Vvalues_block_0\np8\n(dp9\nVordered\np10\nI01\nssVvalues_block_1\np11\n(dp12\nsVo2\np13\n\
+            (dp14\ng10\nI01\nssVplain\np15\n(dp16\ng10\nI00\nss.";
+        let names = [&b"values_block_0"[..], b"o2"].map(<[u8]>::to_vec);
+        assert_eq!(ordered_members(info), Some(HashSet::from(names)));
+        assert_eq!(ordered_members(b"(dp0\n."), Some(HashSet::new()));
+        assert_eq!(ordered_members(b"(lp0\n."), None);
+        assert_eq!(ordered_members(&info[..100]), None);
+    }
 }

@@ -7,7 +7,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::numbers;
 use h5fs_reader::model::datatype::Class;
 
-use crate::joined::members::convention::{Convention, Relation, Rows, Table};
+use crate::joined::members::convention::{CodedField, Convention, Relation, Rows, Table};
 use crate::joined::members::conventions::described::{Described, ancestors, names_between};
 use crate::joined::paths::{Path, beneath};
 
@@ -111,11 +111,12 @@ fn of_root(file: &Described<'_>, root: &[u8], path: &Path) -> Result<Convention>
 fn is_list_of_field(file: &Described<'_>, root: &[u8], path: &[u8]) -> bool {
     let tables = [&b"obs"[..], b"var"].map(|name| beneath(root, name));
     let mut fields = tables.iter().flat_map(|table| fields(file, root, table));
-    fields.any(|(_, names)| *names == *path)
+    fields.any(|field| *field.names == *path)
 }
 
-/// Returns the fields of a table of records whose names are in `uns`.
-fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<(Vec<u8>, Path)> {
+/// Returns the fields of a table of records whose names are in `uns`. AnnData before version 0.6
+/// stored no order of these names.
+fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<CodedField> {
     let class = file.array(table).map(|array| &array.datatype.class);
     let Some(Class::Compound(members)) = class else {
         return Vec::new();
@@ -123,10 +124,14 @@ fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<(Vec<u8>, Path
     let uns = beneath(root, b"uns");
     let named = members.iter().map(|member| {
         let list = [&member.name[..], b"_categories"].concat();
-        (member.name.clone(), beneath(&uns, &list))
+        CodedField {
+            name: member.name.clone(),
+            names: beneath(&uns, &list),
+            is_ordered: false,
+        }
     });
     named
-        .filter(|(_, names)| file.array(names).is_some())
+        .filter(|field| file.array(&field.names).is_some())
         .collect()
 }
 

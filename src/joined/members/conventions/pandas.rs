@@ -1,12 +1,15 @@
 //! The tables of pandas' `HDFStore`: rows of the formats `table` and `fixed`, and categories of
 //! columns.
 
+use std::collections::HashSet;
+
 use h5fs_reader::model::datatype::Class;
 
-use crate::joined::members::convention::{Convention, Relation, Table};
+use crate::joined::members::convention::{CodedField, Convention, Relation, Table};
 use crate::joined::members::conventions::described::{Described, ancestors, names_between};
 use crate::joined::members::skeleton::Named;
 use crate::joined::paths::{Path, beneath};
+use crate::view::table::pandas_table::ordered_members;
 
 /// Attributes of a group that are necessary to interpret its rows.
 const OF_GROUP: [&[u8]; 6] = [
@@ -62,14 +65,7 @@ fn frame(file: &Described<'_>, path: &[u8]) -> Option<Path> {
 
 /// Returns the rules for the rows of the format `table`.
 fn rows(file: &Described<'_>, frame: &[u8], path: &Path) -> Convention {
-    let meta = beneath(frame, b"meta");
-    let named = file.attributes(path).iter().filter_map(|(name, _)| {
-        let field = name.strip_suffix(b"_meta")?;
-        let is_category = file.text(path, name) == Some(b"category");
-        let names = beneath(&beneath(&meta, field), b"meta/table");
-        is_category.then(|| (field.to_vec(), names))
-    });
-    let fields: Vec<_> = named.collect();
+    let fields = coded_fields(file, frame, path);
     let of_group = file.attributes(frame).iter();
     let of_group = of_group.filter(|(name, _)| OF_GROUP.contains(&&**name));
     let of_fields = file.attributes(path).iter();
@@ -82,6 +78,36 @@ fn rows(file: &Described<'_>, frame: &[u8], path: &Path) -> Convention {
     Convention {
         terms: of_group.chain(of_fields).cloned().collect(),
         ..Convention::rows().with(relation)
+    }
+}
+
+/// The fields of the rows that are numbers of categories.
+fn coded_fields(file: &Described<'_>, frame: &[u8], path: &Path) -> Vec<CodedField> {
+    let ordered = file.attribute(frame, b"info").map(|info| {
+        let is_text = matches!(info.datatype.class, Class::String { .. });
+        let known = is_text.then(|| ordered_members(&info.elements));
+        known.flatten()
+    });
+    let meta = beneath(frame, b"meta");
+    let named = file.attributes(path).iter().filter_map(|(name, _)| {
+        let field = name.strip_suffix(b"_meta")?;
+        let is_category = file.text(path, name) == Some(b"category");
+        is_category.then(|| CodedField {
+            name: field.to_vec(),
+            names: beneath(&beneath(&meta, field), b"meta/table"),
+            is_ordered: is_ordered(ordered.as_ref(), field),
+        })
+    });
+    named.collect()
+}
+
+/// Whether the categories of a field have an order, by what `info` says. Categories may have one if
+/// `info` is not understood.
+fn is_ordered(info: Option<&Option<HashSet<Vec<u8>>>>, field: &[u8]) -> bool {
+    match info {
+        None => false,
+        Some(None) => true,
+        Some(Some(ordered)) => ordered.contains(field),
     }
 }
 
