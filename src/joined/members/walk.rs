@@ -119,6 +119,11 @@ impl Walk<'_> {
                     let most = to_u64(limits::FILE_PATH);
                     return Err(Error::limit("joined: bytes of a path in a file", most));
                 }
+                if is_too_deep(&place) {
+                    let most = limits::PATH_LINKS;
+                    self.refuse(&place, &format!("it is in more than {most} groups"));
+                    continue;
+                }
                 let node = match link.target {
                     LinkTarget::Hard(node) if is_linked || self.met.insert(node) => node,
                     target => {
@@ -249,12 +254,19 @@ impl Walk<'_> {
     }
 }
 
+/// Whether a path has more names than are followed when the object is opened again.
+fn is_too_deep(path: &[u8]) -> bool {
+    let slashes = path.iter().filter(|&&byte| byte == b'/');
+    slashes.count() >= limits::PATH_LINKS
+}
+
 #[cfg(test)]
 mod tests {
     use crate::joined::testing::{Elements, File, Shown, days, f64s, i32s, joined, with_others};
     use h5fs_reader::model::datatype::{Charset, Class, StringPadding};
     use h5fs_reader::model::{Datatype, LinkTarget};
 
+    use crate::limits;
     fn file(first: i32) -> File {
         let days_of = f64s(&[f64::from(first), f64::from(first) + 1.0]);
         File::new()
@@ -311,6 +323,31 @@ mod tests {
             assert!(shown.reason("w").contains("(0.nc)"), "{:?}", shown.told());
             assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
         }
+    }
+
+    /// A path of so many names.
+    fn deep(names: usize) -> String {
+        vec!["g"; names].join("/")
+    }
+
+    #[test]
+    fn what_is_in_too_many_groups_is_absent() {
+        let most = limits::PATH_LINKS;
+        let with = |file: File, depth| file.with(&deep(depth), &[("time", 2)], i32s(&[6, 7]), &[]);
+        let shown = joined(vec![
+            ("0.nc", with(file(0), most)),
+            ("1.nc", with(file(2), most)),
+        ]);
+        // Its `time` is not that of the root: both files have the same array.
+        assert_eq!(shown.numbers(&deep(most)), [6.0, 7.0]);
+        // The group that is too deep is absent with all that is in it.
+        let shown = joined(vec![
+            ("0.nc", with(file(0), most + 100)),
+            ("1.nc", with(file(2), most + 100)),
+        ]);
+        let reason = format!("it is in more than {most} groups (0.nc)");
+        assert_eq!(shown.reason(&deep(most + 1)), reason);
+        assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
     }
 
     fn external(path: &[u8]) -> LinkTarget {

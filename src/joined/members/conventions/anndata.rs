@@ -155,64 +155,97 @@ fn value(
     path: &Path,
     labels: Option<Path>,
 ) -> Result<Convention> {
-    let names = names_between(base, path);
-    let Some(&child) = names.first() else {
-        return array(file, path, labels);
-    };
-    let whole = Path::from(base);
-    match encoding(file, base) {
-        None | Some(b"dict" | b"dataframe" | b"raw" | b"anndata") if child == b"__categories" => {
-            Ok(Convention::names(None))
-        }
-        None | Some(b"dict" | b"dataframe" | b"raw" | b"anndata") => {
-            value(file, &beneath(base, child), path, None)
-        }
-        Some(b"categorical")
-            if child == b"categories" && !file.is_group(&beneath(base, b"categories")) =>
-        {
-            Ok(Convention::names(Some(whole)))
-        }
-        // Categories with missing names are a group with values and a mask.
-        Some(b"categorical") if file.is_group(&beneath(base, b"categories")) => {
-            let why = "categories that are a group are not supported in joined files";
-            Ok(Convention::refused(why).of(&whole))
-        }
-        Some(b"categorical") => {
-            let names = beneath(base, b"categories");
-            let ordered = file.attribute(base, b"ordered");
-            let is_ordered = ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
-            let codes = Relation::Codes { names, is_ordered };
-            Ok(Convention::rows().of(&whole).with(codes))
-        }
-        Some(b"csr_matrix" | b"csr") => {
-            let own = Convention {
-                labels,
-                ..Convention::rows().of(&whole)
-            };
-            Ok(if child == b"indptr" {
-                let entries = beneath(base, b"data");
-                let columns = columns(file, base);
-                let rows = Rows::FollowingButFirst;
-                let relation = Relation::PointsTo { entries, columns };
-                Convention {
-                    rows,
-                    relation,
-                    ..own
+    let (mut group, mut labels) = (base, labels);
+    for child in names_between(base, path) {
+        match encoding(file, group) {
+            None | Some(b"dict" | b"dataframe" | b"raw" | b"anndata") => {
+                if child == b"__categories" {
+                    return Ok(Convention::names(None));
                 }
-            } else {
-                own
-            })
+            }
+            Some(encoding) => return Ok(part(file, (group, encoding), child, labels)),
         }
-        Some(encoding) if encoding.starts_with(b"nullable-") => Ok(Convention::rows().of(&whole)),
-        Some(encoding) if is_sparse(encoding) => {
+        // The labels are those of the value itself, not of what a mapping contains.
+        labels = None;
+        group = child_path(group, child, path);
+    }
+    array(file, path, labels)
+}
+
+/// Returns the path of a child of `group` on the way to `path`, as a prefix of `path`.
+fn child_path<'p>(group: &[u8], child: &[u8], path: &'p [u8]) -> &'p [u8] {
+    let slash = usize::from(!group.is_empty());
+    let end = group.len() + slash + child.len();
+    path.get(..end).unwrap_or(path)
+}
+
+/// Returns what an array below `child` of an encoded group means.
+fn part(
+    file: &Described<'_>,
+    (group, encoding): (&[u8], &[u8]),
+    child: &[u8],
+    labels: Option<Path>,
+) -> Convention {
+    let whole = Path::from(group);
+    match encoding {
+        b"categorical" => categorical(file, &whole, child),
+        b"csr_matrix" | b"csr" => compressed_rows(file, &whole, child, labels),
+        encoding if encoding.starts_with(b"nullable-") => Convention::rows().of(&whole),
+        encoding if is_sparse(encoding) => {
             let why = "a matrix compressed by columns (csc) is not joined along its rows";
-            Ok(Convention::refused(why).of(&whole))
+            Convention::refused(why).of(&whole)
         }
-        Some(encoding) => {
+        encoding => {
             let encoding = encoding.escape_ascii();
             let why = format!("encoding-type {encoding} is not supported here");
-            Ok(Convention::refused(why).of(&whole))
+            Convention::refused(why).of(&whole)
         }
+    }
+}
+
+/// Returns what the codes or the categories of a categorical column mean.
+fn categorical(file: &Described<'_>, column: &Path, child: &[u8]) -> Convention {
+    let names = beneath(column, b"categories");
+    if file.is_group(&names) {
+        // Categories with missing names are a group of values and mask.
+        let why = "categories that are a group are not supported in joined files";
+        return Convention::refused(why).of(column);
+    }
+    if child == b"categories" {
+        return Convention::names(Some(Path::clone(column)));
+    }
+    let is_ordered = is_ordered(file, column);
+    let codes = Relation::Codes { names, is_ordered };
+    Convention::rows().of(column).with(codes)
+}
+
+/// Returns whether the attribute `ordered` of a group or an array is true.
+fn is_ordered(file: &Described<'_>, path: &[u8]) -> bool {
+    let ordered = file.attribute(path, b"ordered");
+    ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0))
+}
+
+/// Returns what an array of a matrix compressed by rows means.
+fn compressed_rows(
+    file: &Described<'_>,
+    matrix: &Path,
+    child: &[u8],
+    labels: Option<Path>,
+) -> Convention {
+    let own = Convention {
+        labels,
+        ..Convention::rows().of(matrix)
+    };
+    if child != b"indptr" {
+        return own;
+    }
+    Convention {
+        rows: Rows::FollowingButFirst,
+        relation: Relation::PointsTo {
+            entries: beneath(matrix, b"data"),
+            columns: columns(file, matrix),
+        },
+        ..own
     }
 }
 
@@ -231,8 +264,7 @@ fn array(file: &Described<'_>, path: &Path, labels: Option<Path>) -> Result<Conv
     };
     // Before version 0.8, the codes of a column refer to their categories.
     if let Some(names) = file.target(path, b"categories")? {
-        let ordered = file.attribute(names, b"ordered");
-        let is_ordered = ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
+        let is_ordered = is_ordered(file, names);
         let own = own.referring(b"categories", names);
         let names = Path::clone(names);
         return Ok(own.with(Relation::Codes { names, is_ordered }));
