@@ -15,6 +15,8 @@ use h5fs_reader::model::{
 };
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
+#[cfg(test)]
+use crate::joined::made::Made;
 use crate::joined::members::Members;
 use crate::joined::recoding::parted;
 use crate::joined::scales::own_sequence;
@@ -49,6 +51,15 @@ impl Joined {
             .ok()
             .and_then(|index| self.tree.nodes.get(index));
         node.ok_or_else(|| Error::corrupt("joined: no object has that number", None))
+    }
+
+    /// How an array is made, for tests.
+    #[cfg(test)]
+    pub(super) fn made(&self, id: NodeId) -> Option<&Made> {
+        match &self.kept(id).ok()?.kind {
+            Kept::Array(made) => Some(made),
+            _ => None,
+        }
     }
 
     fn describe(&self, id: NodeId, kind: NodeKind) -> Arc<Node> {

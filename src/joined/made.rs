@@ -94,10 +94,12 @@ impl Made {
         let attributes = self.attributes.iter();
         let attributes = attributes.map(|(name, value)| name.len() + value.elements.len() + 150);
         let elements = match &self.content {
-            Content::Elements(elements) => elements.len(),
+            Content::Elements(elements) => to_u64(elements.len()),
+            Content::Mapped(mapped) => mapped.weight(),
             _ => 0,
         };
-        to_u64(size_of::<Made>() + 200 + attributes.sum::<usize>() + elements)
+        to_u64(size_of::<Made>() + 200 + attributes.sum::<usize>())
+            .with_more(elements)
             .with_more(self.datatype.weight())
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::piece;
 use h5fs_reader::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
 use h5fs_reader::model::region::{Axis, Region};
 use h5fs_reader::wire::{Count, to_u64};
@@ -14,7 +15,7 @@ use h5fs_reader::wire::{Count, to_u64};
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
 use crate::joined::place::placement::Placement;
-use crate::joined::recoding::{Field, Numbering, Recoding, Span, prefix};
+use crate::joined::recoding::{Field, Numbering, Numberings, Recoding, Span, prefix, weight_of};
 use crate::limits;
 use crate::view::cf::packing::Packing;
 
@@ -66,8 +67,8 @@ pub(super) enum Recipe {
 #[derive(Debug)]
 pub(super) struct Numbered {
     pub(super) field: Field,
-    /// Renumberings by the number of the file.
-    pub(super) files: HashMap<usize, Numbering>,
+    /// Renumberings by the number of the file. The recipes of all structures share one map.
+    pub(super) files: Arc<Numberings>,
 }
 
 impl Recipe {
@@ -93,7 +94,39 @@ impl Recipe {
     }
 }
 
+/// Bytes of memory that recipes take, about. What several of them share counts once.
+pub(super) fn weight_of_recipes<'r>(recipes: impl Iterator<Item = &'r Recipe>) -> u64 {
+    let mut shared: HashMap<usize, u64> = HashMap::new();
+    for recipe in recipes {
+        match recipe {
+            Recipe::Plain | Recipe::Padded(_) => {}
+            Recipe::Unpacked(packing, _) => {
+                shared.insert(Arc::as_ptr(packing).addr(), piece(size_of::<Packing>()));
+            }
+            Recipe::Pointers(spans) => {
+                shared.insert(spans.as_ptr().addr(), piece(size_of_val(&**spans)));
+            }
+            Recipe::Numbered(fields) => {
+                let types = fields.iter().filter_map(|own| own.field.numbers.as_ref());
+                let types = types.map(|(from, to)| from.weight().with_more(to.weight()));
+                let own = piece(size_of_val(&**fields)).with_more(u64::together(types));
+                shared.insert(fields.as_ptr().addr(), own);
+                let files = fields.iter().map(|own| &own.files);
+                shared.extend(files.map(|own| (Arc::as_ptr(own).addr(), weight_of(own))));
+            }
+        }
+    }
+    u64::together(shared.into_values())
+}
+
 impl Mapped {
+    /// Bytes of memory that it takes, about.
+    pub(super) fn weight(&self) -> u64 {
+        let parts = self.parts.len().times(size_of::<(usize, Part)>());
+        let recipes = self.parts.values().map(|part| &part.recipe);
+        to_u64(parts).with_more(weight_of_recipes(recipes))
+    }
+
     /// Iterates over the contributing members: position in the list, place, and part. If several
     /// members have the same place on the array's axes, they have equal elements, so only the first
     /// one is returned.

@@ -1,14 +1,16 @@
 //! Converts elements of members to elements of the joined array.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::piece;
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::array::Recode;
 use h5fs_reader::model::attribute_value::numbers;
 use h5fs_reader::model::datatype::{ByteOrder, Class, Member};
-use h5fs_reader::wire::to_usize;
+use h5fs_reader::wire::{Count, to_u64, to_usize};
 
 use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::Number;
@@ -58,6 +60,24 @@ pub(super) enum Numbering {
         by: u64,
         most: u64,
     },
+}
+
+/// How the numbers of each file become those of the joined array, by the numbers of the files.
+pub(super) type Numberings = HashMap<usize, Numbering>;
+
+/// Bytes of memory that the numberings of all files take, about. Files with equal lists share their
+/// codes.
+pub(super) fn weight_of(numberings: &Numberings) -> u64 {
+    /// Bytes that an entry of a hash map takes besides its key and its value, about.
+    const ENTRY: usize = 16;
+    let entry = size_of::<(usize, Numbering)>().with_more(ENTRY);
+    let codes = numberings.values().filter_map(|own| match own {
+        Numbering::Codes(codes) => Some((codes.as_ptr(), size_of_val(&**codes))),
+        _ => None,
+    });
+    let codes: HashMap<_, _> = codes.collect();
+    let codes = codes.into_values().map(piece);
+    to_u64(numberings.len().times(entry)).with_more(u64::together(codes))
 }
 
 impl Numbering {
@@ -283,7 +303,7 @@ fn compound(members: &[Member], from: usize, to: usize, spans: &mut Vec<Span>) -
 
 /// Returns the prefix for the pointers of a file.
 pub(super) fn prefix(file: usize) -> [u8; PREFIX] {
-    (h5fs_reader::wire::to_u64(file) + 1).to_le_bytes()
+    (to_u64(file) + 1).to_le_bytes()
 }
 
 /// Returns the file number and the original pointer. Returns `None` if the pointer is null, or

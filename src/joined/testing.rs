@@ -23,6 +23,7 @@ use h5fs_reader::source::neighbours::Neighbours;
 
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
+use crate::joined::made::Made;
 use crate::joined::members::content::{one_text, texts};
 use crate::joined::members::{Key, OpenMember, Opened};
 use crate::joined::paths::{Path, Told, split};
@@ -168,6 +169,19 @@ impl File {
         let object = Object::Array(Arc::new(array));
         self.objects.push((object, attributes.collect()));
         self.link(path, LinkTarget::Hard(NodeId::at(number)))
+    }
+
+    /// With attributes of the group at a path, which is made if it does not exist.
+    pub(in crate::joined) fn described(mut self, path: &str, marks: Marks<'_>) -> Self {
+        let group = self.group(path.as_bytes()) as usize;
+        let marks = marks.iter().cloned();
+        self.objects[group]
+            .1
+            .extend(marks.map(|(name, content)| Attribute {
+                name: name.as_bytes().to_vec(),
+                content: Ok(content),
+            }));
+        self
     }
 
     /// Adds a link, and the groups of its path.
@@ -424,6 +438,14 @@ impl Shown {
         links
             .map(|link| String::from_utf8(link.name).unwrap())
             .collect()
+    }
+
+    /// How an array of the joined file is made.
+    pub(in crate::joined) fn made(&self, path: &str) -> &Made {
+        let node = self
+            .node(path)
+            .unwrap_or_else(|| panic!("no {path}: {:?}", self.told));
+        self.joined.made(node.id).unwrap()
     }
 
     pub(in crate::joined) fn dims(&self, path: &str) -> Vec<u64> {

@@ -1,7 +1,9 @@
 //! The rules of a convention for an array: its rows, and the dependence of its elements on other
 //! arrays.
 
+use h5fs_reader::memory::piece;
 use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::wire::Count;
 use serde::{Deserialize, Serialize};
 
 use crate::joined::paths::Path;
@@ -101,7 +103,42 @@ impl Relation {
     }
 }
 
+impl CodedField {
+    fn weight(&self) -> u64 {
+        u64::together([size_of::<Self>(), self.name.len(), self.names.len()].map(piece))
+    }
+}
+
+impl Relation {
+    /// Bytes of memory that it takes besides its own size, about.
+    fn weight(&self) -> u64 {
+        match self {
+            Relation::Fields(fields) => u64::together(fields.iter().map(CodedField::weight)),
+            Relation::Refused(reason) | Relation::Unneeded(reason) => piece(reason.len()),
+            other => u64::together(other.targets().into_iter().map(|path| piece(path.len()))),
+        }
+    }
+}
+
 impl Convention {
+    /// Bytes of memory that it takes besides its own size, about.
+    pub(super) fn weight(&self) -> u64 {
+        let paths = [&self.whole, &self.table, &self.labels]
+            .into_iter()
+            .flatten();
+        let paths = paths.map(|path| piece(path.len()));
+        let reference = self.reference.iter();
+        let reference =
+            reference.map(|(name, path)| piece(name.len()).with_more(piece(path.len())));
+        let terms = self.terms.iter().map(|(name, content)| {
+            let own = size_of::<(Vec<u8>, AttributeContent)>();
+            let parts = [own, name.len(), content.elements.len()].map(piece);
+            content.datatype.weight().with_more(u64::together(parts))
+        });
+        let parts = paths.chain(reference).chain(terms);
+        u64::together(parts).with_more(self.relation.weight())
+    }
+
     /// Creates the rules for an array with rows of a table.
     pub(super) fn rows() -> Self {
         Convention {

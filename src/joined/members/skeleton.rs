@@ -7,6 +7,7 @@ use h5fs_reader::model::Datatype;
 use h5fs_reader::model::array::Fill;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::Class;
+use h5fs_reader::wire::{Count, to_u64};
 use serde::{Deserialize, Serialize};
 
 use crate::joined::members::content;
@@ -224,9 +225,11 @@ impl Skeleton {
             let marks: usize = marks
                 .map(|(name, value)| name.len() + value.elements.len() + 150)
                 .sum();
-            500 + 2 * variable.path.len() + marks + variable.datatype.weight() as usize
+            let own = to_u64(500 + 2 * variable.path.len() + marks);
+            let parts = [variable.datatype.weight(), variable.convention.weight()];
+            own.with_more(u64::together(parts))
         };
-        let variables: usize = self.variables.iter().map(variable).sum();
+        let variables = u64::together(self.variables.iter().map(variable));
         let groups: usize = self.groups.iter().map(|path| path.len() + 40).sum();
         let dimensions: usize = self.dimensions.iter().map(|dim| dim.key.len() + 64).sum();
         let columns = self
@@ -235,6 +238,60 @@ impl Skeleton {
             .filter_map(|table| table.columns.as_ref());
         let columns = columns.flat_map(|(_, names)| names);
         let columns: usize = columns.map(|name| name.len() + 40).sum();
-        h5fs_reader::wire::to_u64(variables + groups + dimensions + columns)
+        to_u64(groups + dimensions + columns).with_more(variables)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use h5fs_reader::testing::int;
+
+    use crate::joined::members::content::one_text;
+    use crate::joined::members::convention::{CodedField, Relation};
+
+    fn weight(convention: Convention) -> u64 {
+        let variable = Variable {
+            path: b"df/table"[..].into(),
+            datatype: int(4),
+            dims: Vec::new(),
+            chunk_shape: None,
+            fill: Fill::Zero,
+            role: Role::Data,
+            is_scale: false,
+            marks: Vec::new(),
+            meaning: Meaning::default(),
+            convention,
+        };
+        let skeleton = Skeleton {
+            groups: Vec::new(),
+            variables: vec![variable],
+            dimensions: Vec::new(),
+            tables: Vec::new(),
+        };
+        skeleton.weight()
+    }
+
+    /// pandas stores the names of all columns as a term of the table.
+    #[test]
+    fn what_a_convention_says_has_a_weight() {
+        let long = "x".repeat(1000);
+        let path = || Path::from(long.as_bytes());
+        let terms = Convention {
+            terms: vec![(b"non_index_axes".to_vec(), one_text(long.as_bytes()))],
+            ..Convention::default()
+        };
+        let coded = CodedField {
+            name: long.as_bytes().to_vec(),
+            names: path(),
+            is_ordered: false,
+        };
+        let fields = Convention::rows().with(Relation::Fields(vec![coded.clone(), coded]));
+        let places = Convention::rows().of(&path()).in_table(Some(path()));
+        let plain = weight(Convention::default());
+        for (convention, bytes) in [(terms, 1000), (fields, 4000), (places, 2000)] {
+            let own = weight(convention.clone()) - plain;
+            assert!((bytes..bytes + 500).contains(&own), "{own}: {convention:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::members::content::{Known, padded};
 use crate::joined::paths::{Path, Sure};
-use crate::joined::recoding::write_integer;
+use crate::joined::recoding::{Numbering, Numberings, write_integer};
 use crate::joined::variable::compared::Alike;
 
 /// The names of all files, each once, in order of first occurrence.
@@ -23,7 +23,7 @@ pub(super) struct Names {
     /// Whether all files have the same list.
     pub(super) are_equal: bool,
     /// The new number of each name, by the number of the file.
-    pub(super) numbers: HashMap<usize, Arc<[u64]>>,
+    pub(super) numbers: Arc<Numberings>,
 }
 
 impl Names {
@@ -59,11 +59,13 @@ impl Names {
         let are_equal = lists
             .iter()
             .all(|(_, own)| Some(own) == lists.first().map(|first| &first.1));
+        let numbers = lists.into_iter();
+        let numbers = numbers.map(|(file, own)| (file, Numbering::Codes(own)));
         Ok(Names {
             names: merged.names,
             datatype,
             are_equal,
-            numbers: lists.into_iter().collect(),
+            numbers: Arc::new(numbers.collect()),
         })
     }
 
@@ -267,7 +269,7 @@ mod tests {
             names: vec![b"a".to_vec(), b"xyz".to_vec()],
             datatype: type_of(5, class),
             are_equal: false,
-            numbers: HashMap::new(),
+            numbers: Arc::default(),
         };
         let (datatype, elements) = names.elements().unwrap();
         assert_eq!(datatype.size, 7);

@@ -9,11 +9,11 @@ use h5fs_reader::model::datatype::{Class, Member, StringPadding};
 use h5fs_reader::wire::to_usize;
 
 use crate::joined::made::Content;
-use crate::joined::mapped::{Numbered, Part, Recipe};
+use crate::joined::mapped::{Numbered, Part, Recipe, weight_of_recipes};
 use crate::joined::members::convention::{CodedField, Relation, Rows};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::place::placement::JoinedDimension;
-use crate::joined::recoding::{Field, Numbering};
+use crate::joined::recoding::{Field, Numbering, Numberings};
 use crate::joined::variable::common_type::common;
 use crate::joined::variable::names::Names;
 use crate::joined::variable::{Rules, Standing};
@@ -136,16 +136,38 @@ impl Rules<'_, '_> {
                     let (_, names) = lists.first()?;
                     vec![Numbered {
                         field: whole(own, &datatype)?,
-                        files: codes(names),
+                        files: Arc::clone(&names.numbers),
                     }]
                 }
             };
             Some(Recipe::Numbered(fields.into()))
         };
-        let recipes = self.alike.specimens.iter();
-        let recipes = recipes.map(|own| Some((own.number, recipe(&own.variable.datatype)?)));
-        let recipes = recipes.collect::<Option<_>>().ok_or_else(none)?;
+        let recipes = self.recipes(recipe)?.ok_or_else(none)?;
         Ok(Some(Related { datatype, recipes }))
+    }
+
+    /// Makes the recipe of each structure; structures with one datatype share theirs. `None` if
+    /// `recipe` has none for a datatype.
+    fn recipes(
+        &self,
+        recipe: impl Fn(&Datatype) -> Option<Recipe>,
+    ) -> Sure<Option<HashMap<usize, Recipe>>> {
+        let mut known: HashMap<&Datatype, Recipe> = HashMap::new();
+        let mut recipes = HashMap::new();
+        for own in &self.alike.specimens {
+            let datatype = &own.variable.datatype;
+            let made = known.get(datatype).cloned();
+            let Some(made) = made.or_else(|| recipe(datatype)) else {
+                return Ok(None);
+            };
+            known.insert(datatype, made.clone());
+            recipes.insert(own.number, made);
+        }
+        let weight = weight_of_recipes(known.values());
+        if !self.alike.of.members.take_inline(weight) {
+            return Err("how its numbers become others takes too many bytes in memory".to_owned());
+        }
+        Ok(Some(recipes))
     }
 
     /// Converts numbers of elements of another array. For each file, the rows of the earlier files
@@ -177,15 +199,13 @@ impl Rules<'_, '_> {
             let block = place.get(at.0).copied().unwrap_or(0);
             (member.number, moved(dim, block, are_rows))
         });
-        let files: HashMap<usize, Numbering> = files.collect();
+        let files: Arc<Numberings> = Arc::new(files.collect());
         let recipe = |own: &Datatype| {
             let field = whole(own, &datatype)?;
-            let files = files.clone();
+            let files = Arc::clone(&files);
             Some(Recipe::Numbered([Numbered { field, files }].into()))
         };
-        let recipes = self.alike.specimens.iter();
-        let recipes = recipes.map(|own| Some((own.number, recipe(&own.variable.datatype)?)));
-        let recipes = recipes.collect::<Option<_>>().ok_or_else(none)?;
+        let recipes = self.recipes(recipe)?.ok_or_else(none)?;
         Ok(Some(Related { datatype, recipes }))
     }
 
@@ -212,12 +232,6 @@ fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
         // In a file without rows, every number is invalid.
         None => Numbering::Codes(Arc::default()),
     }
-}
-
-fn codes(names: &Names) -> HashMap<usize, Numbering> {
-    let files = names.numbers.iter();
-    let files = files.map(|(file, numbers)| (*file, Numbering::Codes(Arc::clone(numbers))));
-    files.collect()
 }
 
 /// Returns a field that is a whole element of numbers.
@@ -389,7 +403,7 @@ fn of_records(
                 values: values_of(&member.datatype),
                 numbers: names.map(|_| types()),
             },
-            files: names.map(codes).unwrap_or_default(),
+            files: names.map_or_else(Arc::default, |names| Arc::clone(&names.numbers)),
         })
     });
     fields.collect()
@@ -397,10 +411,76 @@ fn of_records(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::joined::members::content::text_of;
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::{int, member, type_of};
+
+    use crate::joined::made::Made;
+    use crate::joined::testing::{File, Shown, i16s, i32s, joined, text};
+    /// Files of one row, each with its own list of two categories, `number` and `number + 1`. The mark
+    /// that `mark` gives makes files differ in structure.
+    fn cells(mark: impl Fn(i32) -> String) -> Shown {
+        let names: Vec<String> = (0..40).map(|number| format!("{number:02}.h5ad")).collect();
+        let files = names.iter().zip(0..).map(|(name, number)| {
+            let file = File::new()
+                .described("", &[("encoding-type", text("anndata"))])
+                .described("obs", &[("encoding-type", text("dataframe"))])
+                .described("obs/ct", &[("encoding-type", text("categorical"))])
+                .with("obs/_index", &[("", 1)], i32s(&[number]), &[])
+                .with(
+                    "obs/ct/categories",
+                    &[("", 2)],
+                    i32s(&[number, number + 1]),
+                    &[],
+                );
+            let mark = [("ancillary_variables", text(&mark(number)))];
+            let file = file.with("obs/ct/codes", &[("", 1)], i16s(&[0]), &mark);
+            (&name[..], file)
+        });
+        joined(files.collect())
+    }
+
+    fn numberings(made: &Made) -> Vec<&Arc<Numberings>> {
+        let Content::Mapped(mapped) = &made.content else {
+            panic!("{made:?}");
+        };
+        let fields = mapped.parts.values().flat_map(|part| match &part.recipe {
+            Recipe::Numbered(fields) => fields.iter(),
+            other => panic!("{other:?}"),
+        });
+        fields.map(|own| &own.files).collect()
+    }
+
+    /// 40 files of 40 structures have 40 entries, not 1600.
+    #[test]
+    fn numbers_of_files_are_in_memory_once_however_many_structures_they_have() {
+        let (one, many) = (
+            cells(|_| "n".to_owned()),
+            cells(|number| format!("n{number}")),
+        );
+        let [one, many] = [&one, &many].map(|shown| {
+            let codes: Vec<f64> = (0..40).map(f64::from).collect();
+            assert_eq!(shown.numbers("obs/ct/codes"), codes, "{:?}", shown.told());
+            shown.made("obs/ct/codes")
+        });
+        assert_eq!((numberings(one).len(), numberings(many).len()), (1, 40));
+        let shared: HashSet<_> = numberings(many).into_iter().map(Arc::as_ptr).collect();
+        assert_eq!(shared.len(), 1);
+        assert_eq!(numberings(many)[0].len(), 40);
+        // The weight counts the entries, and grows by no more than a part for each structure.
+        let entries = 40 * size_of::<(usize, Numbering)>() as u64;
+        assert!(one.weight() > entries, "{}", one.weight());
+        let parts = 40 * size_of::<(usize, Part)>() as u64;
+        assert!(
+            many.weight() - one.weight() <= parts,
+            "{} {}",
+            one.weight(),
+            many.weight()
+        );
+    }
 
     /// A signed byte has codes up to 127, and an unsigned byte has offsets up to 255.
     #[test]
