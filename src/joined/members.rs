@@ -4,6 +4,7 @@ pub(super) mod content;
 pub(super) mod convention;
 mod conventions;
 pub(crate) mod kept;
+mod layout;
 pub(super) mod links;
 pub(crate) mod opener;
 mod opening;

@@ -1,0 +1,248 @@
+//! The variables of a member over its dimensions: which dimensions they share, which of them are
+//! coordinates or bounds, and which are shorter than their dimensions.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::{Array, Container, NodeId};
+
+use crate::joined::members::convention::{Convention, Rows};
+use crate::joined::members::links::OpenFile;
+use crate::joined::members::skeleton::{Dimension, Meaning, Role, Variable};
+use crate::joined::members::walk::{FoundArray, Objects};
+use crate::joined::paths::{Path, beneath, split};
+use crate::view::elements::dimensions as scales;
+use crate::view::elements::padded::padded;
+use crate::view::zarr::dimensions::named;
+
+/// The variables and their dimensions.
+pub(super) struct Layout {
+    pub(super) variables: Vec<Variable>,
+    pub(super) dimensions: Vec<Dimension>,
+    pub(super) lengths: Vec<u64>,
+    /// The stored shapes of variables that are shorter than their dimensions.
+    pub(super) short: Vec<(usize, Box<[u64]>)>,
+    /// The numbers of dimensions by their keys.
+    known: HashMap<Path, usize>,
+}
+
+impl Layout {
+    pub(super) fn of(objects: &Objects) -> Result<Self> {
+        let own = own_names(&objects.arrays)?;
+        let mut layout = Layout {
+            variables: Vec::new(),
+            dimensions: Vec::new(),
+            lengths: Vec::new(),
+            short: Vec::new(),
+            known: HashMap::new(),
+        };
+        for (number, found) in objects.arrays.iter().enumerate() {
+            let (container, path, array) = (found.container(), &found.path, &found.array);
+            let number_of = |node: NodeId| own.get(&(Arc::as_ptr(&found.file), node)).copied();
+            let path_of = |node: NodeId| Some(&objects.arrays.get(number_of(node)?)?.path);
+            let has_own_name = number_of(found.node) == Some(number);
+            let find = |node| Ok(path_of(node).map(|path| path.to_vec()));
+            let dims = array.shape.dims();
+            let (scales, labels) = named(container, found.node, dims.len(), &find)?;
+            let mut keys = Vec::new();
+            for axis in 0..dims.len() {
+                let scale = scales.get(axis).copied().flatten();
+                let label = labels.get(axis).filter(|label| !label.is_empty()).cloned();
+                keys.push(match scale {
+                    Some(scale) => match path_of(scale) {
+                        Some(path) => Some(Path::clone(path)),
+                        // The scale is in another file, so its name is used like a label.
+                        None => name_of_scale(container, scale)?.or(label).map(beside(path)),
+                    },
+                    None => label.map(beside(path)),
+                });
+            }
+            let own = layout.dims(path, array, keys);
+            let is_scale = scales::is_scale(container, found.node)?;
+            let has_no_values = is_scale && scales::has_no_values(container, found.node)?;
+            layout.variables.push(Variable {
+                path: Path::clone(path),
+                datatype: array.datatype.clone(),
+                dims: own,
+                chunk_shape: array.chunk_shape.clone(),
+                fill: array.fill.clone(),
+                role: if has_no_values {
+                    Role::Dimension
+                } else {
+                    Role::Data
+                },
+                is_scale: is_scale && has_own_name,
+                marks: Vec::new(),
+                meaning: Meaning::default(),
+                convention: Convention::default(),
+            });
+        }
+        layout.settle(&objects.arrays);
+        Ok(layout)
+    }
+
+    /// Returns the indices of the dimensions of an array.
+    fn dims(&mut self, path: &[u8], array: &Array, keys: Vec<Option<Path>>) -> Vec<usize> {
+        let max = array.shape.max();
+        let mut own = Vec::new();
+        for ((axis, key), &length) in keys.into_iter().enumerate().zip(array.shape.dims()) {
+            let is_unlimited = max.get(axis) == Some(&None);
+            let known = key.as_ref().and_then(|key| self.known.get(key).copied());
+            // If an array uses a dimension twice, the second use is a separate dimension.
+            let known = known.filter(|number| !own.contains(number));
+            let is_right = |&number: &usize| {
+                self.lengths[number] == length
+                    || self.dimensions[number].is_unlimited && is_unlimited
+            };
+            if let Some(number) = known.filter(is_right) {
+                self.lengths[number] = self.lengths[number].max(length);
+                own.push(number);
+                continue;
+            }
+            let number = self.dimensions.len();
+            let key = key.filter(|key| !self.known.contains_key(key));
+            if let Some(key) = &key {
+                self.known.insert(Path::clone(key), number);
+            }
+            self.dimensions.push(Dimension {
+                has_name: key.is_some(),
+                key: key.unwrap_or_else(|| unnamed(path, axis)),
+                is_unlimited,
+                rows: Rows::Unknown,
+                coordinate: None,
+            });
+            self.lengths.push(length);
+            own.push(number);
+        }
+        own
+    }
+
+    /// Finds the coordinates, and the variables that are shorter than their dimensions.
+    fn settle(&mut self, arrays: &[FoundArray]) {
+        for (number, (variable, found)) in self.variables.iter_mut().zip(arrays).enumerate() {
+            let array = &found.array;
+            let mut lengths = variable.dims.iter().map(|&dim| self.lengths[dim]);
+            if !lengths.by_ref().eq(array.shape.dims().iter().copied()) {
+                self.short.push((number, array.shape.dims().into()));
+            }
+            if let [dim] = variable.dims[..]
+                && self.dimensions[dim].key == variable.path
+                && variable.role != Role::Dimension
+            {
+                variable.role = Role::Coordinate;
+                self.dimensions[dim].coordinate = Some(number);
+            }
+        }
+    }
+
+    /// Pads arrays that are shorter than their dimensions, as netCDF does.
+    pub(super) fn pad(&self, arrays: &mut [FoundArray]) {
+        for (number, _) in &self.short {
+            let dims = self.variables[*number].dims.iter();
+            let dims = dims.map(|&dim| self.lengths[dim]).collect();
+            let array = &mut arrays[*number].array;
+            *array = Arc::new(padded(array, dims));
+        }
+    }
+
+    /// Assigns the rules of conventions to the variables.
+    pub(super) fn apply(&mut self, conventions: Vec<Convention>) {
+        for (variable, convention) in self.variables.iter_mut().zip(conventions) {
+            let dim = variable.dims.first().copied();
+            if let Some(dim) = dim.and_then(|dim| self.dimensions.get_mut(dim)) {
+                dim.rows = convention.rows;
+            }
+            variable.convention = convention;
+        }
+        self.share_rows();
+    }
+
+    /// Makes the columns of a table share one dimension. If a member lacks a column, its rows are
+    /// then known.
+    fn share_rows(&mut self) {
+        let first = |variable: &Variable| variable.dims.first().copied();
+        let firsts = self.variables.iter();
+        let firsts = firsts.map(|own| (Path::clone(&own.path), first(own)));
+        let firsts: HashMap<Path, Option<usize>> = firsts.collect();
+        for variable in &mut self.variables {
+            let table = variable.convention.table.as_ref();
+            let rows = table.and_then(|table| *firsts.get(table)?);
+            let (Some(rows), Some(own)) = (rows, variable.dims.first_mut()) else {
+                continue;
+            };
+            let has_name = self.dimensions[*own].has_name || self.dimensions[rows].has_name;
+            if *own != rows && !has_name && self.lengths[*own] == self.lengths[rows] {
+                self.dimensions[*own].rows = Rows::Unknown;
+                *own = rows;
+            }
+        }
+    }
+
+    /// Finds the variables that are bounds of other variables (CF 1.12, 7.1).
+    pub(super) fn find_bounds(&mut self) {
+        let numbers = self.variables.iter().enumerate();
+        let numbers = numbers.map(|(number, variable)| (Path::clone(&variable.path), number));
+        let numbers: HashMap<Path, usize> = numbers.collect();
+        for of in 0..self.variables.len() {
+            let variable = &self.variables[of];
+            let name = variable
+                .text(b"bounds")
+                .or_else(|| variable.text(b"climatology"));
+            let path = name.map(|name| beneath(split(&variable.path).0, name));
+            if let Some(&number) = path
+                .and_then(|path| numbers.get(&path))
+                .filter(|&&number| number != of)
+                && self.variables[number].role == Role::Data
+            {
+                self.variables[number].role = Role::Bounds(of);
+            }
+        }
+    }
+}
+
+/// Chooses one name for each array with several names: the name that a scale has in its attribute,
+/// or else the first name. Returns the index of the chosen name.
+fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId), usize>> {
+    let mut own: HashMap<_, usize> = HashMap::new();
+    for (number, found) in arrays.iter().enumerate() {
+        match own.entry((Arc::as_ptr(&found.file), found.node)) {
+            Entry::Vacant(entry) => _ = entry.insert(number),
+            Entry::Occupied(mut entry) => {
+                let is_scale = scales::is_scale(found.container(), found.node)?;
+                let name = split(&found.path).1;
+                if is_scale
+                    && name_of_scale(found.container(), found.node)?.as_deref() == Some(name)
+                    && arrays
+                        .get(*entry.get())
+                        .is_some_and(|first| split(&first.path).1 != name)
+                {
+                    entry.insert(number);
+                }
+            }
+        }
+    }
+    Ok(own)
+}
+
+/// Returns a function that converts a name into a path in the same group as the object at `path`.
+fn beside(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
+    let group = split(path).0.to_vec();
+    move |name| beneath(&group, &name)
+}
+
+/// Returns the name of a scale in its file, or `None` for a scale without values.
+fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<u8>>> {
+    if scales::has_no_values(container, scale)? {
+        return Ok(None);
+    }
+    let name = text(container, scale, b"NAME")?;
+    Ok(name.filter(|name| !name.is_empty() && !name.contains(&b'/')))
+}
+
+/// Returns the key of a dimension without a name.
+fn unnamed(path: &[u8], axis: usize) -> Path {
+    [path, b"\0", axis.to_string().as_bytes()].concat().into()
+}
