@@ -21,7 +21,7 @@ use crate::joined::place::place;
 use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
 use crate::joined::scales::{dimension_attributes, reference};
 use crate::joined::tables::{complete, leave_out_dependents, reported};
-use crate::joined::variable::compared::Compared;
+use crate::joined::variable::compared::{Compared, refused_by, without_data};
 use crate::joined::variable::{is_of_times, make};
 use crate::view::csv::append_field;
 
@@ -95,6 +95,7 @@ impl Tree {
             told.append(&mut own);
         }
         refuse_scalars(&mut parts, told);
+        refused.extend(refused_elsewhere(members, &parts, told));
         let mut tree = Tree::default();
         tree.group(b"");
         let joined: usize = parts.iter().map(|part| part.placed.members.len()).sum();
@@ -414,6 +415,20 @@ impl Part {
 fn named_lengths(made: &Made) -> impl Iterator<Item = (&Path, u64)> {
     let named = made.dims.iter().filter(|dim| dim.has_name);
     named.map(|dim| (&dim.key, dim.length))
+}
+
+/// Reports what members without data cannot show, unless it is absent already. Returns the paths.
+fn refused_elsewhere(members: &Members, parts: &[Part], told: &mut Vec<Told>) -> BTreeSet<Path> {
+    let absent: HashSet<&Path> = parts.iter().flat_map(|part| &part.absent).collect();
+    let mut refused = BTreeSet::new();
+    for (path, reason) in without_data(members).flat_map(refused_by) {
+        if absent.contains(&path) || !refused.insert(Path::clone(&path)) {
+            continue;
+        }
+        let what = format!("/{}", path.escape_ascii());
+        told.push(Told { what, reason });
+    }
+    refused
 }
 
 /// Omits scalars that differ between kinds in the same group.

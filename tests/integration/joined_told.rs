@@ -56,6 +56,10 @@ fn nothing_is_left_out_untold() {
         let done = said(&["ls", "-q"], &at(name), ".h5fs/joined").success();
         assert_eq!(done.stderr, "");
     }
+    // A file in which the block of another one was is missing.
+    let done = said(&["check"], &at("exploded"), "");
+    let line = "/pixels: other ASDF file e00000.asdf: missing (e0.asdf)";
+    assert!(done.stderr.contains(line), "{}", done.stderr);
     // If `external=` forbids one array of a file, the other arrays of this file remain.
     let policy = at("policy");
     let rest = said(&["cat"], &policy, ".h5fs/joined/.h5fs/csv/v.csv").success();

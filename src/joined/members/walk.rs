@@ -163,8 +163,13 @@ impl Walk<'_> {
     /// Records an object. Returns whether it is a group.
     fn take(&mut self, file: &Arc<OpenFile>, node: NodeId, path: &Path) -> Result<bool> {
         let found = file.container().node(node)?;
-        if let Some(error) = &found.error {
-            return Err(error.clone());
+        match &found.error {
+            None => {}
+            Some(error) if is_of_other_file(error) => {
+                self.refuse(path, &error.to_string());
+                return Ok(false);
+            }
+            Some(error) => return Err(error.clone()),
         }
         match &found.kind {
             NodeKind::Group => return Ok(true),
@@ -252,6 +257,18 @@ impl Walk<'_> {
         );
         is_unwanted || self.opener.is_far() && !is_left_out(error, self.opener)
     }
+}
+
+/// Whether an object cannot be shown for another file that its elements are in, as a block of an
+/// exploded ASDF file: the file is missing, or not every user may read it.
+fn is_of_other_file(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Io {
+            cause: Cause::Missing | Cause::Forbidden,
+            ..
+        }
+    )
 }
 
 /// Whether a path has more names than are followed when the object is opened again.

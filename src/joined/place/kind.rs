@@ -43,6 +43,11 @@ fn data(skeleton: &Skeleton) -> impl Iterator<Item = (Path, Vec<Option<Path>>)> 
     data.map(|variable| (Path::clone(&variable.path), skeleton.names(variable)))
 }
 
+/// Whether a member has data, and so is of a kind.
+pub(in crate::joined) fn has_data(skeleton: &Skeleton) -> bool {
+    data(skeleton).next().is_some()
+}
+
 /// Returns all kinds. The kind of the first member comes first.
 pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Told>) -> Vec<Kind> {
     // For each skeleton, a skeleton of the same kind with a lower number. The first skeleton of a

@@ -13,6 +13,7 @@ use crate::joined::members::convention::Table;
 use crate::joined::members::skeleton::{Dimension, Named, Role, Skeleton, Variable};
 use crate::joined::members::{Member, Members};
 use crate::joined::paths::Path;
+use crate::joined::place::kind::has_data;
 use crate::joined::variable::relatives::{Relatives, relate};
 use crate::limits;
 use crate::view::cf::time::TimeUnits;
@@ -120,10 +121,15 @@ impl<'m> Compared<'m> {
     pub(in crate::joined) fn refused(&self) -> BTreeMap<Path, String> {
         let mut all = BTreeMap::new();
         for &member in &self.placed.members {
-            let member = &self.members.list[member];
-            for (path, why) in &member.refused {
-                let reason = || format!("{why} ({})", member.name.escape_ascii());
-                all.entry(Path::clone(path)).or_insert_with(reason);
+            for (path, reason) in refused_by(&self.members.list[member]) {
+                all.entry(path).or_insert(reason);
+            }
+        }
+        // What a member without data cannot show may be a variable of these.
+        for member in without_data(self.members) {
+            let own = refused_by(member).filter(|(path, _)| self.variables.contains_key(path));
+            for (path, reason) in own {
+                all.entry(path).or_insert(reason);
             }
         }
         all
@@ -348,4 +354,19 @@ impl Member {
         dims.map(|&dim| self.lengths.get(dim).copied().unwrap_or(0))
             .collect()
     }
+}
+
+/// The members that are of no kind.
+pub(in crate::joined) fn without_data(members: &Members) -> impl Iterator<Item = &Member> {
+    let all = members.list.iter();
+    all.filter(move |member| !has_data(members.skeleton(member)))
+}
+
+/// What a member cannot show, by its path, and why.
+pub(in crate::joined) fn refused_by(member: &Member) -> impl Iterator<Item = (Path, String)> + '_ {
+    let all = member.refused.iter();
+    all.map(move |(path, why)| {
+        let reason = format!("{why} ({})", member.name.escape_ascii());
+        (Path::clone(path), reason)
+    })
 }

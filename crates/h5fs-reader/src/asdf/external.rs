@@ -8,7 +8,7 @@ use lru::LruCache;
 use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::content::Contents;
 use crate::asdf::{chain, header};
-use crate::error::{Error, Result, quoted};
+use crate::error::{Cause, Error, Result, quoted};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
@@ -51,8 +51,8 @@ impl Externals {
     /// `Io` if the file is missing or may not be opened. Otherwise fails if it is not an ASDF file.
     pub(crate) fn open(&self, name: &[u8], effort: &Effort) -> Result<Arc<Contents>> {
         let Some(file) = self.neighbours.open(name)? else {
-            let what = format!("other ASDF file {}", quoted(name));
-            return Err(Error::io(&std::io::ErrorKind::NotFound.into(), what));
+            let what = format!("other ASDF file {}: missing", quoted(name));
+            return Err(Error::caused(Cause::Missing, what));
         };
         let state = file.opened();
         if let Some((_, known)) = self.files().get(&state) {
