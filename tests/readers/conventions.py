@@ -216,6 +216,13 @@ def levels():
     return pandas.DataFrame({"wind": np.arange(6) / 4}, index=index)
 
 
+def wide():
+    """500 data columns, each a field of the records and a few attributes."""
+    numbers = np.arange(3 * 500).reshape(3, 500)
+    columns = {f"c{n:03}": numbers[:, n] if n % 2 else numbers[:, n] / 4 for n in range(500)}
+    return pandas.DataFrame(columns)
+
+
 @fixture("weather.h5")
 def write_store(path):
     warnings.simplefilter("ignore")
@@ -238,6 +245,17 @@ def store_tables(path):
             frame = store[name].reset_index()
             columns = [column(part, frame[part]) for part in frame.columns]
             yield Table(csv(name), columns, is_frame=True)
+
+
+@fixture("wide.h5", is_large=True)
+def write_wide(path):
+    warnings.simplefilter("ignore")
+    wide().to_hdf(path, key="wide", format="table", data_columns=True)
+
+
+@write_wide.tables
+def wide_tables(path):
+    yield table_of("wide", pandas.read_hdf(path, "wide"), "index")
 
 
 # ---------------------------------------------------------------- netCDF

@@ -494,6 +494,9 @@ class AnnData:
         column = lambda name: table[name].to_pylist()  # noqa: E731
         check.holds("obs/_index", whole.obs_names.tolist(), lambda: column("_index"))
         for name in whole.obs:
+            is_without_order = self.is_ordered and name == "type" and whole.obs[name].dtype == object
+            if is_without_order and name in table.column_names:
+                raise Wrong("ordered categories that differ are joined")
             if name in table.column_names:
                 check.holds("obs", whole.obs[name].tolist(), lambda name=name: column(name))
             else:
@@ -555,7 +558,8 @@ class HDFStore:
         if own.often(0.4):
             self.rows[:] = 3
         self.index = own.one("integer", "time", "text")
-        self.is_data_column, self.odd = own.often(0.3), own.one(None, None, None, "order", "column")
+        self.is_data_column, self.is_ordered = own.often(0.3), own.often(0.3)
+        self.odd = own.one(None, None, None, "order", "column", "ordered")
         self.frames = []
 
     def write(self):
@@ -568,7 +572,8 @@ class HDFStore:
                 lists = (["a", "b"], ["x", "yy", "z"], ["b", "a", "ccc"])
                 names = lists[0] if own.often(0.3) else own.one(*lists)
                 codes = chance.integers(-1, len(names), rows)
-                columns["kind"] = pandas.Categorical.from_codes(codes, names)
+                is_ordered = self.is_ordered != (self.odd == "ordered" and number == 1)
+                columns["kind"] = pandas.Categorical.from_codes(codes, names, ordered=is_ordered)
                 columns["note"] = [own.one("a", "bb", "cccc") for _ in range(rows)]
                 columns["when"] = pandas.date_range(f"200{number}-01-01", periods=rows)
             if self.odd == "column" and number == 1:
@@ -588,12 +593,16 @@ class HDFStore:
 
     def check(self, check):
         frames = [frame.copy() for frame in self.frames]
+        path = "df/table" if self.format == "table" else "df/axis1"
+        if self.has_other_order():
+            if not check.is_gone(path):
+                raise Wrong("ordered categories that differ are joined")
+            return
         if all("kind" in frame for frame in frames):
             union = pandas.api.types.union_categoricals([frame["kind"] for frame in frames])
             for frame in frames:
                 frame["kind"] = frame["kind"].cat.set_categories(union.categories)
         whole = pandas.concat(frames)
-        path = "df/table" if self.format == "table" else "df/axis1"
         if check.is_gone(path):
             return
         table = check.shown.parquet("df")
@@ -604,6 +613,15 @@ class HDFStore:
         check.holds("df", wanted, lambda: table[table.column_names[0]].to_pylist())
         files = [f"{self.own.name}/s{n}.h5" for n, rows in enumerate(self.rows) for _ in range(rows)]
         check.holds("df/file", files, lambda: check.shown.json("df/file"))
+
+
+    def has_other_order(self):
+        """Whether pandas refuses the union of the categories: some have an order, and not all are the
+        same."""
+        if not all("kind" in frame for frame in self.frames):
+            return False
+        types = [frame["kind"].dtype for frame in self.frames]
+        return any(own.ordered for own in types) and any(own != types[0] for own in types)
 
 
 def plain(value):
