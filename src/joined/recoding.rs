@@ -53,7 +53,7 @@ pub(super) struct Field {
 #[derive(Debug, Clone)]
 pub(super) enum Numbering {
     Same,
-    /// Number i becomes element i of the list. Negative numbers, which mean missing, stay.
+    /// Number i becomes element i of the list. Negative numbers, which mean missing, become -1.
     Codes(Arc<[u64]>),
     /// Adds `by` to numbers. Each number must be at most `most`.
     Moved {
