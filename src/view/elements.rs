@@ -10,7 +10,7 @@ pub(crate) mod padded;
 pub(crate) mod part;
 pub(crate) mod raw;
 pub(crate) mod references;
-pub(crate) mod selected;
+mod selected;
 pub(crate) mod strings;
 pub(crate) mod variable_length;
 

@@ -15,6 +15,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("fs", 8),
     ("joined", 7),
     ("view", 6),
+    ("file", 6),
     ("array", 5),
     ("hdf5", 4),
     ("asdf", 4),

@@ -160,6 +160,7 @@ fn the_crate_has_what_builds_it_and_no_more() {
     let mut list = Command::new(env!("CARGO"));
     list.args([
         "package",
+        "--package=h5fs",
         "--list",
         "--locked",
         "--offline",

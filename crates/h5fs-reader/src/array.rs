@@ -28,6 +28,7 @@ mod engine;
 pub mod kinds;
 mod parts;
 mod reader;
+mod selected;
 
 pub use crate::memory::cancel::{CancelToken, Canceller};
 pub use ahead::prefetch::Stream;
@@ -37,6 +38,7 @@ pub use decode::held_memory::HeldMemory;
 pub use engine::{Engine, Statistics};
 pub use kinds::convert::convert;
 pub use reader::Reader;
+pub use selected::Selected;
 
 #[cfg(test)]
 mod tests;

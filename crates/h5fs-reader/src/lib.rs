@@ -1,11 +1,40 @@
 //! Reads HDF5 and ASDF files in safe Rust, without the HDF5 library.
 //!
+//! [`file`](mod@file) is the interface for other programs:
+//!
+//! ```
+//! use h5fs_reader::file::{File, Object};
+//!
+//! # fn main() -> h5fs_reader::error::Result<()> {
+//! # let path = "../../src/cli/words/climate.h5";
+//! let file = File::options().cache_bytes(32 << 20).open(path)?;
+//! for link in file.root()?.links()? {
+//!     println!("{}", String::from_utf8_lossy(&link?.name));
+//! }
+//! let Object::Dataset(temperature) = file.get("/surface/temperature")? else {
+//!     panic!("not a dataset");
+//! };
+//! assert_eq!(temperature.shape(), [365, 36, 72]);
+//! let units = temperature.attribute("units")?.expect("units");
+//! assert_eq!(units.texts()?, ["K"]);
+//! // As NumPy's `temperature[0, 10:12, 5]`:
+//! let part = temperature.select("[0, 10:12, 5]")?;
+//! assert_eq!(part.numbers()?, [291.1875, 293.875]);
+//! let all = temperature.read()?;
+//! assert_eq!(all.bytes.len(), 4 * 365 * 36 * 72);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The modules below it are public for the crates of this repository. They may change at any time.
+//!
 //! # Layers
 //!
 //! A file imports only from layers below its own. A test of the workspace checks this.
 //!
 //! | layer | modules | content |
 //! |---|---|---|
+//! | 6 | [`file`](mod@file) | files, groups and datasets for other programs |
 //! | 5 | [`array`] | byte ranges of arrays: chunks, cache, prefetch, gather |
 //! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats, which describe objects. No format imports another one |
 //! | 3 | [`filter`] | codecs: bytes to bytes, with limited output |
@@ -30,6 +59,7 @@ pub mod array;
 pub mod asdf;
 pub mod detect;
 pub mod error;
+pub mod file;
 pub mod filter;
 pub mod hdf5;
 pub mod limits;

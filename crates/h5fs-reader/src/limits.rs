@@ -484,3 +484,6 @@ pub const ORDERED_MEMBERS: u64 = 65_536;
 
 /// Maximum bytes of memory for sorting the names of members.
 pub const ORDERED_BYTES: u64 = 32 << 20;
+
+/// Maximum bytes of one read by another program, unless its options say otherwise.
+pub const READ_BYTES: u64 = 1 << 30;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5fs_reader::array::kinds::vlen::VariableLength;
-use h5fs_reader::array::{CancelToken, Reader};
+use h5fs_reader::array::{CancelToken, Reader, Selected};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::selection::Selection;
@@ -13,7 +13,6 @@ use h5fs_reader::model::{Array, Container, Datatype};
 
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::elements::selected::Selected;
 use crate::view::elements::variable_length::Content;
 
 /// A part of an array.

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::{Bytes, CancelToken, Reader};
+use h5fs_reader::array::{Bytes, CancelToken, Reader, Selected};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::selection::{Axis, Places, Selection};
 use h5fs_reader::wire::{Count, Extent, to_usize};
 
 use crate::view::View;
-use crate::view::elements::selected::Selected;
 
 /// The elements of a block.
 pub(super) struct Block {

@@ -1,0 +1,373 @@
+//! The elements that a selector picks, in C order, as NumPy's indexing would copy them.
+//!
+//! Elements that are adjacent in the array form a run, which is read at once. Short runs that are
+//! near each other are read together, including the bytes between them, if that does not touch
+//! further chunks.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::ahead::prefetch::Stream;
+use crate::array::bytes::Bytes;
+use crate::array::kinds::vlen::StoredElements;
+use crate::array::reader::Reader;
+use crate::error::{Error, Result};
+use crate::memory::cancel::CancelToken;
+use crate::model::array::{Array, Storage};
+use crate::model::selection::{Axis, Places, Selection};
+use crate::wire::{Count, to_u64, to_usize};
+
+/// Maximum bytes to read together, including the bytes between the runs.
+const SPAN: u64 = 1 << 20;
+
+/// Maximum distance in bytes of runs that are read together.
+const NEAR: u64 = 4096;
+
+/// The selected elements of one array.
+pub struct Selected {
+    reader: Arc<Reader>,
+    stream: Stream,
+    offset: u64,
+    /// Bytes of a run, which is contiguous both in the selection and in the array.
+    run: u64,
+    /// The arrangement of the runs, slowest axis first; at least one axis.
+    axes: Vec<Axis>,
+    length: u64,
+    /// Bytes of one row of the array. Runs are only read together within one row, so that no other
+    /// chunk is touched between them.
+    row: u64,
+}
+
+impl Selected {
+    /// Selects the elements that `selection` picks from the array of `reader`.
+    ///
+    /// # Errors
+    /// `Limit` if the selection has more bytes than a file can have.
+    pub fn new(reader: Arc<Reader>, selection: &Selection) -> Result<Self> {
+        let mut run = u64::from(selection.datatype.size);
+        let mut axes = selection.axes.clone();
+        axes.retain(|axis| axis.count != 1);
+        while let Some(axis) = axes.pop_if(|axis| is_dense(axis, run)) {
+            run = run.times(axis.count);
+        }
+        if axes.is_empty() {
+            let places = Places::Every(0);
+            axes.push(Axis { count: 1, places });
+        }
+        Ok(Selected {
+            row: row(&reader),
+            stream: Stream::new(),
+            offset: selection.offset,
+            run,
+            axes,
+            length: selection.bytes()?,
+            reader,
+        })
+    }
+
+    /// Returns the array.
+    pub fn array(&self) -> &Array {
+        self.reader.array()
+    }
+
+    /// Returns the bytes of all selected elements.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Returns at most `length` bytes of the selected elements from `offset` on. Fewer bytes are
+    /// returned only at the end.
+    ///
+    /// # Errors
+    /// Fails if the elements cannot be read. [`Error::unwanted`] once the request is cancelled.
+    pub fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let end = offset.with_more(to_u64(length)).min(self.length);
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        let mut out = Vec::new();
+        let mut at = offset;
+        while at < end {
+            let (number, within) = (at / self.run, at % self.run);
+            let (place, along) = self.place(number);
+            let wanted = (end - at) / self.run;
+            if within == 0 {
+                let (count, span) = self.together(place, along, wanted);
+                if count > 1 {
+                    self.gather((place, along), count, &span, cancel, &mut out)?;
+                    at = cancel.advance(at, at + count * self.run)?;
+                    continue;
+                }
+            }
+            let taken = (self.run - within).min(end - at);
+            let bytes = self.fetch(place + within, taken, cancel)?;
+            if out.is_empty() && at + taken == end {
+                return Ok(bytes);
+            }
+            out.reserve(to_usize(end - at)?);
+            out.extend_from_slice(&bytes);
+            at = cancel.advance(at, at + taken)?;
+        }
+        Ok(out.into())
+    }
+
+    /// Returns the offset of run `number` in the array, and its index on the last axis.
+    fn place(&self, number: u64) -> (u64, u64) {
+        let mut rest = number;
+        let mut offset = self.offset;
+        let mut along = 0;
+        for (distance, axis) in self.axes.iter().rev().enumerate() {
+            let place = rest % axis.count;
+            rest /= axis.count;
+            if distance == 0 {
+                along = place;
+            }
+            offset = offset.wrapping_add_signed(axis.distance(place));
+        }
+        (offset, along)
+    }
+
+    /// Returns the number of runs to read together, at most `wanted`, and the bytes of the array
+    /// that they span. The first run is at `offset` and has index `along` of the last axis.
+    fn together(&self, offset: u64, along: u64, wanted: u64) -> (u64, Range<u64>) {
+        let one = offset..offset.with_more(self.run);
+        let Some(axis) = self.axes.last().filter(|_| self.run <= NEAR) else {
+            return (1, one);
+        };
+        let row = offset - offset % self.row;
+        let row = row..row.with_more(self.row);
+        let most = wanted.min(axis.count - along).max(1);
+        match &axis.places {
+            Places::Every(stride) => {
+                let distance = stride.unsigned_abs();
+                if distance > NEAR || distance == 0 {
+                    return (1, one);
+                }
+                let room = if *stride > 0 {
+                    row.end.left_after(one.end)
+                } else {
+                    offset - row.start
+                };
+                let count = most.min(room.min(SPAN) / distance + 1);
+                let reach = (count - 1) * distance;
+                if *stride > 0 {
+                    (count, offset..one.end + reach)
+                } else {
+                    (count, offset - reach..one.end)
+                }
+            }
+            Places::Listed(_) => {
+                let mut span = one;
+                let mut count = 1;
+                while count < most {
+                    let start = self.next_run(axis, offset, along, count);
+                    let low = span.start.min(start);
+                    let high = span.end.max(start.with_more(self.run));
+                    let is_near =
+                        low.abs_diff(span.start) <= NEAR && high.abs_diff(span.end) <= NEAR;
+                    if !is_near || low < row.start || high > row.end || high - low > SPAN {
+                        break;
+                    }
+                    span = low..high;
+                    count += 1;
+                }
+                (count, span)
+            }
+        }
+    }
+
+    /// Returns the offset of the run that is `count` runs after the run at `offset`, which has
+    /// index `along` of the last axis.
+    fn next_run(&self, axis: &Axis, offset: u64, along: u64, count: u64) -> u64 {
+        let bytes = axis.distance(along + count) - axis.distance(along);
+        offset.wrapping_add_signed(bytes)
+    }
+
+    /// Reads the bytes of `span`, and appends `count` runs from the one at `offset` and index
+    /// `along` of the last axis.
+    fn gather(
+        &self,
+        (offset, along): (u64, u64),
+        count: u64,
+        span: &Range<u64>,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let bytes = self.fetch(span.start, span.end - span.start, cancel)?;
+        let run = to_usize(self.run)?;
+        let Some(axis) = self.axes.last() else {
+            return Ok(());
+        };
+        for number in 0..count {
+            let start = self.next_run(axis, offset, along, number) - span.start;
+            let start = to_usize(start)?;
+            out.extend_from_slice(&bytes[start..start + run]);
+        }
+        Ok(())
+    }
+
+    /// Reads exactly `length` bytes of the array.
+    fn fetch(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
+        let length = to_usize(length)?;
+        let is_long = self.run > NEAR || length > usize::try_from(NEAR).unwrap_or(usize::MAX);
+        let stream = is_long.then_some(&self.stream);
+        let bytes = self.reader.read_in(stream, offset, length, cancel)?;
+        if bytes.len() == length {
+            Ok(bytes)
+        } else {
+            Err(Error::corrupt("selection: outside its array", None))
+        }
+    }
+}
+
+/// Returns whether the elements on the axis, `run` bytes each, are contiguous in the array.
+fn is_dense(axis: &Axis, run: u64) -> bool {
+    matches!(axis.places, Places::Every(stride) if u64::try_from(stride) == Ok(run))
+}
+
+/// Returns the bytes of one row of the last dimension; `u64::MAX` for an array that is not
+/// stored in chunks.
+fn row(reader: &Reader) -> u64 {
+    let array = reader.array();
+    let dense = matches!(
+        array.storage,
+        Ok(Storage::Inline(_) | Storage::Extents(_) | Storage::Fill)
+    );
+    let last = array.shape.dims().last().copied().unwrap_or(1);
+    if dense {
+        u64::MAX
+    } else {
+        last.times(array.datatype.size.into()).max(1)
+    }
+}
+
+impl StoredElements for Selected {
+    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read(offset, length, cancel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Engine;
+    use crate::model::Shape;
+    use crate::model::array::{Fill, Layout};
+    use crate::model::selector::Selector;
+    use crate::model::storage::Pipeline;
+    use crate::testing::int;
+    use proptest::prelude::*;
+
+    /// Returns a reader of 2-byte numbers that count from 0.
+    fn counting(dims: &[u64]) -> Arc<Reader> {
+        let count = dims.iter().product::<u64>() as u16;
+        let bytes: Vec<u8> = (0..count).flat_map(u16::to_le_bytes).collect();
+        let array = Array {
+            datatype: int(2),
+            shape: Shape::fixed(dims.to_vec()),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(bytes.into())),
+        };
+        Arc::new(Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap())
+    }
+
+    fn view(reader: &Arc<Reader>, text: &str) -> Selected {
+        let array = reader.array();
+        let selector = Selector::parse(text.as_bytes()).unwrap();
+        let selection = selector.select(&array.datatype, &array.shape).unwrap();
+        Selected::new(Arc::clone(reader), &selection).unwrap()
+    }
+
+    fn numbers(bytes: &[u8]) -> Vec<u16> {
+        let pairs = bytes.chunks_exact(2);
+        pairs
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .collect()
+    }
+
+    /// Expected: `numpy.arange(24).reshape(2, 3, 4)[…].ravel()`.
+    #[test]
+    fn as_numpy_copies() {
+        let reader = counting(&[2, 3, 4]);
+        let all = |text| numbers(&part(&view(&reader, text), 0, 1000));
+        assert_eq!(all("[1, :, ::-2]"), [15, 13, 19, 17, 23, 21]);
+        assert_eq!(all("[::-1, 1:, 0]"), [16, 20, 4, 8]);
+        assert_eq!(all("[1, 1]"), [16, 17, 18, 19]);
+        assert_eq!(all("[0:0]"), [] as [u16; 0]);
+        assert_eq!(all("[[1, 0, 0], 0, 1:3]"), [13, 14, 1, 2, 1, 2]);
+        assert_eq!(all("[:, 2, [3, 0, 1, 1]]"), [11, 8, 9, 9, 23, 20, 21, 21]);
+        assert_eq!(
+            all("[1, :, [0, 3, 1]]"),
+            [12, 16, 20, 15, 19, 23, 13, 17, 21]
+        );
+        let runs = view(&reader, "[:, 1:]");
+        assert_eq!((runs.run, runs.axes.len(), runs.length), (16, 1, 32));
+    }
+
+    fn part(view: &Selected, start: u64, length: usize) -> Vec<u8> {
+        let cancel = CancelToken::default();
+        view.read(start, length, &cancel).unwrap().to_vec()
+    }
+
+    /// Returns a range of the bytes of all numbers.
+    fn slice(numbers: &[u16], start: u64, length: usize) -> Vec<u8> {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        bytes.skip(start as usize).take(length).collect()
+    }
+
+    proptest! {
+        /// Any range of the content is the same range of the whole, whether it is read in one piece
+        /// or across rows.
+        #[test]
+        fn any_range_is_a_part_of_the_whole(
+            steps in prop::array::uniform3(prop_oneof![1_i64..4, -3_i64..0]),
+            start in 0_u64..60, length in 0_usize..60, short_rows: bool,
+        ) {
+            let reader = counting(&[3, 4, 5]);
+            let [a, b, c] = steps;
+            let mut view = view(&reader, &format!("[::{a},::{b},::{c}]"));
+            let mut expected = Vec::new();
+            let places = |count: u16, step: i64| {
+                let step_by = step.unsigned_abs() as usize;
+                let mut places: Vec<u16> = (0..count).collect();
+                if step < 0 { places.reverse(); }
+                places.into_iter().step_by(step_by)
+            };
+            for i in places(3, a) {
+                for j in places(4, b) {
+                    expected.extend(places(5, c).map(|k| (i * 4 + j) * 5 + k));
+                }
+            }
+            if short_rows {
+                view.row = 10;
+            }
+            prop_assert_eq!(part(&view, start, length), slice(&expected, start, length));
+        }
+
+        /// The same holds for any range of the elements that a list picks, on the last axis or on
+        /// an earlier one.
+        #[test]
+        fn any_range_of_a_list_is_a_part_of_the_whole(
+            list in prop::collection::vec(0_u16..5, 0..9), before: bool,
+            start in 0_u64..60, length in 0_usize..60, short_rows: bool,
+        ) {
+            let reader = counting(&[5, 5]);
+            let mut expected = Vec::new();
+            let text = if before {
+                expected.extend(list.iter().flat_map(|i| (0..5).rev().map(move |j| i * 5 + j)));
+                format!("[{list:?},::-1]")
+            } else {
+                expected.extend((0..5).flat_map(|i| list.iter().map(move |j| i * 5 + j)));
+                format!("[:,{list:?}]")
+            };
+            let mut view = view(&reader, &text);
+            if short_rows {
+                view.row = 10;
+            }
+            prop_assert_eq!(part(&view, start, length), slice(&expected, start, length));
+        }
+    }
+}
