@@ -27,9 +27,9 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+mod data_files;
 mod document;
 mod filesystem;
-mod forest;
 mod names;
 mod nodes;
 mod options;
@@ -39,21 +39,23 @@ mod state;
 mod views;
 mod workers;
 
+pub use data_files::archive::Archive;
+pub use data_files::served_tree::ServedTree;
+pub use data_files::unread_source::UnreadSource;
 pub use filesystem::Filesystem;
-pub use forest::archive::Archive;
-pub use forest::served::Served;
-pub use forest::unread::Unread;
 /// Prevents the mount from accessing itself.
 pub use h5fs_reader::source::mounts::mount_guard::MountGuard;
 /// Determines which other files the mounted file may reference.
 pub use h5fs_reader::source::neighbours::policy::Policy as External;
-pub use nodes::node::Finding;
+pub use nodes::node::Defect;
 pub use options::Options;
-pub use requests::{Detail, Ino, Requests, Take, TakeWithAttributes, Version, Whence};
-pub use stat::{DirEntry, Entry, Kind, Origin, Stat};
+pub use requests::{
+    AttributesCallback, EntryCallback, Ino, ListingDetail, Requests, SeekKind, Version,
+};
+pub use stat::{DirEntry, FileKind, LookupEntry, SourceAttributes, Stat};
 pub(crate) use state::errors::timestamp_of;
-pub use state::handle::{Caching, Handle, Opened};
-pub use state::resident::Resident;
-pub use state::traffic::{Call, Traffic};
+pub use state::handle::{Caching, Handle, OpenedHandle};
+pub use state::resident_memory::ResidentMemory;
+pub use state::traffic::{RequestType, Traffic};
 /// Describes the content of `.h5fs` for users.
 pub use views::guide::{GUIDE, GuideRow};

@@ -50,7 +50,7 @@ use crate::cli::mount::handover;
 use crate::cli::mount::mounted;
 use crate::cli::words::complaint::complain_of;
 use crate::cli::words::logging::{self, Destination};
-use crate::fs::{Kind, Requests};
+use crate::fs::{FileKind, Requests};
 use crate::view::texts::ndl::Options;
 
 /// Runs one of the commands and returns its exit status.
@@ -343,7 +343,7 @@ fn describe(source: Source<'_>, path: Option<&OsStr>, options: Options) -> Outco
 
 fn copy_file(tree: &dyn Requests, path: &[u8], output: &mut File) -> Outcome<()> {
     let found = tree.find(path, true)?;
-    if found.attributes.kind == Kind::Directory {
+    if found.attributes.kind == FileKind::Directory {
         return Err(Error::Usage("is a directory".to_owned()).into());
     }
     let handle = tree.open_file(found.ino)?.handle;

@@ -4,7 +4,7 @@ use h5fs_reader::error::{Cause, Error};
 use nix::errno::Errno;
 
 /// Returns the error number for a failed call other than a read.
-pub fn of(error: &Error) -> i32 {
+pub fn from_error(error: &Error) -> i32 {
     match error {
         Error::Io { cause, .. } => match cause {
             Cause::System(number) => *number,
@@ -25,7 +25,7 @@ pub fn of(error: &Error) -> i32 {
 pub(super) fn of_read(error: &Error) -> i32 {
     match error {
         Error::Unsupported { .. } => Errno::EIO as i32,
-        _ => of(error),
+        _ => from_error(error),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn is_fault(error: &Error) -> bool {
         | Error::Unsupported { .. }
         | Error::Limit { .. }
         | Error::Effort { .. } => true,
-        Error::Io { .. } => of(error) == Errno::EIO as i32,
+        Error::Io { .. } => from_error(error) == Errno::EIO as i32,
         Error::NotFound | Error::Usage(_) => false,
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn stale() -> Error {
 
 /// Returns whether the request used an outdated state of the source.
 pub(in crate::fs) fn is_stale(error: &Error) -> bool {
-    of(error) == Errno::ESTALE as i32
+    from_error(error) == Errno::ESTALE as i32
 }
 
 /// Creates the error for a text whose size cannot be determined because it is too long.
@@ -64,5 +64,5 @@ pub(super) fn too_long() -> Error {
 
 /// Returns whether the system denied access to the user who reads.
 pub(in crate::fs) fn is_denied(error: &Error) -> bool {
-    of(error) == Errno::EACCES as i32
+    from_error(error) == Errno::EACCES as i32
 }

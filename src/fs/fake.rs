@@ -19,10 +19,10 @@ use h5fs_reader::model::{
 };
 use h5fs_reader::source::read_block;
 
-use crate::fs::forest::opening::open_source;
-use crate::fs::forest::other_files::{Opener, OtherFiles};
-use crate::fs::forest::watch::Watch;
-use crate::fs::{Filesystem, Options, Origin};
+use crate::fs::data_files::opening::open_source;
+use crate::fs::data_files::other_files::{ContainerOpener, OtherFiles};
+use crate::fs::data_files::watch::Watch;
+use crate::fs::{Filesystem, Options, SourceAttributes};
 use crate::limits;
 
 /// Node number of the root in every fake.
@@ -140,7 +140,7 @@ impl Fake {
     }
 
     /// Makes a non-blocking request never find the object.
-    pub(super) fn absent(&mut self, id: u64) {
+    pub(super) fn make_absent(&mut self, id: u64) {
         self.absent.push(id);
     }
 
@@ -169,7 +169,7 @@ impl Fake {
         self.link(group, name, LinkTarget::Hard(NodeId::of(node)));
     }
 
-    pub(super) fn soft(&mut self, group: u64, name: &str, path: &str) {
+    pub(super) fn soft_link(&mut self, group: u64, name: &str, path: &str) {
         self.link(group, name, LinkTarget::Soft(path.into()));
     }
 
@@ -199,7 +199,7 @@ impl Fake {
             .torn = Some(before);
     }
 
-    pub(super) fn lose(&mut self, group: u64, link: usize) {
+    pub(super) fn remove_link(&mut self, group: u64, link: usize) {
         Arc::make_mut(&mut self.objects)
             .get_mut(&group)
             .unwrap()
@@ -228,12 +228,12 @@ impl Fake {
     }
 
     /// Converts the graph to a filesystem with owner 1000:100 and mode 0640.
-    pub(super) fn mounted(self) -> Filesystem {
+    pub(super) fn into_filesystem(self) -> Filesystem {
         self.mounted_with(&Options::default())
     }
 
     pub(super) fn mounted_with(self, options: &Options) -> Filesystem {
-        let origin = Origin {
+        let origin = SourceAttributes {
             path: PathBuf::from("fake.h5"),
             size: 4096,
             uid: 1000,
@@ -256,7 +256,7 @@ impl Fake {
             std::fs::write(place, path).unwrap();
             fakes.insert(path.as_bytes().to_vec(), Arc::new(fake));
         }
-        let open: Opener = Box::new(move |source, _, _| {
+        let open: ContainerOpener = Box::new(move |source, _, _| {
             let content = read_block(&*source, 0, source.length(), "fake")?;
             let fake = fakes.get(&content).cloned();
             let fake = fake.ok_or_else(|| Error::Usage("no fake".to_owned()))?;

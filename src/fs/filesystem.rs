@@ -16,25 +16,25 @@ use h5fs_reader::source::identity::Identity;
 use h5fs_reader::source::neighbours::Neighbours;
 use nix::errno::Errno;
 
+use crate::fs::data_files::file_state::{FileState, OpenedFile};
+use crate::fs::data_files::missing_source;
+use crate::fs::data_files::mount::{LastSeenState, Mount, SharedResources};
+use crate::fs::data_files::opening::{open_source, opener, refuse_unsupported_acl};
+use crate::fs::data_files::other_files::OtherFiles;
+use crate::fs::data_files::unread_source::UnreadSource;
+use crate::fs::data_files::watch::Watch;
 use crate::fs::errno::{refusal, stale, too_long};
-use crate::fs::forest::file_state::{FileState, OpenedFile};
-use crate::fs::forest::gone;
-use crate::fs::forest::mount::{Mount, Seen, Shared};
-use crate::fs::forest::opening::{open_source, opener, refuse_fine_list};
-use crate::fs::forest::other_files::OtherFiles;
-use crate::fs::forest::unread::Unread;
-use crate::fs::forest::watch::Watch;
 use crate::fs::nodes;
-use crate::fs::nodes::node::{Finding, FsNode, Target};
+use crate::fs::nodes::node::{Defect, FsNode, TargetInode};
 use crate::fs::nodes::xattr;
 use crate::fs::options::Options;
-use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Version, Whence};
-use crate::fs::stat::{DirEntry, Entry, Kind, Origin};
+use crate::fs::requests::{AttributesCallback, Ino, ListingDetail, Requests, SeekKind, Version};
+use crate::fs::stat::{DirEntry, FileKind, LookupEntry, SourceAttributes};
 use crate::fs::state::errors::Errors;
-use crate::fs::state::handle::{Caching, Content, Handle, Open, Opened};
+use crate::fs::state::handle::{Caching, Handle, HandleContent, OpenInode, OpenedHandle};
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::fs::state::listing::{DOTS, Listable, Listed, Visit};
-use crate::fs::state::pins::Document;
+use crate::fs::state::listing::{DOTS, ListedAttributes, ListingCallback, ListingEntry};
+use crate::fs::state::pins::OpenDocument;
 use crate::fs::state::traffic::Traffic;
 use crate::fs::views::fixed_inodes;
 use crate::view::View;
@@ -50,16 +50,16 @@ impl Filesystem {
     /// # Errors
     /// Fails if the file cannot be opened, its format is unknown, or its root is damaged.
     pub fn open(source: &Path, options: &Options) -> Result<Self> {
-        Self::of(Unread::open(source)?, options)
+        Self::from_source(UnreadSource::open(source)?, options)
     }
 
     /// Creates the tree of an open file.
     ///
     /// # Errors
     /// Fails if the format is unknown or the root is damaged.
-    pub fn of(source: Unread, options: &Options) -> Result<Self> {
+    pub fn from_source(source: UnreadSource, options: &Options) -> Result<Self> {
         let watch = source.watch;
-        refuse_fine_list(&*watch.file(), options)?;
+        refuse_unsupported_acl(&*watch.file(), options)?;
         if !options.force {
             detect::refuse_locked(&*watch.file())?;
         }
@@ -76,7 +76,7 @@ impl Filesystem {
 
     /// Creates the tree of an open file that is not watched for changes and cannot reference other
     /// files.
-    pub fn new(container: Arc<dyn Container>, origin: Origin, options: &Options) -> Self {
+    pub fn new(container: Arc<dyn Container>, origin: SourceAttributes, options: &Options) -> Self {
         let others = OtherFiles::new(&origin.path, opener(options));
         let opened = OpenedFile {
             container,
@@ -107,7 +107,7 @@ impl Filesystem {
         options: &Options,
         others: OtherFiles,
         watch: Watch,
-        shared: (Shared, u32, Errors),
+        shared: (SharedResources, u32, Errors),
     ) -> Self {
         let (watch, shared) = (Some(watch), Some(shared));
         Filesystem {
@@ -125,8 +125,8 @@ impl Filesystem {
     }
 
     /// Returns the state in which the source was last seen.
-    pub(super) fn seen(&self) -> Option<Seen> {
-        self.mount.seen()
+    pub(super) fn last_seen(&self) -> Option<LastSeenState> {
+        self.mount.last_seen()
     }
 
     /// Returns the approximate bytes of memory that the open file occupies.
@@ -135,7 +135,7 @@ impl Filesystem {
     }
 
     /// Returns the path, owner, mode and times copied from the source.
-    pub fn origin(&self) -> Arc<Origin> {
+    pub fn origin(&self) -> Arc<SourceAttributes> {
         self.mount.origin()
     }
 
@@ -156,24 +156,29 @@ impl Filesystem {
     }
 
     /// Calls `answer` with the node of `ino`.
-    pub(super) fn ask<T>(
+    pub(super) fn with_node<T>(
         &self,
         ino: Ino,
         cancel: &CancelToken,
-        answer: impl FnOnce(&dyn FsNode, &Target<'_>) -> Result<T>,
+        answer: impl FnOnce(&dyn FsNode, &TargetInode<'_>) -> Result<T>,
     ) -> Result<T> {
         cancel.go_on()?;
         let (file, inode) = self.mount.find_inode(ino)?;
         let (file, _granted) = file.for_request(cancel);
-        let answered = answer(nodes::of(&inode), &self.target(&file, ino, &inode));
+        let answered = answer(nodes::node_for(&inode), &self.target(&file, ino, &inode));
         self.mount.report_lacks(&file);
         // After a cancellation, the result may omit objects that could not be read for that reason.
         let answered = answered.and_then(|answer| file.effort.cancel().go_on().map(|()| answer));
-        answered.map_err(|error| file.told(error))
+        answered.map_err(|error| file.convert_error(error))
     }
 
-    fn target<'a>(&'a self, file: &'a Arc<FileState>, ino: Ino, inode: &'a Inode) -> Target<'a> {
-        Target {
+    fn target<'a>(
+        &'a self,
+        file: &'a Arc<FileState>,
+        ino: Ino,
+        inode: &'a Inode,
+    ) -> TargetInode<'a> {
+        TargetInode {
             mount: &self.mount,
             file,
             ino,
@@ -186,11 +191,11 @@ impl Filesystem {
     ///
     /// # Errors
     /// Fails if the object itself or its list of attributes is damaged.
-    pub fn examine(&self, ino: Ino, find: &mut dyn FnMut(Finding<'_>)) -> Result<()> {
+    pub fn examine(&self, ino: Ino, find: &mut dyn FnMut(Defect<'_>)) -> Result<()> {
         // The budget is unlimited, because the kernel does not wait for this call.
         let (file, inode) = self.mount.find_inode(ino)?;
         let target = self.target(&file, ino, &inode);
-        nodes::of(&inode).examine(&target, find)
+        nodes::node_for(&inode).examine(&target, find)
     }
 
     fn document_of(
@@ -198,9 +203,9 @@ impl Filesystem {
         file: &Arc<FileState>,
         (ino, inode): (Ino, &Inode),
         cancel: &CancelToken,
-    ) -> Result<Document> {
+    ) -> Result<OpenDocument> {
         let view = self.content(file, (ino, inode), cancel)?;
-        Document::new(Arc::clone(file), inode, view)
+        OpenDocument::new(Arc::clone(file), inode, view)
     }
 
     /// Opens the content of a regular file.
@@ -212,17 +217,17 @@ impl Filesystem {
     ) -> Result<Box<dyn View>> {
         let (file, _granted) = file.for_request(cancel);
         let target = self.target(&file, ino, inode);
-        let opened = nodes::of(inode).open(&target);
+        let opened = nodes::node_for(inode).open(&target);
         opened
-            .inspect_err(|error| target.note(error))
-            .map_err(|error| file.told(error))
+            .inspect_err(|error| target.record_error(error))
+            .map_err(|error| file.convert_error(error))
     }
 
     /// Opens a regular file under a handle chosen by the caller.
     ///
     /// # Errors
     /// Fails as [`open_file_for`](Requests::open_file_for) does.
-    fn open_file_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+    fn open_file_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
         cancel.go_on()?;
         let (file, inode) = self.mount.find_inode(ino)?;
         let document = match self.mount.pins.fixed(ino, &file, &inode)? {
@@ -239,7 +244,7 @@ impl Filesystem {
             Caching::WhileOpen
         };
         let pinned = self.mount.pins.pin(ino, &inode, document);
-        let open = Open::file(ino, pinned)?;
+        let open = OpenInode::file(ino, pinned)?;
         self.mount.handles.insert(handle, open, caching)
     }
 
@@ -247,14 +252,19 @@ impl Filesystem {
     ///
     /// # Errors
     /// Fails as [`opendir_for`](Requests::opendir_for) does.
-    fn open_directory_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+    fn open_directory_as(
+        &self,
+        handle: Handle,
+        ino: Ino,
+        cancel: &CancelToken,
+    ) -> Result<OpenedHandle> {
         cancel.go_on()?;
         let mount = &self.mount;
         let (file, inode) = mount.find_inode(ino)?;
         // Without a source, the directory cannot be listed.
-        mount.shown()?;
-        let node = nodes::of(&inode);
-        if node.kind() != Kind::Directory {
+        mount.current_file()?;
+        let node = nodes::node_for(&inode);
+        if node.kind() != FileKind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
         }
         if matches!(inode.node_type, NodeType::Group | NodeType::ViewDirectory) {
@@ -271,7 +281,7 @@ impl Filesystem {
         };
         // Each call that lists the directory gets the budget of one request.
         let (file, _) = file.for_request(&CancelToken::default());
-        let open = Open::directory(ino, file);
+        let open = OpenInode::directory(ino, file);
         let opened = open.and_then(|open| mount.handles.insert(handle, open, caching));
         if opened.is_err() && was_unsure {
             mount.inodes.set_unsure(ino, true);
@@ -289,7 +299,7 @@ impl Filesystem {
         handle: Handle,
         (ino, is_directory): (Ino, bool),
         cancel: &CancelToken,
-    ) -> Result<Opened> {
+    ) -> Result<OpenedHandle> {
         if is_directory {
             self.open_directory_as(handle, ino, cancel)
         } else {
@@ -299,16 +309,16 @@ impl Filesystem {
 
     /// Returns whether a handle is open in this tree.
     pub(super) fn has_open(&self, handle: Handle) -> bool {
-        self.mount.handles.has(handle)
+        self.mount.handles.contains(handle)
     }
 
     /// Passes an entry to `take`. An entry with attributes is counted.
-    fn take_listed(
+    fn pass_entry(
         &self,
-        listed: &Listed<'_>,
+        listed: &ListingEntry<'_>,
         next: u64,
-        detail: Detail,
-        take: &mut TakeWithAttributes<'_>,
+        detail: ListingDetail,
+        take: &mut AttributesCallback<'_>,
     ) -> bool {
         let with = |ino, kind| DirEntry {
             name: listed.name,
@@ -316,27 +326,32 @@ impl Filesystem {
             kind: Some(kind),
             next,
         };
-        if detail == Detail::Names {
+        if detail == ListingDetail::Names {
             return take(with(listed.ino, listed.kind), None);
         }
         match (listed.stat)() {
-            Listable::Counted(entry) => {
+            ListedAttributes::Counted(entry) => {
                 let is_full = take(with(entry.ino, entry.attributes.kind), Some(&entry));
                 if is_full {
                     self.forget(entry.ino, 1);
                 }
                 is_full
             }
-            Listable::Uncounted(entry) => {
+            ListedAttributes::Uncounted(entry) => {
                 take(with(entry.ino, entry.attributes.kind), Some(&entry))
             }
-            Listable::Unknown(kind) => take(with(listed.ino, kind), None),
+            ListedAttributes::Unknown(kind) => take(with(listed.ino, kind), None),
         }
     }
 
     /// Lists entries, but omits all entries found after the request was cancelled: an object that
     /// could not be read then is not necessarily damaged.
-    fn list_while_wanted(&self, open: &Open, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
+    fn list_while_wanted(
+        &self,
+        open: &OpenInode,
+        cookie: u64,
+        visit: &mut ListingCallback<'_>,
+    ) -> Result<()> {
         let request = open.file.effort.cancel();
         let mut has_some = false;
         let listed = self.list_open(open, cookie, &mut |listed, next| {
@@ -351,30 +366,35 @@ impl Filesystem {
         }
     }
 
-    fn list_open(&self, open: &Open, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
-        let Content::Directory(listing) = &open.content else {
+    fn list_open(
+        &self,
+        open: &OpenInode,
+        cookie: u64,
+        visit: &mut ListingCallback<'_>,
+    ) -> Result<()> {
+        let HandleContent::Directory(listing) = &open.content else {
             return Err(refusal(Errno::ENOTDIR, "readdir"));
         };
         let inode = self.mount.inode(&open.file, open.ino)?;
         let dots = [(&b"."[..], open.ino), (&b".."[..], inode.parent)];
         for (next, (name, ino)) in (1_u64..).zip(dots) {
             let stat = || self.mount.dot(ino);
-            if cookie < next && visit(&Listed::dot(name, ino, &stat), next) {
+            if cookie < next && visit(&ListingEntry::dot(name, ino, &stat), next) {
                 return Ok(());
             }
         }
         let target = self.target(&open.file, open.ino, &inode);
         let first = cookie.max(DOTS);
-        nodes::of(&inode).list(&target, &mut lock(listing), first, visit)
+        nodes::node_for(&inode).list(&target, &mut lock(listing), first, visit)
     }
 
     /// Returns the open file or directory of a handle, if the file is still shown in the same
     /// state.
-    fn opened(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<Open>> {
+    fn open_inode(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<OpenInode>> {
         // The source is checked first, because an open file keeps its state in memory.
         let shown = self.mount.shown_for(cancel);
         let open = self.mount.handles.get(handle)?;
-        if shown.is_err() && self.tells_of_mount(&open) {
+        if shown.is_err() && self.is_status_text(&open) {
             return Ok(open);
         }
         let source = shown?;
@@ -388,9 +408,9 @@ impl Filesystem {
             _ => return Ok(open),
         };
         match &open.content {
-            Content::File(document) if !open.file.is_same_state(&now) => {
+            HandleContent::File(document) if !open.file.is_same_state(&now) => {
                 let inode = self.mount.inode(&now, open.ino)?;
-                if document.goes_on_in(&now, &inode)? {
+                if document.continues_in(&now, &inode)? {
                     self.follow(handle, (open.ino, &inode), &now, cancel)
                 } else {
                     Ok(open)
@@ -401,9 +421,9 @@ impl Filesystem {
     }
 
     /// Returns whether the open file is a text about the mount itself.
-    fn tells_of_mount(&self, open: &Open) -> bool {
+    fn is_status_text(&self, open: &OpenInode) -> bool {
         let inode = self.mount.inode(&open.file, open.ino);
-        inode.is_ok_and(|inode| gone::tells_of_mount(&inode))
+        inode.is_ok_and(|inode| missing_source::is_status_text(&inode))
     }
 
     /// Updates a handle to read the bytes of an array that has grown.
@@ -413,47 +433,49 @@ impl Filesystem {
         (ino, inode): (Ino, &Inode),
         file: &Arc<FileState>,
         cancel: &CancelToken,
-    ) -> Result<Arc<Open>> {
+    ) -> Result<Arc<OpenInode>> {
         let document = self.document_of(file, (ino, inode), cancel)?;
         let pinned = self.mount.pins.pin(ino, inode, document);
-        self.mount.handles.replace(handle, Open::file(ino, pinned)?)
+        self.mount
+            .handles
+            .replace(handle, OpenInode::file(ino, pinned)?)
     }
 
-    fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {
+    fn file<'a>(&self, open: &'a OpenInode) -> Result<&'a dyn View> {
         match &open.content {
-            Content::File(document) => Ok(&*document.view),
-            Content::Directory(_) => Err(refusal(Errno::EISDIR, "read")),
+            HandleContent::File(document) => Ok(&*document.view),
+            HandleContent::Directory(_) => Err(refusal(Errno::EISDIR, "read")),
         }
     }
 
     /// Converts the result of a read to the reply.
-    fn served(&self, open: &Open, read: Result<Bytes>) -> Result<Bytes> {
-        open.settle()?;
+    fn served(&self, open: &OpenInode, read: Result<Bytes>) -> Result<Bytes> {
+        open.account_memory()?;
         // Bytes of two states of the source must not mix, and a half-written structure must not be
         // reported as damaged.
         let mount = &self.mount;
         mount.report_lacks(&open.file);
-        let is_over = open.file.is_over() || mount.is_changed_now() && !self.tells_of_mount(open);
+        let is_over = open.file.has_ended() || mount.is_changed_now() && !self.is_status_text(open);
         if is_over || !open.file.is_growing() && open.file.is_changed_now() {
             return Err(stale());
         }
         match &read {
-            Ok(_) => mount.faults.forgive(open.ino),
+            Ok(_) => mount.faults.remove_temporary(open.ino),
             Err(error) => {
                 let inode = mount.inode(&open.file, open.ino)?;
-                mount.note(&open.file, open.ino, &inode, error);
+                mount.record_error(&open.file, open.ino, &inode, error);
             }
         }
-        read.map_err(|error| open.file.told(error))
+        read.map_err(|error| open.file.convert_error(error))
     }
 
     /// Returns the state of a growing file to which the handle's document is tied. Returns `None`
     /// if the document follows the growth, or the file does not grow.
-    pub(super) fn stays_in(&self, handle: Handle) -> Option<Identity> {
+    pub(super) fn tied_state(&self, handle: Handle) -> Option<Identity> {
         let open = self.mount.handles.get(handle).ok()?;
         match &open.content {
-            Content::File(document) => document.stays_in(),
-            Content::Directory(_) => None,
+            HandleContent::File(document) => document.tied_state(),
+            HandleContent::Directory(_) => None,
         }
     }
 }
@@ -482,9 +504,9 @@ impl Requests for Filesystem {
         LIFETIME
     }
 
-    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry> {
+    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<LookupEntry> {
         let mut counted = None;
-        let found = self.ask(parent, cancel, |node, target| {
+        let found = self.with_node(parent, cancel, |node, target| {
             let entry = node.lookup(target, name)?;
             counted = Some(entry.ino);
             Ok(entry)
@@ -495,23 +517,23 @@ impl Requests for Filesystem {
         found
     }
 
-    fn why_absent(&self, parent: Ino, name: &[u8]) -> Option<String> {
-        let why = self.ask(parent, &CancelToken::default(), |node, target| {
-            node.why_absent(target, name)
+    fn absence_reason(&self, parent: Ino, name: &[u8]) -> Option<String> {
+        let why = self.with_node(parent, &CancelToken::default(), |node, target| {
+            node.absence_reason(target, name)
         });
         why.ok().flatten()
     }
 
-    fn why_nowhere(&self, link: Ino, object: bool) -> Option<String> {
-        let why = self.ask(link, &CancelToken::default(), |node, target| {
-            node.why_nowhere(target, object)
+    fn dangling_reason(&self, link: Ino, object: bool) -> Option<String> {
+        let why = self.with_node(link, &CancelToken::default(), |node, target| {
+            node.dangling_reason(target, object)
         });
         why.ok().flatten()
     }
 
-    fn lacks_for_good(&self, parent: Ino) -> bool {
-        let lacks = self.ask(parent, &CancelToken::default(), |node, target| {
-            Ok(target.file.is_settled() && node.lacks_for_good(target))
+    fn is_absence_final(&self, parent: Ino) -> bool {
+        let lacks = self.with_node(parent, &CancelToken::default(), |node, target| {
+            Ok(target.file.is_settled() && node.is_absence_final(target))
         });
         lacks.unwrap_or(false)
     }
@@ -520,8 +542,8 @@ impl Requests for Filesystem {
         self.mount.inodes.forget(ino, count);
     }
 
-    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry> {
-        self.ask(ino, cancel, |node, target| {
+    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry> {
+        self.with_node(ino, cancel, |node, target| {
             let entry = match target.pinned()? {
                 Some(entry) => entry,
                 None => node.stat(target)?,
@@ -531,11 +553,11 @@ impl Requests for Filesystem {
     }
 
     fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
-        self.ask(ino, cancel, |node, target| node.readlink(target))
+        self.with_node(ino, cancel, |node, target| node.readlink(target))
     }
 
     fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
-        self.ask(ino, cancel, |node, target| match node.xattr(target) {
+        self.with_node(ino, cancel, |node, target| match node.xattr(target) {
             Some(described) => xattr::object(target, &described).list(),
             None => Ok(Vec::new()),
         })
@@ -543,17 +565,17 @@ impl Requests for Filesystem {
 
     fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
         let name = xattr::user_name(name)?;
-        self.ask(ino, cancel, |node, target| match node.xattr(target) {
+        self.with_node(ino, cancel, |node, target| match node.xattr(target) {
             Some(described) => xattr::object(target, &described).get(name),
-            None => Err(xattr::absent()),
+            None => Err(xattr::no_attribute()),
         })
     }
 
-    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
         self.open_file_as(self.mount.handles.unused(), ino, cancel)
     }
 
-    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
         self.open_directory_as(self.mount.handles.unused(), ino, cancel)
     }
 
@@ -565,18 +587,18 @@ impl Requests for Filesystem {
         &self,
         handle: Handle,
         cookie: u64,
-        detail: Detail,
-        take: &mut TakeWithAttributes<'_>,
+        detail: ListingDetail,
+        take: &mut AttributesCallback<'_>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        let open = self.opened(handle, cancel)?;
+        let open = self.open_inode(handle, cancel)?;
         let _granted = open.file.granted(cancel);
         let listed = self.list_while_wanted(&open, cookie, &mut |listed, next| {
-            self.take_listed(listed, next, detail, take)
+            self.pass_entry(listed, next, detail, take)
         });
         // The next call can find the dropped state again.
-        let _ = open.settle();
-        listed.map_err(|error| open.file.told(error))
+        let _ = open.account_memory();
+        listed.map_err(|error| open.file.convert_error(error))
     }
 
     fn read_for(
@@ -587,24 +609,24 @@ impl Requests for Filesystem {
         cancel: &CancelToken,
     ) -> Result<Bytes> {
         cancel.go_on()?;
-        let open = self.opened(handle, cancel)?;
+        let open = self.open_inode(handle, cancel)?;
         let cancel = open.file.until_over(cancel);
         let read = self.file(&open)?.read_for(offset, length, &cancel);
         self.served(&open, read)
     }
 
     fn is_unordered(&self, handle: Handle) -> bool {
-        let open = self.opened(handle, &CancelToken::default());
+        let open = self.open_inode(handle, &CancelToken::default());
         open.is_ok_and(|open| match &open.content {
-            Content::Directory(listing) => lock(listing).is_unordered,
+            HandleContent::Directory(listing) => lock(listing).is_unordered,
             _ => false,
         })
     }
 
     fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
-        let open = self.opened(handle, cancel)?;
+        let open = self.open_inode(handle, cancel)?;
         let file = &open.file;
-        let is_fixed = file.is_settled() && !self.tells_of_mount(&open);
+        let is_fixed = file.is_settled() && !self.is_status_text(&open);
         Ok(Version {
             length: self.file(&open)?.length(),
             identity: file.identity().filter(|_| is_fixed),
@@ -612,8 +634,8 @@ impl Requests for Filesystem {
         })
     }
 
-    fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        let open = self.opened(handle, &CancelToken::default())?;
+    fn try_read(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let open = self.open_inode(handle, &CancelToken::default())?;
         match self.file(&open)?.read_now(offset, length).transpose() {
             Some(read) => self.served(&open, read).map(Some),
             None => Ok(None),
@@ -624,18 +646,18 @@ impl Requests for Filesystem {
         &self,
         handle: Handle,
         offset: u64,
-        whence: Whence,
+        whence: SeekKind,
         cancel: &CancelToken,
     ) -> Result<u64> {
-        let open = self.opened(handle, cancel)?;
+        let open = self.open_inode(handle, cancel)?;
         let view = self.file(&open)?;
         let none = || refusal(Errno::ENXIO, "seek");
         if offset >= view.length() {
             return Err(none());
         }
         match whence {
-            Whence::Data => view.data_at(offset)?.ok_or_else(none),
-            Whence::Hole => view.hole_at(offset),
+            SeekKind::Data => view.data_at(offset)?.ok_or_else(none),
+            SeekKind::Hole => view.hole_at(offset),
         }
     }
 
@@ -643,7 +665,7 @@ impl Requests for Filesystem {
         let Some(open) = self.mount.handles.remove(handle) else {
             return;
         };
-        if let Content::Directory(listing) = &open.content
+        if let HandleContent::Directory(listing) = &open.content
             && lock(listing).is_unsure
         {
             // If the directory was opened again in the meantime, the kernel may have cached this

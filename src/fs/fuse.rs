@@ -14,17 +14,17 @@ use h5fs_reader::source::local::changes::Changes;
 use h5fs_reader::source::mounts::device::Device;
 use h5fs_reader::source::mounts::mount_id::told_of;
 
-use crate::fs::forest::mount::Outdate;
-use crate::fs::forest::served::Served;
-use crate::fs::fuse::adapter::{Adapter, Late};
-use crate::fs::fuse::forgotten::Forgotten;
+use crate::fs::data_files::mount::InodeInvalidator;
+use crate::fs::data_files::served_tree::ServedTree;
+use crate::fs::fuse::adapter::{Adapter, ServedTreeCell};
 use crate::fs::fuse::relay::Relay;
-use crate::fs::workers::{Askers, Workers};
+use crate::fs::fuse::released_lookups::ReleasedLookups;
+use crate::fs::workers::{WaitingCallers, Workers};
 
 mod adapter;
-mod forgotten;
 mod readers;
 mod relay;
+mod released_lookups;
 mod reply;
 #[cfg(test)]
 mod tests;
@@ -42,7 +42,7 @@ const ASKERS: Duration = Duration::from_secs(1);
 
 /// A function that returns those of the threads that have ended, or will end once they receive a
 /// reply.
-pub type FindGone = Box<dyn Fn(&[u32]) -> Vec<u32> + Send>;
+pub type EndedThreadFinder = Box<dyn Fn(&[u32]) -> Vec<u32> + Send>;
 
 /// Options of the mount.
 #[derive(Debug, Clone, Default)]
@@ -63,17 +63,17 @@ pub struct MountOptions {
 }
 
 /// A mount that is not served yet: requests wait. Dropping the value unmounts.
-pub struct Unserved {
+pub struct UnservedMount {
     session: Session<Adapter>,
-    relayed: Option<Relayed>,
-    filesystem: Arc<Late>,
-    askers: Askers,
+    relayed: Option<RelaySession>,
+    filesystem: Arc<ServedTreeCell>,
+    callers: WaitingCallers,
     /// Number of threads of the session.
     threads: usize,
 }
 
 /// The relay of an interruptible mount, whose session uses a socket in place of `/dev/fuse`.
-struct Relayed {
+struct RelaySession {
     /// The session that owns `/dev/fuse`: it is mounted, but receives no requests.
     outer: Session<Adapter>,
     relay: Arc<Relay>,
@@ -91,28 +91,28 @@ pub struct Mounted {
 ///
 /// # Errors
 /// `Io` if the system refuses to mount, `Usage` if the helper does.
-pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
-    let filesystem = Arc::new(Late::default());
+pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount> {
+    let filesystem = Arc::new(ServedTreeCell::default());
     let workers = Workers::new(options.threads);
-    let askers = workers.askers();
+    let callers = workers.waiting_callers();
     let adapter = |workers, relay: Option<Arc<Relay>>| Adapter {
         filesystem: Arc::clone(&filesystem),
         workers,
         readers: Arc::default(),
         longest_read: options.interruptible.then_some(relay::READ),
         relay,
-        forgotten: options.no_forget.then(|| Arc::new(Forgotten::new())),
+        forgotten: options.no_forget.then(|| Arc::new(ReleasedLookups::new())),
     };
     let config = config(options);
     let threads = config.n_threads.unwrap_or(1);
     if !options.interruptible {
         let adapter = adapter(workers, None);
         let session = Session::new(adapter, mountpoint, &config).map_err(|e| failed(&e))?;
-        return Ok(Unserved {
+        return Ok(UnservedMount {
             session,
             relayed: None,
             filesystem,
-            askers,
+            callers,
             threads,
         });
     }
@@ -123,15 +123,15 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
         let relay = Arc::new(relay);
         let adapter = adapter(workers, Some(Arc::clone(&relay)));
         let inner = Session::from_fd(adapter, socket, config.acl, config.clone())?;
-        relay.take_reply()?;
+        relay.receive_reply()?;
         std::io::Result::Ok((inner, relay))
     };
     let (session, relay) = relayed().map_err(|error| failed(&error))?;
-    Ok(Unserved {
+    Ok(UnservedMount {
         session,
-        relayed: Some(Relayed { outer, relay }),
+        relayed: Some(RelaySession { outer, relay }),
         filesystem,
-        askers,
+        callers,
         threads,
     })
 }
@@ -151,7 +151,7 @@ fn failed(error: &std::io::Error) -> Error {
     })
 }
 
-impl Unserved {
+impl UnservedMount {
     /// Returns the device number of this filesystem, or `None` if the kernel does not report it
     /// (before 6.17).
     pub fn device(&self) -> Option<Device> {
@@ -166,25 +166,25 @@ impl Unserved {
     ///
     /// # Errors
     /// `Io` if a thread cannot be started.
-    pub fn serve(self, what: Served, find_gone: Option<FindGone>) -> Result<Mounted> {
+    pub fn serve(self, what: ServedTree, find_gone: Option<EndedThreadFinder>) -> Result<Mounted> {
         let served = self.filesystem.0.set(what);
         debug_assert!(served.is_ok());
         let watched = Arc::downgrade(&self.filesystem);
         let threads = self.threads;
         let session = self.session.spawn().map_err(|error| failed(&error))?;
-        let outer = self.relayed.map(|Relayed { outer, relay }| {
-            Relay::start(&relay, threads, self.askers.clone());
+        let outer = self.relayed.map(|RelaySession { outer, relay }| {
+            Relay::start(&relay, threads, self.callers.clone());
             outer
         });
         if let Some(find_gone) = find_gone {
-            thread::spawn(move || watch_askers(&self.askers, &find_gone));
+            thread::spawn(move || watch_askers(&self.callers, &find_gone));
         }
         let notifier = session.notifier();
         // An archive's replies are cached only briefly, so they need no invalidation.
-        if let Some(Served::File(filesystem)) = self.filesystem.0.get() {
+        if let Some(ServedTree::File(filesystem)) = self.filesystem.0.get() {
             let changes = filesystem.mount.changes().cloned();
-            let outdate = attributes_outdated(notifier.clone());
-            filesystem.mount.call_when_outdated(outdate);
+            let outdate = attribute_invalidator(notifier.clone());
+            filesystem.mount.set_invalidator(outdate);
             thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
         }
         Ok(Mounted { session, outer })
@@ -192,14 +192,14 @@ impl Unserved {
 }
 
 /// Cancels the work for threads that have ended.
-fn watch_askers(askers: &Askers, find_gone: &FindGone) {
-    while let Some(waiting) = askers.waiting_for(ASKERS) {
+fn watch_askers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
+    while let Some(waiting) = callers.waiting_for(ASKERS) {
         let gone = match &*waiting {
             [] => Vec::new(),
             waiting => find_gone(waiting),
         };
         if !gone.is_empty() {
-            askers.leave(|asker| gone.contains(&asker.thread));
+            callers.cancel_ended(|caller| gone.contains(&caller.thread));
         }
         thread::sleep(ASKERS);
     }
@@ -207,7 +207,7 @@ fn watch_askers(askers: &Askers, find_gone: &FindGone) {
 
 /// Creates a function that makes the kernel request names and attributes again. Cached pages are
 /// kept, because invalidating a page that is being read would block.
-fn attributes_outdated(notifier: Notifier) -> Outdate {
+fn attribute_invalidator(notifier: Notifier) -> InodeInvalidator {
     Box::new(move |outdated| {
         for ino in outdated {
             // An error means that the kernel has already dropped the inode, which is equally good.
@@ -219,7 +219,7 @@ fn attributes_outdated(notifier: Notifier) -> Outdate {
 /// Invalidates everything that the kernel caches, including pages, when the source changes. A
 /// separate thread does this: a request handler would deadlock if the kernel held a page that is
 /// being read.
-fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier) {
+fn watch(filesystem: &Weak<ServedTreeCell>, changes: Option<&Changes>, notifier: &Notifier) {
     let mut seen = Some(0);
     loop {
         match changes {
@@ -229,14 +229,14 @@ fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier
         let Some(late) = filesystem.upgrade() else {
             return;
         };
-        let Some(Served::File(filesystem)) = late.0.get() else {
+        let Some(ServedTree::File(filesystem)) = late.0.get() else {
             return;
         };
-        filesystem.mount.look();
+        filesystem.mount.read_notifications();
         let now = filesystem.generation();
         if now != seen {
             seen = now;
-            for ino in filesystem.mount.outdated() {
+            for ino in filesystem.mount.outdated_inodes() {
                 let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
             }
             if let Some(now) = now {

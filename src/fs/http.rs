@@ -17,7 +17,6 @@
 //! | `fault` | refusals |
 
 mod access;
-pub mod chance;
 mod conditions;
 mod content;
 mod fault;
@@ -26,6 +25,7 @@ mod listing;
 mod media;
 mod multipart;
 mod preferences;
+pub mod random;
 mod ranges;
 mod search;
 mod server;

@@ -149,7 +149,7 @@ pub static FAMILIES: &[Family] = &[
 ];
 
 impl Family {
-    fn named(name: &str) -> Option<&'static Family> {
+    fn find(name: &str) -> Option<&'static Family> {
         FAMILIES.iter().find(|family| family.name == name)
     }
 
@@ -175,7 +175,7 @@ pub struct Sample {
 
 /// The metrics of one mount.
 #[derive(Debug, Clone)]
-pub struct Figures {
+pub struct MountMetrics {
     /// Name of the source; the label `source`.
     pub source: String,
     /// Mount point; the label `mount`.
@@ -184,7 +184,7 @@ pub struct Figures {
     pub samples: Vec<Sample>,
 }
 
-impl Figures {
+impl MountMetrics {
     /// Adds a value of the family `name`, which has no kinds.
     pub fn add(&mut self, name: &str, value: u64) {
         self.add_kind(name, "", value);
@@ -192,7 +192,7 @@ impl Figures {
 
     /// Adds a value of the family `name` for one kind.
     pub(in crate::fs) fn add_kind(&mut self, name: &str, kind: &str, value: u64) {
-        let family = Family::named(name);
+        let family = Family::find(name);
         debug_assert!(family.is_some(), "{name}");
         self.samples.extend(family.map(|family| Sample {
             family,
@@ -216,7 +216,7 @@ impl Figures {
 /// Returns the text for these mounts: each family with its help and type, followed by the value for
 /// each mount.
 #[must_use]
-pub fn text(mounts: &[Figures]) -> String {
+pub fn text(mounts: &[MountMetrics]) -> String {
     let mut text = String::new();
     for family in FAMILIES {
         let of_family = |sample: &&Sample| sample.family.name == family.name;
@@ -240,7 +240,7 @@ pub fn text(mounts: &[Figures]) -> String {
     text
 }
 
-fn labels(figures: &Figures, sample: &Sample) -> String {
+fn labels(figures: &MountMetrics, sample: &Sample) -> String {
     let mount = figures.mount.as_ref().map(|mount| ("mount", mount));
     let kind = sample.family.label.map(|label| (label, &sample.kind));
     let all = [Some(("source", &figures.source)), mount, kind];
@@ -268,7 +268,7 @@ pub fn samples(text: &str) -> Vec<Sample> {
 fn sample(line: &str) -> Option<Sample> {
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-    let family = Family::named(name.strip_prefix("h5fs_")?)?;
+    let family = Family::find(name.strip_prefix("h5fs_")?)?;
     let kind = family.label.map_or(Some(""), |label| kind(labels, label))?;
     Some(Sample {
         family,
@@ -289,8 +289,8 @@ fn kind<'l>(labels: &'l str, label: &str) -> Option<&'l str> {
 mod tests {
     use super::*;
 
-    fn figures(source: &str, mount: Option<&str>, samples: &[(&str, &str, u64)]) -> Figures {
-        let mut figures = Figures {
+    fn figures(source: &str, mount: Option<&str>, samples: &[(&str, &str, u64)]) -> MountMetrics {
+        let mut figures = MountMetrics {
             source: source.to_owned(),
             mount: mount.map(str::to_owned),
             samples: Vec::new(),

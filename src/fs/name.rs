@@ -46,7 +46,7 @@ pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
 pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     let shown = escape_whole(name, at_root);
     if shown.len() > limits::NAME_BYTES || is_cut(&shown) {
-        cut(&shown, name)
+        copy_start(&shown, name)
     } else {
         shown
     }
@@ -63,11 +63,11 @@ pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
 }
 
 /// Shortens a shown name that has become too long, for example by a suffix.
-pub(super) fn clip(shown: Vec<u8>) -> Vec<u8> {
+pub(super) fn shorten(shown: Vec<u8>) -> Vec<u8> {
     if shown.len() <= limits::NAME_BYTES {
         return shown;
     }
-    cut(&shown, &shown)
+    copy_start(&shown, &shown)
 }
 
 /// Returns whether `shown` is the shortened form of a long name.
@@ -107,7 +107,7 @@ fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
 
 /// The result is a copy of the start of `shown`. Truncating in place would leave gaps in memory
 /// that are too small for the next long name.
-fn cut(shown: &[u8], name: &[u8]) -> Vec<u8> {
+fn copy_start(shown: &[u8], name: &[u8]) -> Vec<u8> {
     let left = shown.iter().take(limits::NAME_BYTES - CUT_SUFFIX).copied();
     let suffix = format!("~{:08x}", lookup3(name));
     left.chain(suffix.into_bytes()).collect()

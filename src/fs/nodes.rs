@@ -19,31 +19,33 @@ pub(super) mod status;
 pub(super) mod tree_text;
 pub(super) mod xattr;
 
-use crate::fs::nodes::blocks::Block;
+use crate::fs::nodes::blocks::BlockFile;
 use crate::fs::nodes::node::FsNode;
-use crate::fs::nodes::other_nodes::Spelling;
+use crate::fs::nodes::other_nodes::SpellingLink;
 use crate::fs::nodes::selection::Selection;
-use crate::fs::nodes::source_tree::{DamagedLink, Group, Link, Object, Unreadable};
+use crate::fs::nodes::source_tree::{
+    DamagedLink, GroupDirectory, ObjectFile, ObjectLink, Unreadable,
+};
 use crate::fs::state::inode::{Inode, NodeType};
 use crate::fs::views::attribute_file::AttributeFile;
-use crate::fs::views::frame::Frame;
+use crate::fs::views::frame::FrameFile;
 use crate::fs::views::reference_link::ReferenceLink;
 use crate::fs::views::store::{StoreDirectory, StoreFile};
 use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, ViewLink};
 use crate::fs::views::{self, Views};
 
 /// Returns the node for `inode`.
-pub(super) fn of(inode: &Inode) -> &'static dyn FsNode {
+pub(super) fn node_for(inode: &Inode) -> &'static dyn FsNode {
     match inode.node_type {
-        NodeType::Group => &Group,
-        NodeType::Object => &Object,
-        NodeType::Link => &Link,
+        NodeType::Group => &GroupDirectory,
+        NodeType::Object => &ObjectFile,
+        NodeType::Link => &ObjectLink,
         NodeType::DamagedLink => &DamagedLink,
         NodeType::Unreadable => &Unreadable,
         NodeType::Views => &Views,
         NodeType::Single => views::single(&inode.name).unwrap_or(&Unreadable),
-        NodeType::Block => &Block,
-        NodeType::Spelling => &Spelling,
+        NodeType::Block => &BlockFile,
+        NodeType::Spelling => &SpellingLink,
         NodeType::ViewDirectory => &ViewDirectory,
         NodeType::ViewLink => &ViewLink,
         NodeType::View => &ViewFile,
@@ -51,7 +53,7 @@ pub(super) fn of(inode: &Inode) -> &'static dyn FsNode {
         NodeType::StoreFile => &StoreFile,
         NodeType::Attribute => &AttributeFile,
         NodeType::Reference => &ReferenceLink,
-        NodeType::Frame => &Frame,
+        NodeType::Frame => &FrameFile,
         NodeType::Selection => &Selection,
     }
 }

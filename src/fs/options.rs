@@ -8,7 +8,7 @@ use h5fs_reader::array::CacheSize;
 use h5fs_reader::source::mounts::mount_guard::MountGuard;
 use h5fs_reader::source::neighbours::policy::Policy as External;
 
-use crate::fs::state::resident::Resident;
+use crate::fs::state::resident_memory::ResidentMemory;
 use crate::limits;
 
 /// Options that control how a file is shown.
@@ -53,7 +53,7 @@ pub struct Options {
     /// Whether pages include their script, which a server provides.
     pub scripts: bool,
     /// Memory usage of the process, if the mount reports it.
-    pub resident: Option<Resident>,
+    pub resident: Option<ResidentMemory>,
 }
 
 impl Default for Options {

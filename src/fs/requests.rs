@@ -7,8 +7,8 @@ use h5fs_reader::error::Result;
 use h5fs_reader::source::identity::Identity;
 
 use crate::fs::options::Options;
-use crate::fs::stat::{DirEntry, Entry};
-use crate::fs::state::handle::{Handle, Opened};
+use crate::fs::stat::{DirEntry, LookupEntry};
+use crate::fs::state::handle::{Handle, OpenedHandle};
 use crate::fs::state::traffic::Traffic;
 
 /// An inode number.
@@ -16,7 +16,7 @@ pub type Ino = u64;
 
 /// The kind of range that a seek searches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whence {
+pub enum SeekKind {
     /// A byte that is stored, or not known to be zero.
     Data,
     /// A byte in a range that reads as zeros and is not stored.
@@ -36,14 +36,14 @@ pub struct Version {
 
 /// A callback for an entry of a listing. It returns `true`, without taking the entry, if there is
 /// no room.
-pub type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
+pub type EntryCallback<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
 
-/// A callback like [`Take`], with the attributes of the entry if they are known.
-pub type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
+/// A callback like [`EntryCallback`], with the attributes of the entry if they are known.
+pub type AttributesCallback<'t> = dyn FnMut(DirEntry<'_>, Option<&LookupEntry>) -> bool + 't;
 
 /// The detail of each entry in a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub enum ListingDetail {
     /// Name, number and kind.
     Names,
     /// Also the attributes, if they are known without a lookup.
@@ -79,22 +79,22 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
-    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry>;
+    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<LookupEntry>;
 
     /// Returns a detailed reason why the directory `parent` has no entry `name`. Examples are a
     /// selector that selects nothing, and a data file that cannot be opened.
-    fn why_absent(&self, _parent: Ino, _name: &[u8]) -> Option<String> {
+    fn absence_reason(&self, _parent: Ino, _name: &[u8]) -> Option<String> {
         None
     }
 
     /// Returns why a symbolic link leads nowhere, if the reason is known. The reason is a file that
     /// is not shown or, if `object` is true, a missing object in that file.
-    fn why_nowhere(&self, _link: Ino, _object: bool) -> Option<String> {
+    fn dangling_reason(&self, _link: Ino, _object: bool) -> Option<String> {
         None
     }
 
     /// Returns whether a missing name stays missing until the source changes.
-    fn lacks_for_good(&self, _parent: Ino) -> bool {
+    fn is_absence_final(&self, _parent: Ino) -> bool {
         false
     }
 
@@ -105,7 +105,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// `ESTALE` if the number does not belong to an inode, or no longer.
-    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry>;
+    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry>;
 
     /// Returns the text of a symbolic link.
     ///
@@ -130,13 +130,13 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails if it is known before reading that its content cannot be served.
-    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened>;
+    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
 
     /// Opens a directory.
     ///
     /// # Errors
     /// `ENOTDIR` for anything else; fails if the directory cannot be read.
-    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened>;
+    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
 
     /// Returns whether the names of the directory have an order of their own, as in a file's index.
     fn is_ordered(&self, directory: Ino) -> bool;
@@ -151,8 +151,8 @@ pub trait Requests: Send + Sync {
         &self,
         handle: Handle,
         cookie: u64,
-        detail: Detail,
-        take: &mut TakeWithAttributes<'_>,
+        detail: ListingDetail,
+        take: &mut AttributesCallback<'_>,
         cancel: &CancelToken,
     ) -> Result<()>;
 
@@ -188,7 +188,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails as [`read_for`](Self::read_for) does.
-    fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>>;
+    fn try_read(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>>;
 
     /// Returns the first offset of data, or of a hole, at or after `offset`. The end of the file
     /// counts as a hole.
@@ -199,7 +199,7 @@ pub trait Requests: Send + Sync {
         &self,
         handle: Handle,
         offset: u64,
-        whence: Whence,
+        whence: SeekKind,
         cancel: &CancelToken,
     ) -> Result<u64>;
 
@@ -210,7 +210,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails as `lookup_for` does.
-    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<LookupEntry> {
         self.lookup_for(parent, name, &CancelToken::default())
     }
 
@@ -218,7 +218,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails as `getattr_for` does.
-    fn getattr(&self, ino: Ino) -> Result<Entry> {
+    fn getattr(&self, ino: Ino) -> Result<LookupEntry> {
         self.getattr_for(ino, &CancelToken::default())
     }
 
@@ -250,7 +250,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails as `open_file_for` does.
-    fn open_file(&self, ino: Ino) -> Result<Opened> {
+    fn open_file(&self, ino: Ino) -> Result<OpenedHandle> {
         self.open_file_for(ino, &CancelToken::default())
     }
 
@@ -258,7 +258,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails as `opendir_for` does.
-    fn opendir(&self, ino: Ino) -> Result<Opened> {
+    fn opendir(&self, ino: Ino) -> Result<OpenedHandle> {
         self.opendir_for(ino, &CancelToken::default())
     }
 
@@ -266,9 +266,15 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails as `list_for` does.
-    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
-        let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| take(entry);
-        self.list_for(handle, cookie, Detail::Names, take, &CancelToken::default())
+    fn readdir(&self, handle: Handle, cookie: u64, take: &mut EntryCallback<'_>) -> Result<()> {
+        let take = &mut |entry: DirEntry<'_>, _: Option<&LookupEntry>| take(entry);
+        self.list_for(
+            handle,
+            cookie,
+            ListingDetail::Names,
+            take,
+            &CancelToken::default(),
+        )
     }
 
     /// Lists names and attributes with [`list_for`](Self::list_for), without cancellation.
@@ -279,10 +285,10 @@ pub trait Requests: Send + Sync {
         &self,
         handle: Handle,
         cookie: u64,
-        take: &mut TakeWithAttributes<'_>,
+        take: &mut AttributesCallback<'_>,
     ) -> Result<()> {
         let cancel = CancelToken::default();
-        self.list_for(handle, cookie, Detail::Attributes, take, &cancel)
+        self.list_for(handle, cookie, ListingDetail::Attributes, take, &cancel)
     }
 
     /// Calls [`read_for`](Self::read_for) without cancellation.
@@ -297,7 +303,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// Fails as `lseek_for` does.
-    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
+    fn lseek(&self, handle: Handle, offset: u64, whence: SeekKind) -> Result<u64> {
         self.lseek_for(handle, offset, whence, &CancelToken::default())
     }
 }

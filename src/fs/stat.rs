@@ -17,7 +17,7 @@ pub(super) const DIRECTORY_BLOCK_SIZE: u32 = 32 << 10;
 
 /// The kinds of files in the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A directory.
     Directory,
     /// A regular file.
@@ -32,7 +32,7 @@ pub struct Stat {
     /// The inode number.
     pub ino: u64,
     /// The kind of file.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Size of the content in bytes.
     pub size: u64,
     /// Stored bytes in units of 512.
@@ -51,7 +51,7 @@ pub struct Stat {
 
 /// The source's attributes that the mount copies.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub struct SourceAttributes {
     /// Path, or empty if the source is not a file.
     pub path: PathBuf,
     /// Size in bytes.
@@ -66,11 +66,11 @@ pub struct Origin {
     pub modified: (i64, u32),
 }
 
-impl Origin {
+impl SourceAttributes {
     /// Creates the origin for the source at `path`, with the system's attributes.
     pub fn new(path: PathBuf, attributes: impl Into<Attributes>) -> Self {
         let attributes = attributes.into();
-        Origin {
+        SourceAttributes {
             path,
             size: attributes.size,
             uid: attributes.uid,
@@ -84,18 +84,20 @@ impl Origin {
     #[must_use]
     pub(super) fn for_readers(self, readers: Readers) -> Self {
         let mode = readers.audience().map_or(self.mode, |own| own.mode());
-        Origin { mode, ..self }
+        SourceAttributes { mode, ..self }
     }
 
     /// Returns the attributes of a file of `kind` without content, with the source's owner, mode
     /// and times.
-    pub(super) fn stat(&self, ino: u64, kind: Kind, options: &Options) -> Stat {
+    pub(super) fn stat(&self, ino: u64, kind: FileKind, options: &Options) -> Stat {
         let readable = self.mode & 0o444 & !options.umask.unwrap_or(0);
         let mode = match kind {
-            Kind::File => readable,
+            FileKind::File => readable,
             // A user who may read a directory may enter it, unless the umask forbids that.
-            Kind::Directory => readable | ((self.mode & 0o444) >> 2) & !options.umask.unwrap_or(0),
-            Kind::Symlink => 0o777,
+            FileKind::Directory => {
+                readable | ((self.mode & 0o444) >> 2) & !options.umask.unwrap_or(0)
+            }
+            FileKind::Symlink => 0o777,
         };
         Stat {
             ino,
@@ -113,7 +115,7 @@ impl Origin {
 
 /// The reply to a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct LookupEntry {
     /// Inode number.
     pub ino: u64,
     /// Generation, which distinguishes objects with the same number. The generation changes when
@@ -128,9 +130,9 @@ pub struct Entry {
     pub is_sized: bool,
 }
 
-impl Entry {
+impl LookupEntry {
     /// Sets the size, and `stored` bytes; `None` if every byte is known to be zero.
-    pub(super) fn sized(mut self, size: u64, stored: Option<u64>) -> Self {
+    pub(super) fn with_size(mut self, size: u64, stored: Option<u64>) -> Self {
         self.attributes.size = size;
         self.attributes.blocks = match stored {
             Some(stored) if size > 0 => stored.div_ceil(512).max(1),
@@ -149,7 +151,7 @@ impl Entry {
 
     /// Marks the size as unknown.
     pub(super) fn without_size(self) -> Self {
-        Entry {
+        LookupEntry {
             is_sized: false,
             cacheable: false,
             ..self
@@ -158,8 +160,8 @@ impl Entry {
 
     /// Clears `cacheable` unless `is_right`, because an object that could not be read may be
     /// readable later.
-    pub(super) fn kept_if(self, is_right: bool) -> Self {
-        Entry {
+    pub(super) fn cacheable_if(self, is_right: bool) -> Self {
+        LookupEntry {
             cacheable: self.cacheable && is_right,
             ..self
         }
@@ -174,7 +176,7 @@ pub struct DirEntry<'a> {
     /// Inode number.
     pub ino: u64,
     /// Kind of file, or `None` if only a lookup would reveal it.
-    pub kind: Option<Kind>,
+    pub kind: Option<FileKind>,
     /// Position where the listing continues after this entry.
     pub next: u64,
 }

@@ -13,14 +13,17 @@ use h5fs_reader::model::{Datatype, LinkTarget};
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT, byte_type};
-use crate::fs::requests::{Detail, Requests};
-use crate::fs::{Caching, DirEntry, Entry, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
+use crate::fs::requests::{ListingDetail, Requests};
+use crate::fs::{
+    Caching, DirEntry, FileKind, Filesystem, Ino, LookupEntry, OpenedHandle, Options, SeekKind,
+    errno,
+};
 
 pub(super) fn errno_of<T>(result: Result<T>) -> Errno {
-    Errno::from_raw(errno::of(&result.err().expect("an error")))
+    Errno::from_raw(errno::from_error(&result.err().expect("an error")))
 }
 
-pub(super) fn list(fs: &Filesystem, directory: Ino) -> Vec<(String, Ino, Kind)> {
+pub(super) fn list(fs: &Filesystem, directory: Ino) -> Vec<(String, Ino, FileKind)> {
     let handle = fs.opendir(directory).unwrap().handle;
     let (mut entries, mut next, mut before) = (Vec::new(), 0, None);
     // A long listing is returned in parts.
@@ -46,7 +49,7 @@ pub(super) fn names(fs: &Filesystem, path: &str) -> Vec<String> {
 
 pub(super) fn text(fs: &Filesystem, path: &str) -> String {
     let entry = fs.resolve_link(path.as_bytes()).unwrap();
-    assert_eq!(entry.attributes.kind, Kind::Symlink, "{path}");
+    assert_eq!(entry.attributes.kind, FileKind::Symlink, "{path}");
     let text = String::from_utf8(fs.readlink(entry.ino).unwrap()).unwrap();
     assert_eq!(entry.attributes.size, text.len() as u64);
     text
@@ -73,13 +76,13 @@ fn a_small_tree() {
     fake.hard(ROOT, "run", 800);
     fake.hard(ROOT, "same", 1600);
     fake.hard(800, "temp", 1600);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
 
     let root = list(&fs, fs.root());
-    assert_eq!(root[0], (".".to_owned(), 1, Kind::Directory));
-    assert_eq!(root[1], ("..".to_owned(), 1, Kind::Directory));
-    assert_eq!(root[2], ("run".to_owned(), 800, Kind::Directory));
-    assert_eq!(root[3], ("same".to_owned(), 1600, Kind::File));
+    assert_eq!(root[0], (".".to_owned(), 1, FileKind::Directory));
+    assert_eq!(root[1], ("..".to_owned(), 1, FileKind::Directory));
+    assert_eq!(root[2], ("run".to_owned(), 800, FileKind::Directory));
+    assert_eq!(root[3], ("same".to_owned(), 1600, FileKind::File));
     assert_eq!(list(&fs, 800)[1].1, 1);
 
     let temp = fs.resolve(b"run/temp").unwrap();
@@ -91,7 +94,7 @@ fn a_small_tree() {
     let run = fs.resolve(b"run").unwrap().attributes;
     assert_eq!(
         (run.kind, run.links, run.permissions),
-        (Kind::Directory, 1, 0o550)
+        (FileKind::Directory, 1, 0o550)
     );
 
     assert_eq!(content(&fs, "run/temp").unwrap(), b"elements");
@@ -125,7 +128,7 @@ fn a_group_is_a_directory_in_one_place() {
     fake.hard(1600, "b", 800);
     fake.hard(1600, "self", 1600);
     fake.hard(1600, "top", ROOT);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
 
     assert_eq!(text(&fs, "z"), "b");
     assert_eq!(fs.resolve(b"b").unwrap().ino, 800);
@@ -134,7 +137,7 @@ fn a_group_is_a_directory_in_one_place() {
     assert_eq!(text(&fs, "b/a/top"), "../..");
     assert_eq!(fs.resolve(b"z/a/top/b/a/self/b/a").unwrap().ino, 1600);
     let kinds: Vec<_> = list(&fs, 1600).iter().map(|entry| entry.2).collect();
-    assert_eq!(kinds[2..], [Kind::Symlink; 3]);
+    assert_eq!(kinds[2..], [FileKind::Symlink; 3]);
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn where_a_link_count_lies_the_first_name_wins() {
     fake.hard(ROOT, "b", 1600);
     fake.hard(1600, "lie", 800);
     fake.hard(800, "up", 800);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     assert_eq!(fs.resolve(b"b/lie").unwrap().ino, 800);
     assert_eq!(text(&fs, "a"), "b/lie");
     assert_eq!(text(&fs, "b/lie/up"), ".");
@@ -162,20 +165,20 @@ fn symbolic_links_resolve_inside() {
     fake.hard(ROOT, "g", 800);
     fake.hard(800, "data", 1600);
     fake.hard(800, "..", 1600);
-    fake.soft(800, "absolute", "/g/data");
-    fake.soft(800, "relative", "./data");
-    fake.soft(800, "root", "/");
-    fake.soft(800, "here", ".");
-    fake.soft(800, "dotdot", "..");
-    fake.soft(800, "dangling", "/no/../where");
-    fake.soft(800, "long", &"x/".repeat(3000));
+    fake.soft_link(800, "absolute", "/g/data");
+    fake.soft_link(800, "relative", "./data");
+    fake.soft_link(800, "root", "/");
+    fake.soft_link(800, "here", ".");
+    fake.soft_link(800, "dotdot", "..");
+    fake.soft_link(800, "dangling", "/no/../where");
+    fake.soft_link(800, "long", &"x/".repeat(3000));
     let external = LinkTarget::External {
         file: b"other.h5".to_vec(),
         path: b"/a/b".to_vec(),
     };
     fake.link(800, "external", external);
     fake.link(800, "user", LinkTarget::UserDefined(187));
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
 
     assert_eq!(text(&fs, "g/absolute"), "../g/data");
     assert_eq!(text(&fs, "g/relative"), "data");
@@ -230,14 +233,14 @@ fn damage_stays_where_it_is() {
     fake.hard(ROOT, "strings", 4000);
     let damaged = LinkTarget::Damaged(Error::corrupt("link message: size", 77));
     fake.link(ROOT, "link", damaged);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
 
     assert_eq!(names(&fs, "/").len(), 8);
     assert_eq!(content(&fs, "good").unwrap(), b"x");
     for path in ["header", "absent", "nowhere", "link"] {
         let entry = fs.resolve(path.as_bytes()).unwrap();
         let stat = entry.attributes;
-        assert_eq!((stat.kind, stat.size), (Kind::File, 0), "{path}");
+        assert_eq!((stat.kind, stat.size), (FileKind::File, 0), "{path}");
         assert_eq!(errno_of(fs.open_file(entry.ino)), Errno::EIO, "{path}");
         let list = fs.listxattr(entry.ino).unwrap();
         assert_eq!(list, [b"user.h5fs.error".to_vec()], "{path}");
@@ -279,16 +282,16 @@ fn what_cannot_be_read_now_is_listed_anew() {
     fake.on_bad_disk(800);
     fake.on_bad_disk(1600);
     let is_failing = Arc::clone(&fake.is_failing);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let listed = |path: &str| {
         let directory = fs.resolve(path.as_bytes()).unwrap().ino;
-        let Opened {
+        let OpenedHandle {
             handle, caching, ..
         } = fs.opendir(directory).unwrap();
         let is_lasting = caching == Caching::Lasting;
         let mut listed = Vec::new();
         for plus in [false, true] {
-            let mut add = |name: &[u8], kind: Option<Kind>| {
+            let mut add = |name: &[u8], kind: Option<FileKind>| {
                 listed.push((String::from_utf8(name.to_vec()).unwrap(), kind.unwrap()));
                 false
             };
@@ -302,16 +305,20 @@ fn what_cannot_be_read_now_is_listed_anew() {
         fs.release(handle);
         (is_lasting, listed)
     };
-    let twice = |names: &[(&str, Kind)]| {
+    let twice = |names: &[(&str, FileKind)]| {
         let names = names.iter().map(|(name, kind)| ((*name).to_owned(), *kind));
         let names: Vec<_> = names.collect();
         [names.clone(), names].concat()
     };
-    let whole = [("g", Kind::Directory), ("x", Kind::File), ("y", Kind::File)];
+    let whole = [
+        ("g", FileKind::Directory),
+        ("x", FileKind::File),
+        ("y", FileKind::File),
+    ];
     let whole_npy = [
-        ("g", Kind::Directory),
-        ("x.npy", Kind::File),
-        ("y.npy", Kind::File),
+        ("g", FileKind::Directory),
+        ("x.npy", FileKind::File),
+        ("y.npy", FileKind::File),
     ];
     for _ in 0..2 {
         assert_eq!(listed("/"), (true, twice(&whole)));
@@ -319,9 +326,9 @@ fn what_cannot_be_read_now_is_listed_anew() {
         is_failing.store(true, Ordering::SeqCst);
         // A recursive walk encounters the error.
         let unsure = [
-            ("g", Kind::Directory),
-            ("x", Kind::Directory),
-            ("y", Kind::File),
+            ("g", FileKind::Directory),
+            ("x", FileKind::Directory),
+            ("y", FileKind::File),
         ];
         assert_eq!(listed("/"), (true, twice(&unsure)));
         assert_eq!(listed("/"), (false, twice(&unsure)));
@@ -335,7 +342,10 @@ fn what_cannot_be_read_now_is_listed_anew() {
         // The kernel discards its cached listing, and caches the next one.
         assert_eq!(listed("/"), (false, twice(&whole)));
         assert_eq!(listed(".h5fs/npy"), (false, twice(&whole_npy)));
-        assert_eq!(fs.resolve(b"g").unwrap().attributes.kind, Kind::Directory);
+        assert_eq!(
+            fs.resolve(b"g").unwrap().attributes.kind,
+            FileKind::Directory
+        );
         assert_eq!(content(&fs, "x").unwrap(), b"x");
     }
 }
@@ -350,20 +360,23 @@ fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
         fake.hard(ROOT, name, id);
     }
     fake.heavy.push(801);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let ino = fs.resolve(b"/b").unwrap().ino;
     let root = fs.opendir(fs.root()).unwrap().handle;
     let quick = || CancelToken::default().with(&Arc::default());
     let listed = |cookie, cancel: &CancelToken| {
         let mut names = Vec::new();
-        let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| {
+        let take = &mut |entry: DirEntry<'_>, _: Option<&LookupEntry>| {
             names.push((entry.name.to_vec(), entry.kind.unwrap()));
             false
         };
-        let listed = fs.list_for(root, cookie, Detail::Names, take, cancel);
+        let listed = fs.list_for(root, cookie, ListingDetail::Names, take, cancel);
         listed.map(|()| names)
     };
-    assert_eq!(listed(2, &quick()), Ok(vec![(b"a".to_vec(), Kind::File)]));
+    assert_eq!(
+        listed(2, &quick()),
+        Ok(vec![(b"a".to_vec(), FileKind::File)])
+    );
     assert!(listed(3, &quick()).unwrap_err().is_unwanted());
     assert!(fs.listxattr_for(ino, &quick()).unwrap_err().is_unwanted());
     let fault = |cancel: &CancelToken| fs.getxattr_for(ino, b"user.h5fs.error", cancel);
@@ -373,7 +386,7 @@ fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
     let all = listed(2, &heavy).unwrap();
     assert_eq!(
         all[..3],
-        [b"a", b"b", b"c"].map(|name| (name.to_vec(), Kind::File))
+        [b"a", b"b", b"c"].map(|name| (name.to_vec(), FileKind::File))
     );
     assert_eq!(errno_of(fault(&heavy)), Errno::ENODATA);
 }
@@ -385,7 +398,7 @@ fn no_request_looks_at_more_than_it_may() {
     fake.hard(ROOT, "x", 1600);
     fake.costly(1600);
     let is_failing = Arc::clone(&fake.is_failing);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let found = fs.resolve(b"x").unwrap();
     is_failing.store(true, Ordering::SeqCst);
     let too_much = |error: Option<Error>| matches!(error, Some(Error::Effort { .. }));
@@ -403,7 +416,7 @@ fn listings_go_on_at_any_cookie() {
         fake.bytes(800 + number, 1, b"x");
         fake.hard(ROOT, format!("n{number}"), 800 + number);
     }
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let handle = fs.opendir(1).unwrap().handle;
     let mut cookie = 0;
     let mut names = Vec::new();
@@ -446,8 +459,8 @@ fn what_stands_behind_a_lost_link_is_listed_once() {
     for name in ["a", "lost", "b", "c"] {
         fake.hard(ROOT, name, 800);
     }
-    fake.lose(ROOT, 1);
-    assert_eq!(names(&fake.mounted(), "/"), ["a", "b", "c"]);
+    fake.remove_link(ROOT, 1);
+    assert_eq!(names(&fake.into_filesystem(), "/"), ["a", "b", "c"]);
 }
 
 #[test]
@@ -465,7 +478,7 @@ fn hostile_names_are_found_again() {
             fake.hard(group, name, number);
         }
     }
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     for directory in [1, fs.resolve(b"g").unwrap().ino] {
         let handle = fs.opendir(directory).unwrap().handle;
         let mut shown = Vec::new();
@@ -483,7 +496,7 @@ fn hostile_names_are_found_again() {
         assert_eq!(errno_of(fs.lookup(directory, b"%2E%2e")), Errno::ENOENT);
     }
     let views = fs.resolve(b".h5fs").unwrap();
-    assert_eq!(views.attributes.kind, Kind::Directory);
+    assert_eq!(views.attributes.kind, FileKind::Directory);
     assert_eq!(names(&fs, ".h5fs")[..2], ["external", "status"]);
     let status = String::from_utf8(content(&fs, ".h5fs/status").unwrap()).unwrap();
     assert!(status.contains("source: fake.h5\n"), "{status}");
@@ -506,7 +519,7 @@ fn extended_attributes_fit_the_kernel() {
         let name = format!("{number:0>200}");
         fake.attribute(800, name.as_bytes(), b"");
     }
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let list = fs.listxattr(1).unwrap();
     let longest = [&b"user."[..], &[b'n'; 250]].concat();
     let wanted: [&[u8]; 4] = [b"user.h5fs.path", b"user.units", &longest, b"user.biggest"];
@@ -531,18 +544,18 @@ fn holes_are_only_what_reads_as_zeros() {
     fake.hard(ROOT, "sparse", 800);
     fake.hard(ROOT, "data", 1600);
     fake.hard(ROOT, "empty", 2400);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let sparse = fs.resolve(b"sparse").unwrap();
     assert_eq!(sparse.attributes.size, 1 << 40);
     assert_eq!(sparse.attributes.blocks, 0);
     let handle = fs.open_file(sparse.ino).unwrap().handle;
-    assert_eq!(fs.lseek(handle, 10, Whence::Hole).unwrap(), 10);
-    assert_eq!(errno_of(fs.lseek(handle, 10, Whence::Data)), Errno::ENXIO);
+    assert_eq!(fs.lseek(handle, 10, SeekKind::Hole).unwrap(), 10);
+    assert_eq!(errno_of(fs.lseek(handle, 10, SeekKind::Data)), Errno::ENXIO);
     let data = fs.resolve(b"data").unwrap().ino;
     let data = fs.open_file(data).unwrap().handle;
-    assert_eq!(fs.lseek(data, 1, Whence::Data).unwrap(), 1);
-    assert_eq!(fs.lseek(data, 1, Whence::Hole).unwrap(), 4);
-    assert_eq!(errno_of(fs.lseek(data, 4, Whence::Hole)), Errno::ENXIO);
+    assert_eq!(fs.lseek(data, 1, SeekKind::Data).unwrap(), 1);
+    assert_eq!(fs.lseek(data, 1, SeekKind::Hole).unwrap(), 4);
+    assert_eq!(errno_of(fs.lseek(data, 4, SeekKind::Hole)), Errno::ENXIO);
     assert_eq!(content(&fs, "empty").unwrap(), b"");
 }
 
@@ -563,7 +576,7 @@ fn states_that_are_over_leave_nothing_in_memory() {
     let tree = Filesystem::open(&path, &Options::default()).unwrap();
     let (mut states, mut handles) = (Vec::new(), Vec::new());
     for change in 1..=20 {
-        states.push(tree.mount.shown().unwrap().rest());
+        states.push(tree.mount.current_file().unwrap().rest());
         let listing = tree.opendir(tree.root()).unwrap().handle;
         // Reads only a part, so that the listing stays in progress.
         tree.readdir(listing, 0, &mut |entry| entry.next > 1)
@@ -589,7 +602,7 @@ fn states_that_are_over_leave_nothing_in_memory() {
             0 => tree.readdir(handle, 0, &mut |_| false).unwrap_err(),
             _ => tree.read(handle, 0, 9).unwrap_err(),
         };
-        assert_eq!(errno::of(&error), Errno::ESTALE as i32);
+        assert_eq!(errno::from_error(&error), Errno::ESTALE as i32);
         tree.release(handle);
     }
 }

@@ -2,7 +2,7 @@
 //! contains only the trees.
 //!
 //! Most entries are trees of views, which have a table of their own. Every other entry is a
-//! [`Single`]: a node in its own source file, and a row of [`ABOVE`] or [`BELOW`] here.
+//! [`SingleEntry`]: a node in its own source file, and a row of [`ABOVE`] or [`BELOW`] here.
 
 pub(super) mod attribute_file;
 pub(super) mod frame;
@@ -24,20 +24,22 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::to_usize;
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
-use crate::fs::forest::other_files;
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
+use crate::fs::data_files::other_files;
 use crate::fs::name;
-use crate::fs::nodes::blocks::Blocks;
-use crate::fs::nodes::indexed::{self, Show};
+use crate::fs::nodes::blocks::BlocksDirectory;
+use crate::fs::nodes::indexed::{self, IndexedEntry};
 use crate::fs::nodes::members_list::MembersList;
-use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::node::{FsNode, TargetInode};
 use crate::fs::nodes::other_nodes::OtherFilesDirectory;
 use crate::fs::nodes::status::{ERRORS, METRICS, STATUS};
 use crate::fs::nodes::tree_text::TreeText;
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType, Tree};
-use crate::fs::state::listing::{DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::state::listing::{
+    DOTS, ListedAttributes, ListingCallback, ListingEntry, ListingState,
+};
 use crate::fs::views::trees::{ROOT_FILES, TREES};
 use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_counted};
 
@@ -45,64 +47,64 @@ use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_counted};
 pub(super) struct Views;
 
 /// An entry of the directory of views other than a tree.
-struct Single {
+struct SingleEntry {
     name: &'static [u8],
     /// Inode number in the first state of the source.
     number: u64,
     node: &'static dyn FsNode,
-    is_there: fn(&Mount, &FileState) -> bool,
+    is_present: fn(&Mount, &FileState) -> bool,
 }
 
 /// Entries listed before the trees.
-static ABOVE: &[Single] = &[
-    Single {
+static ABOVE: &[SingleEntry] = &[
+    SingleEntry {
         name: other_files::NAME,
         number: inode::EXTERNAL,
         node: &OtherFilesDirectory,
-        is_there: |_, _| true,
+        is_present: |_, _| true,
     },
-    Single {
+    SingleEntry {
         name: b"status",
         number: inode::STATUS,
         node: &STATUS,
-        is_there: |mount, _| mount.options.views,
+        is_present: |mount, _| mount.options.views,
     },
-    Single {
+    SingleEntry {
         name: b"errors",
         number: inode::ERRORS,
         node: &ERRORS,
-        is_there: |mount, _| mount.options.views,
+        is_present: |mount, _| mount.options.views,
     },
-    Single {
+    SingleEntry {
         name: b"metrics",
         number: inode::METRICS,
         node: &METRICS,
-        is_there: |mount, _| mount.options.views,
+        is_present: |mount, _| mount.options.views,
     },
 ];
 
 /// Entries listed after the trees.
-static BELOW: &[Single] = &[
-    Single {
+static BELOW: &[SingleEntry] = &[
+    SingleEntry {
         name: b"tree.yaml",
         number: inode::TREE_TEXT,
         node: &TreeText,
-        is_there: |mount, file| {
+        is_present: |mount, file| {
             let extras = file.container.extras();
             mount.options.views && extras.is_some_and(|extras| extras.tree_text().is_some())
         },
     },
-    Single {
+    SingleEntry {
         name: b"blocks",
         number: inode::BLOCKS,
-        node: &Blocks,
-        is_there: |mount, file| mount.options.views && file.container.extras().is_some(),
+        node: &BlocksDirectory,
+        is_present: |mount, file| mount.options.views && file.container.extras().is_some(),
     },
-    Single {
+    SingleEntry {
         name: b"members.csv",
         number: inode::MEMBERS,
         node: &MembersList,
-        is_there: |mount, file| mount.options.views && file.container.members().is_some(),
+        is_present: |mount, file| mount.options.views && file.container.members().is_some(),
     },
 ];
 
@@ -122,11 +124,11 @@ struct Row {
 }
 
 impl FsNode for Views {
-    fn kind(&self) -> Kind {
-        Kind::Directory
+    fn kind(&self) -> FileKind {
+        FileKind::Directory
     }
 
-    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         if target.file.tree != inode::SOURCE {
             return enter(target, name);
         }
@@ -137,10 +139,10 @@ impl FsNode for Views {
 
     fn list(
         &self,
-        target: &Target<'_>,
-        _: &mut Listing,
+        target: &TargetInode<'_>,
+        _: &mut ListingState,
         first: u64,
-        visit: &mut Visit<'_>,
+        visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
         let mut rows = rows(target)?.into_iter().skip(to_usize(first - DOTS)?);
         indexed::list(target, first, visit, |at| {
@@ -149,21 +151,21 @@ impl FsNode for Views {
     }
 }
 
-impl Show for Row {
-    fn show(&self, views: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
+impl IndexedEntry for Row {
+    fn visit(&self, views: &TargetInode<'_>, next: u64, visit: &mut ListingCallback<'_>) -> bool {
         let (mount, file) = (views.mount, views.file);
         let (root, kind) = (file.container.root(), self.node.kind());
         let form = self.form;
         let stat = || match file.tree == inode::SOURCE {
             _ if form.is_some_and(|form| is_counted(mount, file, root, form)) => None,
-            true => stat(views, self).ok().map(Listable::Uncounted),
-            false => enter(views, self.name).ok().map(Listable::Counted),
+            true => stat(views, self).ok().map(ListedAttributes::Uncounted),
+            false => enter(views, self.name).ok().map(ListedAttributes::Counted),
         };
-        let listed = Listed {
+        let listed = ListingEntry {
             name: self.name,
             ino: self.ino,
             kind,
-            stat: &|| stat().unwrap_or(Listable::Unknown(kind)),
+            stat: &|| stat().unwrap_or(ListedAttributes::Unknown(kind)),
         };
         visit(&listed, next)
     }
@@ -177,18 +179,19 @@ pub(super) fn single(name: &[u8]) -> Option<&'static dyn FsNode> {
 }
 
 /// Returns the entries of a file's directory of views, in listing order.
-fn rows(views: &Target<'_>) -> Result<Vec<Row>> {
+fn rows(views: &TargetInode<'_>) -> Result<Vec<Row>> {
     let (mount, file) = (views.mount, views.file);
-    let single = |single: &Single| Row {
+    let single = |single: &SingleEntry| Row {
         name: single.name,
-        ino: inode::of_generation(file.generation, single.number),
+        ino: inode::number_in_generation(file.generation, single.number),
         node: single.node,
         form: None,
     };
-    let is_there = |single: &&Single| file.tree == inode::SOURCE && (single.is_there)(mount, file);
+    let is_there =
+        |single: &&SingleEntry| file.tree == inode::SOURCE && (single.is_present)(mount, file);
     let mut rows: Vec<Row> = ABOVE.iter().filter(is_there).map(single).collect();
     for (name, in_source, node_type) in shown_trees(mount, file) {
-        let tree = mount.others.number_in(file, in_source)?;
+        let tree = mount.others.tree_number(file, in_source)?;
         rows.push(Row {
             name,
             ino: inode::of_node(file.generation, tree, file.container.root()),
@@ -226,13 +229,13 @@ fn shown_trees(
 }
 
 /// Counts a lookup of a tree, or of the document, of another file.
-fn enter(views: &Target<'_>, name: &[u8]) -> Result<Entry> {
+fn enter(views: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
     let (mount, file) = (views.mount, views.file);
     let root = file.container.root();
     let mut trees = shown_trees(mount, file);
     let found = trees.find(|(tree, ..)| *tree == name);
     let (_, in_source, node_type) = found.ok_or(Error::NotFound)?;
-    let tree = mount.others.number_in(file, in_source)?;
+    let tree = mount.others.tree_number(file, in_source)?;
     let inode = Inode {
         node_type,
         tree,
@@ -243,7 +246,7 @@ fn enter(views: &Target<'_>, name: &[u8]) -> Result<Entry> {
     };
     let ino = inode::of_node(file.generation, tree, root);
     let node = node_of(node_type);
-    Target::enter(mount, file, ino, &inode, |target| node.stat(target))
+    TargetInode::enter(mount, file, ino, &inode, |target| node.stat(target))
 }
 
 /// Returns the node of the root of a tree, or of the document.
@@ -255,11 +258,11 @@ fn node_of(node_type: NodeType) -> &'static dyn FsNode {
 }
 
 /// Returns the entry, which is not counted because it always stays.
-fn stat(views: &Target<'_>, row: &Row) -> Result<Entry> {
+fn stat(views: &TargetInode<'_>, row: &Row) -> Result<LookupEntry> {
     let mount = views.mount;
     let (file, inode) = mount.find_inode(row.ino)?;
     let (file, _granted) = file.for_request(&views.file.effort.cancel());
-    let target = Target {
+    let target = TargetInode {
         mount,
         file: &file,
         ino: row.ino,
@@ -271,7 +274,7 @@ fn stat(views: &Target<'_>, row: &Row) -> Result<Entry> {
 /// Returns the inodes that exist in the mount of any file: the root, the directory of views, and
 /// its entries.
 pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
-    let views = inode::of_generation(generation, inode::VIEWS);
+    let views = inode::number_in_generation(generation, inode::VIEWS);
     let entry = |node_type, tree, parent, name: &[u8]| Inode {
         node_type,
         generation,
@@ -291,7 +294,7 @@ pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
         ),
     ];
     all.extend(ABOVE.iter().chain(BELOW).map(|single| {
-        let ino = inode::of_generation(generation, single.number);
+        let ino = inode::number_in_generation(generation, single.number);
         (
             ino,
             entry(NodeType::Single, inode::SOURCE, views, single.name),

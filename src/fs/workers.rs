@@ -22,8 +22,8 @@
 //! When a caller has ended, its waiting requests are answered at once, and its running requests at
 //! their next check for cancellation.
 
-mod places;
 mod queue;
+mod slots;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,29 +35,29 @@ use h5fs_reader::error::{Error, Result, words_of};
 use h5fs_reader::memory::cancel::{CancelToken, Ticket};
 use h5fs_reader::memory::lock::lock;
 
-use crate::fs::workers::places::Places;
-use crate::fs::workers::queue::{Queue, Request, Waiting};
+use crate::fs::workers::queue::{Queue, QueuedRequest, WorkerRequest};
+use crate::fs::workers::slots::RequestSlots;
 use crate::limits;
 
-pub(in crate::fs) use queue::{Asker, Attempt, Object, Of};
+pub(in crate::fs) use queue::{Attempt, Caller, RequestObject, RequestSubject};
 
 /// The requests of a mount, and its worker threads, which end with it.
-pub(in crate::fs) struct Workers(Arc<Shared>);
+pub(in crate::fs) struct Workers(Arc<WorkerPool>);
 
 /// A weak handle to the callers that wait for replies.
 #[derive(Clone)]
-pub(in crate::fs) struct Askers(Weak<Shared>);
+pub(in crate::fs) struct WaitingCallers(Weak<WorkerPool>);
 
-struct Shared {
-    state: Mutex<State>,
+struct WorkerPool {
+    state: Mutex<PoolState>,
     ready: Condvar,
     /// Whether the threads that receive requests also handle some of them.
     answers_in_place: bool,
 }
 
 #[derive(Default)]
-struct State {
-    places: Places,
+struct PoolState {
+    places: RequestSlots,
     /// Number of requests handled by the receiving threads.
     in_place: usize,
     /// Requests that were not started yet.
@@ -65,7 +65,7 @@ struct State {
     /// Requests that were postponed.
     heavy: Queue,
     /// Requests whose caller has ended.
-    left: VecDeque<Waiting>,
+    left: VecDeque<QueuedRequest>,
     workers: usize,
     /// Number of workers that wait for requests, or were just started.
     idle: usize,
@@ -73,8 +73,8 @@ struct State {
 }
 
 /// The next step of a worker.
-enum Next {
-    Job(Waiting),
+enum WorkerStep {
+    Job(QueuedRequest),
     /// Waits for a request, or until a running one becomes slow.
     Wait(Duration),
 }
@@ -83,21 +83,21 @@ impl Workers {
     /// Creates a scheduler for `threads` concurrent requests. The caller must receive requests in
     /// one thread more than that.
     pub(in crate::fs) fn new(threads: usize) -> Self {
-        Self::with(threads, true)
+        Self::with_threads(threads, true)
     }
 
     /// Creates a scheduler for a caller that receives all requests in one thread, which handles
     /// none.
-    pub(in crate::fs) fn apart(threads: usize) -> Self {
-        Self::with(threads, false)
+    pub(in crate::fs) fn with_receiving_thread(threads: usize) -> Self {
+        Self::with_threads(threads, false)
     }
 
-    fn with(threads: usize, answers_in_place: bool) -> Self {
-        let state = State {
-            places: Places::new(threads),
-            ..State::default()
+    fn with_threads(threads: usize, answers_in_place: bool) -> Self {
+        let state = PoolState {
+            places: RequestSlots::new(threads),
+            ..PoolState::default()
         };
-        Workers(Arc::new(Shared {
+        Workers(Arc::new(WorkerPool {
             state: Mutex::new(state),
             ready: Condvar::new(),
             answers_in_place,
@@ -109,8 +109,8 @@ impl Workers {
     /// is called again, and `held` is dropped.
     pub(in crate::fs) fn request<R: Send + 'static, T>(
         &self,
-        of: (&'static str, Of),
-        asker: Asker,
+        of: (&'static str, RequestSubject),
+        caller: Caller,
         (cancel, ticket): (CancelToken, Arc<Ticket>),
         held: R,
         mut answer: impl FnMut(&mut R, &CancelToken) -> Result<T> + Send + 'static,
@@ -140,25 +140,25 @@ impl Workers {
             });
             attempt
         };
-        self.answer(of, (asker, ticket), job);
+        self.answer(of, (caller, ticket), job);
     }
 
     /// Schedules `job`, in this or a worker thread, until it has answered the request. The ticket
     /// can end the work early.
     pub(in crate::fs) fn answer(
         &self,
-        of: Of,
-        (asker, ticket): (Asker, Arc<Ticket>),
+        of: RequestSubject,
+        (caller, ticket): (Caller, Arc<Ticket>),
         job: impl FnMut() -> Attempt + Send + 'static,
     ) {
         let shared = &self.0;
         let now = Instant::now();
-        let waiting = Waiting {
-            request: Request {
-                of,
-                asker,
+        let waiting = QueuedRequest {
+            request: WorkerRequest {
+                subject: of,
+                caller,
                 ticket,
-                since: now,
+                started: now,
             },
             job: Box::new(job),
         };
@@ -166,15 +166,15 @@ impl Workers {
         if shared.answers_in_place
             && state.in_place < state.places.threads
             && state.quick.is_empty()
-            && state.places.may_begin(of, now)
+            && state.places.can_start(of, now)
         {
             state.places.begin(&waiting.request);
             state.in_place += 1;
             drop(state);
-            return Shared::attempt(shared, true, waiting);
+            return WorkerPool::attempt(shared, true, waiting);
         }
         state.quick.push(waiting);
-        Shared::look(shared, state);
+        WorkerPool::wake_worker(shared, state);
     }
 
     /// Returns the number of requests that wait for a slot, new or postponed.
@@ -184,8 +184,8 @@ impl Workers {
     }
 
     /// Returns a handle to the callers that wait for replies.
-    pub(in crate::fs) fn askers(&self) -> Askers {
-        Askers(Arc::downgrade(&self.0))
+    pub(in crate::fs) fn waiting_callers(&self) -> WaitingCallers {
+        WaitingCallers(Arc::downgrade(&self.0))
     }
 }
 
@@ -203,7 +203,7 @@ impl Drop for Workers {
     }
 }
 
-impl Askers {
+impl WaitingCallers {
     /// Returns the threads that have waited for a reply for at least `time`. Returns `None` after
     /// the scheduler has ended.
     pub(in crate::fs) fn waiting_for(&self, time: Duration) -> Option<Vec<u32>> {
@@ -211,37 +211,37 @@ impl Askers {
         let state = shared.state();
         let queued = state.quick.requests().chain(state.heavy.requests());
         let all = queued.chain(state.places.requests());
-        let known = all.filter(|request| request.asker.thread != 0);
-        let threads = known.filter(|request| request.since.elapsed() >= time);
-        let threads: BTreeSet<u32> = threads.map(|request| request.asker.thread).collect();
+        let known = all.filter(|request| request.caller.thread != 0);
+        let threads = known.filter(|request| request.started.elapsed() >= time);
+        let threads: BTreeSet<u32> = threads.map(|request| request.caller.thread).collect();
         Some(threads.into_iter().collect())
     }
 
     /// Cancels the requests of callers that have ended.
-    pub(in crate::fs) fn leave(&self, has_gone: impl Fn(Asker) -> bool) {
+    pub(in crate::fs) fn cancel_ended(&self, has_gone: impl Fn(Caller) -> bool) {
         let Some(shared) = self.0.upgrade() else {
             return;
         };
         let mut state = shared.state();
-        let mut left = state.quick.take_left(&has_gone);
-        left.extend(state.heavy.take_left(&has_gone));
+        let mut left = state.quick.remove_ended(&has_gone);
+        left.extend(state.heavy.remove_ended(&has_gone));
         let under_way = state.places.requests();
-        let under_way = under_way.filter(|request| has_gone(request.asker));
+        let under_way = under_way.filter(|request| has_gone(request.caller));
         for request in left.iter().map(|left| &left.request).chain(under_way) {
             request.ticket.leave();
         }
         state.left.extend(left);
-        Shared::look(&shared, state);
+        WorkerPool::wake_worker(&shared, state);
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl WorkerPool {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         lock(&self.state)
     }
 
     /// Runs one attempt of a started request. `in_place` says whether this is a receiving thread.
-    fn attempt(shared: &Arc<Self>, in_place: bool, mut waiting: Waiting) {
+    fn attempt(shared: &Arc<Self>, in_place: bool, mut waiting: QueuedRequest) {
         // Dropping an unsent reply sends an error. The handler has logged the reason.
         let attempt = catch_unwind(AssertUnwindSafe(|| (waiting.job)()));
         let ticket = &waiting.request.ticket;
@@ -254,12 +254,12 @@ impl Shared {
             // Other holders of the request's token must not be postponed by it any longer.
             ticket.begin_heavy();
         }
-        Shared::look(shared, state);
+        WorkerPool::wake_worker(shared, state);
     }
 
     /// Wakes an idle worker, or starts one, to check whether a request can be started. While
     /// requests wait, there is a worker, unless the system refuses to start a thread.
-    fn look(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
+    fn wake_worker(shared: &Arc<WorkerPool>, mut state: MutexGuard<'_, PoolState>) {
         if state.is_idle() {
             return;
         }
@@ -268,7 +268,7 @@ impl Shared {
             return shared.ready.notify_one();
         }
         // One worker more than the maximum of running requests watches for slow requests.
-        if state.workers > state.places.most() {
+        if state.workers > state.places.max_running() {
             return;
         }
         state.workers += 1;
@@ -276,7 +276,7 @@ impl Shared {
         drop(state);
         let worker = Arc::clone(shared);
         let thread = thread::Builder::new().name("h5fs-worker".to_owned());
-        if let Err(error) = thread.spawn(move || worker.work()) {
+        if let Err(error) = thread.spawn(move || worker.run_worker()) {
             let mut state = shared.state();
             state.workers -= 1;
             state.idle -= 1;
@@ -284,17 +284,17 @@ impl Shared {
         }
     }
 
-    fn work(self: &Arc<Self>) {
+    fn run_worker(self: &Arc<Self>) {
         let mut state = self.state();
         state.idle -= 1;
         loop {
             match state.next(Instant::now()) {
-                Next::Job(waiting) => {
-                    Shared::look(self, state);
-                    Shared::attempt(self, false, waiting);
+                WorkerStep::Job(waiting) => {
+                    WorkerPool::wake_worker(self, state);
+                    WorkerPool::attempt(self, false, waiting);
                     state = self.state();
                 }
-                Next::Wait(limit) => {
+                WorkerStep::Wait(limit) => {
                     state.idle += 1;
                     let waited = self.ready.wait_timeout(state, limit);
                     let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -311,36 +311,36 @@ impl Shared {
     }
 }
 
-impl State {
+impl PoolState {
     /// Returns whether no request waits.
     fn is_idle(&self) -> bool {
         self.quick.is_empty() && self.heavy.is_empty() && self.left.is_empty()
     }
 
-    fn next(&mut self, now: Instant) -> Next {
+    fn next(&mut self, now: Instant) -> WorkerStep {
         let next = self.left.pop_front();
-        let may_begin = |of| self.places.may_begin(of, now);
-        let next = next.or_else(|| self.quick.take(may_begin));
+        let may_begin = |of| self.places.can_start(of, now);
+        let next = next.or_else(|| self.quick.remove_first(may_begin));
         if let Some(waiting) = next.or_else(|| self.next_heavy()) {
             self.places.begin(&waiting.request);
-            return Next::Job(waiting);
+            return WorkerStep::Job(waiting);
         }
         if self.quick.is_empty() {
-            return Next::Wait(limits::IDLE_WORKER);
+            return WorkerStep::Wait(limits::IDLE_WORKER);
         }
-        Next::Wait(self.places.make_room(now))
+        WorkerStep::Wait(self.places.make_room(now))
     }
 
     /// Returns the next request for a heavy slot. Files without a heavy slot come first, then
     /// objects without one.
-    fn next_heavy(&mut self) -> Option<Waiting> {
+    fn next_heavy(&mut self) -> Option<QueuedRequest> {
         let (queue, places) = (&mut self.heavy, &self.places);
         if !places.has_heavy_place() {
             return None;
         }
-        let next = queue.take(|of| places.is_first_of_file(of));
-        let next = next.or_else(|| queue.take(|of| places.is_first_of_object(of)));
-        let next = next.or_else(|| queue.take(|_| true))?;
+        let next = queue.remove_first(|of| places.is_first_of_file(of));
+        let next = next.or_else(|| queue.remove_first(|of| places.is_first_of_object(of)));
+        let next = next.or_else(|| queue.remove_first(|_| true))?;
         next.request.ticket.begin_heavy();
         Some(next)
     }

@@ -288,7 +288,7 @@ impl VirtualSource for MemberArray {
             Ok(found) => Ok(Some(found)),
             Err(Error::NotFound) => Err(Error::caused(Cause::Stale, self.name())),
             Err(error) if error.is_unwanted() => Err(error),
-            Err(error) => Err(error.of(self.name())),
+            Err(error) => Err(error.within(self.name())),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use h5fs::fs::{Filesystem, Kind, Options, Requests};
+use h5fs::fs::{FileKind, Filesystem, Options, Requests};
 use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;
@@ -55,7 +55,7 @@ impl Far {
         let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None, Readers::Owner));
         let shared = Arc::clone(&source);
         let container = detect::open(shared, neighbours, &Caches::default(), false);
-        let origin = h5fs::fs::Origin::new(path.to_path_buf(), &metadata);
+        let origin = h5fs::fs::SourceAttributes::new(path.to_path_buf(), &metadata);
         let tree = Filesystem::new(container.expect("fixture"), origin, &Options::default());
         Far { source, tree }
     }
@@ -109,7 +109,7 @@ fn walk(tree: &Filesystem, directory: u64) -> usize {
     for name in names.iter().filter(|name| *name != b".h5fs") {
         let entry = tree.lookup(directory, name).expect("an entry");
         tree.getattr(entry.ino).expect("its attributes");
-        if entry.attributes.kind == Kind::Directory {
+        if entry.attributes.kind == FileKind::Directory {
             count += walk(tree, entry.ino);
         }
     }

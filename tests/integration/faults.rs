@@ -7,7 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5fs::fs::{Caching, Entry, Filesystem, Ino, Kind, Opened, Options, Origin, Requests};
+use h5fs::fs::{
+    Caching, FileKind, Filesystem, Ino, LookupEntry, OpenedHandle, Options, Requests,
+    SourceAttributes,
+};
 use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::neighbours::Neighbours;
@@ -93,7 +96,7 @@ fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
     let source: SharedSource = Arc::<Disk>::clone(disk);
     let neighbours = Arc::new(Neighbours::none());
     let container = detect::open(source, neighbours, &Caches::default(), false)?;
-    let origin = Origin::new(path.to_owned(), &fs::metadata(path).expect("stat"));
+    let origin = SourceAttributes::new(path.to_owned(), &fs::metadata(path).expect("stat"));
     let options = Options {
         threads: 1,
         ..Options::default()
@@ -160,9 +163,9 @@ fn visit(tree: &Filesystem, directory: Ino, path: &[u8], found: &mut Contents) {
             }
         };
         match entry.attributes.kind {
-            Kind::Directory => visit(tree, entry.ino, &path, found),
-            Kind::Symlink => drop(found.insert(path, tree.readlink(entry.ino))),
-            Kind::File => drop(found.insert(path, content(tree, entry))),
+            FileKind::Directory => visit(tree, entry.ino, &path, found),
+            FileKind::Symlink => drop(found.insert(path, tree.readlink(entry.ino))),
+            FileKind::File => drop(found.insert(path, content(tree, entry))),
         }
     }
 }
@@ -202,7 +205,7 @@ fn list(tree: &Filesystem, directory: Ino) -> Result<Listed> {
     }
 }
 
-fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
+fn content(tree: &Filesystem, found: LookupEntry) -> Result<Vec<u8>> {
     const PIECE: usize = 64 << 10;
     let ino = found.ino;
     // If the kernel may not cache the attributes, it requests them again.
@@ -211,7 +214,7 @@ fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
     } else {
         tree.getattr(ino)?
     };
-    let Opened {
+    let OpenedHandle {
         handle, caching, ..
     } = tree.open_file(ino)?;
     let is_of_the_moment = caching == Caching::Never;
@@ -308,7 +311,7 @@ fn fails_now_and_then(path: &Path) {
             match found.and_then(|found| tree.getxattr(found.ino, attribute)) {
                 Ok(found) => assert_eq!(found, *value, "{}", attribute.escape_ascii()),
                 Err(error @ Error::Io { .. }) => {
-                    let number = h5fs::fs::errno::of(&error);
+                    let number = h5fs::fs::errno::from_error(&error);
                     assert_eq!(number, 5, "{}", attribute.escape_ascii());
                 }
                 Err(error) => panic!("{}: {error}", attribute.escape_ascii()),
@@ -365,9 +368,9 @@ fn extended(tree: &Filesystem, whole: &Contents) -> BTreeMap<(Vec<u8>, Vec<u8>),
 fn alone(tree: &Filesystem, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let found = tree.resolve_link(name)?;
     match found.attributes.kind {
-        Kind::File => content(tree, found).map(Some),
-        Kind::Symlink => tree.readlink(found.ino).map(Some),
-        Kind::Directory => Ok(None),
+        FileKind::File => content(tree, found).map(Some),
+        FileKind::Symlink => tree.readlink(found.ino).map(Some),
+        FileKind::Directory => Ok(None),
     }
 }
 

@@ -81,7 +81,7 @@ impl Error {
     /// Creates an error for `what`, which violates the format at absolute offset `at`.
     pub fn corrupt(what: impl Into<Cow<'static, str>>, at: impl Into<Option<u64>>) -> Self {
         Error::Corrupt {
-            what: cut(what.into()),
+            what: truncate(what.into()),
             at: at.into(),
         }
     }
@@ -89,7 +89,7 @@ impl Error {
     /// Creates an error for the unimplemented feature `what` at absolute offset `at`.
     pub fn unsupported(what: impl Into<Cow<'static, str>>, at: impl Into<Option<u64>>) -> Self {
         Error::Unsupported {
-            what: cut(what.into()),
+            what: truncate(what.into()),
             at: at.into(),
         }
     }
@@ -97,7 +97,7 @@ impl Error {
     /// Creates an error for `what`, which exceeds `max`.
     pub fn limit(what: impl Into<Cow<'static, str>>, max: u64) -> Self {
         Error::Limit {
-            what: cut(what.into()),
+            what: truncate(what.into()),
             max,
         }
     }
@@ -110,7 +110,7 @@ impl Error {
 
     /// Prefixes the message with the name of `whole`, the larger structure that contains the error.
     #[must_use]
-    pub fn of(self, whole: impl fmt::Display) -> Self {
+    pub fn within(self, whole: impl fmt::Display) -> Self {
         let named = |what: Cow<'static, str>| format!("{whole}: {what}");
         match self {
             Error::Corrupt { what, at } => Self::corrupt(named(what), at),
@@ -132,7 +132,7 @@ impl Error {
     pub fn caused(cause: Cause, what: impl Into<Cow<'static, str>>) -> Self {
         Error::Io {
             cause,
-            what: cut(what.into()),
+            what: truncate(what.into()),
         }
     }
 
@@ -179,7 +179,7 @@ pub fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
 
 /// Returns the text, truncated if it is too long for a message. A file may contain names of
 /// megabytes.
-fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
+fn truncate(text: Cow<'static, str>) -> Cow<'static, str> {
     if text.len() <= limits::ERROR_TEXT {
         return text;
     }
@@ -189,7 +189,7 @@ fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
 }
 
 /// Formats a name from a file for a message: escaped, and truncated if it is too long.
-pub fn quoted(name: &[u8]) -> String {
+pub fn quote(name: &[u8]) -> String {
     match name.split_at_checked(limits::ERROR_TEXT) {
         Some((begin, [_, ..])) => format!("{}…", begin.escape_ascii()),
         _ => name.escape_ascii().to_string(),
@@ -263,8 +263,8 @@ mod tests {
         assert_eq!(text(10), format!("{} (corrupt, at byte 7)", "é".repeat(10)));
         assert!(text(1 << 20).len() < limits::ERROR_TEXT + 50);
         assert!(text(1 << 20).contains("é… (corrupt"));
-        assert_eq!(quoted(b"a\n"), "a\\n");
-        assert!(quoted(&[0; 1 << 20]).len() < 4 * limits::ERROR_TEXT + 4);
+        assert_eq!(quote(b"a\n"), "a\\n");
+        assert!(quote(&[0; 1 << 20]).len() < 4 * limits::ERROR_TEXT + 4);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::cli::options::default_threads;
 use crate::cli::words::complaint::reason_of;
 use crate::cli::words::printable::{printable, printable_bytes};
 use crate::cli::words::progress::{Done, Progress, Share, TICK};
-use crate::fs::{Filesystem, Finding, Handle, Ino, Kind, Requests, Whence, errno};
+use crate::fs::{Defect, FileKind, Filesystem, Handle, Ino, Requests, SeekKind, errno};
 
 /// Capacity of the queue of objects to examine, and of the queue of lines to write.
 const WAITING: usize = 256;
@@ -169,7 +169,7 @@ impl Ahead {
 struct Object {
     path: Vec<u8>,
     ino: Ino,
-    kind: Kind,
+    kind: FileKind,
     /// Size in bytes of a regular file, otherwise 0.
     size: u64,
 }
@@ -272,9 +272,9 @@ impl Check<'_> {
                 Visited::Broken(path, error) => self.report(path, &error, found),
                 Visited::Entry(path, named) => {
                     let first = named.stat.links <= 1 || seen.insert(named.ino);
-                    if named.stat.kind != Kind::Directory && first {
+                    if named.stat.kind != FileKind::Directory && first {
                         let (kind, size) = (named.stat.kind, named.stat.size);
-                        let size = if kind == Kind::File { size } else { 0 };
+                        let size = if kind == FileKind::File { size } else { 0 };
                         self.ahead.met.fetch_add(size, Ordering::Relaxed);
                         // Fails only if the check has ended early, because then the receiving
                         // threads have exited.
@@ -319,7 +319,7 @@ impl Check<'_> {
     fn object(&self, object: &Object, found: &SyncSender<Fault>) {
         if !self.is_over() {
             let described = self.described(&object.path, object.ino, found);
-            if object.kind == Kind::File {
+            if object.kind == FileKind::File {
                 self.count_object();
                 match self.content(object) {
                     // An object that cannot be read at all fails with the same error for its
@@ -338,16 +338,16 @@ impl Check<'_> {
     /// itself, or of its first unreadable part.
     fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Fault>) -> Option<Error> {
         let mut first = None;
-        let mut find = |finding: Finding<'_>| match finding {
-            Finding::Attribute(name, error) => {
+        let mut find = |finding: Defect<'_>| match finding {
+            Defect::Attribute(name, error) => {
                 let part = format!("attribute {}: ", printable_bytes(name));
                 self.report_part(path, &part, &error, found);
             }
-            Finding::Part(part, error) => {
+            Defect::Part(part, error) => {
                 self.report_part(path, &format!("{}: ", printable(&part)), &error, found);
                 first.get_or_insert(error);
             }
-            Finding::Missing(text) => {
+            Defect::Missing(text) => {
                 let _ = found.send(Fault {
                     kind: checked::Kind::Missing,
                     path: path.to_vec(),
@@ -404,8 +404,8 @@ impl Check<'_> {
 
     /// Returns the offset of the first data byte at or after `offset`.
     fn data_at(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
-        match self.filesystem.lseek(handle, offset, Whence::Data) {
-            Err(error) if errno::of(&error) == Errno::ENXIO as i32 => Ok(None),
+        match self.filesystem.lseek(handle, offset, SeekKind::Data) {
+            Err(error) if errno::from_error(&error) == Errno::ENXIO as i32 => Ok(None),
             other => other.map(Some),
         }
     }
@@ -415,7 +415,7 @@ impl Check<'_> {
     }
 
     fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<Fault>) {
-        if errno::of(error) == Errno::ESTALE as i32 {
+        if errno::from_error(error) == Errno::ESTALE as i32 {
             // The file has changed during the check, which is not a fault.
             return self.end();
         }

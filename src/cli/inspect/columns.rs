@@ -1,7 +1,7 @@
 //! The columns of a long listing: their content and their alignment.
 
 use crate::cli::words::printable::printable_bytes;
-use crate::fs::{Ino, Kind, Requests, Stat};
+use crate::fs::{FileKind, Ino, Requests, Stat};
 
 /// Number of columns: mode, type, shape, chunks, filters, stored bytes, bytes.
 pub(in crate::cli) const COLUMNS: usize = 7;
@@ -23,14 +23,14 @@ pub(in crate::cli) fn cells(
     human: bool,
 ) -> Cells {
     let fact = |name: &str| match stat.kind {
-        Kind::File => filesystem.getxattr(ino, name.as_bytes()).ok(),
-        Kind::Directory | Kind::Symlink => None,
+        FileKind::File => filesystem.getxattr(ino, name.as_bytes()).ok(),
+        FileKind::Directory | FileKind::Symlink => None,
     };
     let text = |name| fact(name).map_or_else(|| NOTHING.to_owned(), |value| squeezed(&value));
     let number = |number: u64| match stat.kind {
-        Kind::Directory => NOTHING.to_owned(),
-        Kind::File | Kind::Symlink if human => human_readable(number),
-        Kind::File | Kind::Symlink => number.to_string(),
+        FileKind::Directory => NOTHING.to_owned(),
+        FileKind::File | FileKind::Symlink if human => human_readable(number),
+        FileKind::File | FileKind::Symlink => number.to_string(),
     };
     let kind = fact("user.h5fs.type");
     [
@@ -82,9 +82,9 @@ fn squeezed(value: &[u8]) -> String {
 /// Formats the file type and the permissions as ls(1) does.
 fn mode(stat: &Stat) -> String {
     let kind = match stat.kind {
-        Kind::Directory => 'd',
-        Kind::File => '-',
-        Kind::Symlink => 'l',
+        FileKind::Directory => 'd',
+        FileKind::File => '-',
+        FileKind::Symlink => 'l',
     };
     let bits = (0..9).rev().zip("rwxrwxrwx".chars());
     let shown = bits.map(|(bit, letter)| {
@@ -132,7 +132,7 @@ mod tests {
     fn modes_as_ls_writes_them() {
         let stat = Stat {
             ino: 1,
-            kind: Kind::Directory,
+            kind: FileKind::Directory,
             size: 0,
             blocks: 0,
             permissions: 0o750,

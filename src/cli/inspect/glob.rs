@@ -6,7 +6,7 @@
 use h5fs_reader::error::{Error, Result};
 
 use crate::cli::inspect::walk::{Names, join};
-use crate::fs::{Kind, Requests};
+use crate::fs::{FileKind, Requests};
 
 /// Returns `path` itself if it exists or is not a pattern. Otherwise returns all paths that it
 /// matches, in the order of the directories.
@@ -38,7 +38,7 @@ pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec
         }
         next.retain(|path| {
             let there = tree.find(path, !is_last);
-            there.is_ok_and(|there| is_last || there.attributes.kind == Kind::Directory)
+            there.is_ok_and(|there| is_last || there.attributes.kind == FileKind::Directory)
         });
         found = next;
     }

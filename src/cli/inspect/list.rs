@@ -25,7 +25,7 @@ use crate::cli::words::complaint::{complain, complain_of, of_text};
 use crate::cli::words::printable::printable_bytes;
 use crate::cli::words::progress::{Done, Progress};
 use crate::cli::words::style::{Paint, Style};
-use crate::fs::{self, Ino, Kind, Requests};
+use crate::fs::{self, FileKind, Ino, Requests};
 
 /// Number of lines of a directory that are aligned with each other. Later lines use the same column
 /// widths if they fit.
@@ -162,7 +162,7 @@ impl Listing<'_> {
             }
         };
         let path = path.to_vec();
-        if found.attributes.kind == Kind::Directory && !self.format.directory {
+        if found.attributes.kind == FileKind::Directory && !self.format.directory {
             let ino = found.ino;
             return Ok(Some(Pending { path, ino }));
         }
@@ -181,11 +181,11 @@ impl Listing<'_> {
 
     /// Finds the entry at a path. Follows a symbolic link to a directory as ls(1) does, unless
     /// details are requested.
-    fn find(&self, path: &[u8]) -> Result<fs::Entry> {
+    fn find(&self, path: &[u8]) -> Result<fs::LookupEntry> {
         let itself = self.tree.find(path, false)?;
         let is_itself = self.format.long || self.format.directory;
         let follow = !is_itself || path.ends_with(b"/");
-        if itself.attributes.kind == Kind::Symlink && follow {
+        if itself.attributes.kind == FileKind::Symlink && follow {
             return Ok(self.tree.find(path, true).unwrap_or_else(|_| {
                 // Reading the link makes the log explain why its target cannot be found.
                 let _ = self.tree.readlink(itself.ino);
@@ -250,7 +250,7 @@ impl Listing<'_> {
                 }
                 self.show_progress()?;
                 let ino = named.ino;
-                if self.format.recursive && named.stat.kind == Kind::Directory {
+                if self.format.recursive && named.stat.kind == FileKind::Directory {
                     beneath.push(Pending { path, ino });
                 } else {
                     self.tree.forget(ino, 1);
@@ -294,13 +294,13 @@ impl Listing<'_> {
             cells: None,
             target: None,
             style: Style::Plain,
-            is_directory: named.stat.kind == Kind::Directory,
+            is_directory: named.stat.kind == FileKind::Directory,
             faults: Vec::new(),
         };
         if self.format.long || self.format.json {
             self.describe(named, &mut line);
         }
-        if named.stat.kind == Kind::File {
+        if named.stat.kind == FileKind::File {
             line.faults.extend(self.fault(named.ino));
         }
         line.style = self.style(named, &line);
@@ -318,7 +318,7 @@ impl Listing<'_> {
         };
         let human = self.format.human_readable && !self.format.json;
         line.cells = Some(columns::cells(self.tree, named.ino, &stat, human));
-        if named.stat.kind == Kind::Symlink {
+        if named.stat.kind == FileKind::Symlink {
             match self.tree.readlink(named.ino) {
                 Ok(text) => line.target = Some(text),
                 Err(error) => line.faults.push(error),
@@ -330,10 +330,10 @@ impl Listing<'_> {
         match named.stat.kind {
             _ if !self.paint.is_on() => Style::Plain,
             _ if !line.faults.is_empty() => Style::Fault,
-            Kind::Directory => Style::Directory,
-            Kind::Symlink => Style::Symlink,
-            Kind::File if self.text(named.ino, b"user.h5fs.shape").is_some() => Style::Dataset,
-            Kind::File => Style::Plain,
+            FileKind::Directory => Style::Directory,
+            FileKind::Symlink => Style::Symlink,
+            FileKind::File if self.text(named.ino, b"user.h5fs.shape").is_some() => Style::Dataset,
+            FileKind::File => Style::Plain,
         }
     }
 

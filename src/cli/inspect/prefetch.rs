@@ -15,7 +15,7 @@ use crate::cli::inspect::walk::Names;
 use crate::cli::words::complaint::{complain, complain_of};
 use crate::cli::words::printable::printable;
 use crate::cli::words::progress::{Done, Progress};
-use crate::fs::{Handle, Ino, Kind, Requests};
+use crate::fs::{FileKind, Handle, Ino, Requests};
 
 /// Reads files and directories, and discards their bytes.
 struct Reader<'a> {
@@ -85,7 +85,7 @@ impl Reader<'_> {
     fn read_at(&mut self, path: &[u8]) {
         let found = self.tree.find(path, true);
         let read = found.and_then(|found| match found.attributes.kind {
-            Kind::Directory => self.read_beneath(path, found.ino),
+            FileKind::Directory => self.read_beneath(path, found.ino),
             _ => self.read_file(found.ino),
         });
         if let Err(error) = read {
@@ -118,11 +118,11 @@ impl Reader<'_> {
             };
             let path = [&last.path[..], b"/", &named.name].concat();
             let read = match named.stat.kind {
-                Kind::Directory => level(path.clone(), named.ino).map(|level| {
+                FileKind::Directory => level(path.clone(), named.ino).map(|level| {
                     levels.push(level);
                     false
                 }),
-                Kind::File => self.read_file(named.ino).map(|()| true),
+                FileKind::File => self.read_file(named.ino).map(|()| true),
                 _ => Ok(true),
             };
             if read.as_ref().is_ok_and(|is_over| !is_over) {

@@ -22,7 +22,7 @@ use crate::cli::words::advice;
 use crate::cli::words::complaint::{complain, of_text};
 use crate::cli::words::printable::{printable, printable_bytes};
 use crate::cli::{cage, options, scans};
-use crate::fs::{self, Archive, Filesystem, Requests, Served, Unread};
+use crate::fs::{self, Archive, Filesystem, Requests, ServedTree, UnreadSource};
 
 /// The source that a command reads.
 #[derive(Debug, Clone, Copy)]
@@ -73,14 +73,14 @@ fn open_file(source: Source<'_>, mut options: fs::Options) -> Result<Filesystem>
         Location::Path(path) => path,
         Location::Url(url) => return enter_remote(source, url, &options)?.file(&mut options),
     };
-    let unread = Unread::open(path)?;
+    let unread = UnreadSource::open(path)?;
     let shown = cage::Shown {
         path: unread.path(),
         reader: cage::Reader::Owner(unread.owner()?),
         is_directory: false,
     };
     cage::enter(shown, &options, source.how.sandbox)?;
-    Filesystem::of(unread, &options)
+    Filesystem::from_source(unread, &options)
 }
 
 /// Enters the sandbox, and returns the source by URL.
@@ -92,14 +92,17 @@ fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<
 }
 
 /// Opens the source by URL, an object or a prefix. See [`open`].
-pub(in crate::cli) fn open_far(source: Source<'_>, url: &Url) -> Result<(Served, Arc<Connection>)> {
+pub(in crate::cli) fn open_far(
+    source: Source<'_>,
+    url: &Url,
+) -> Result<(ServedTree, Arc<Connection>)> {
     let mut options = read_options(source.how, false);
     enter_remote(source, url, &options)?.served(&mut options)
 }
 
 /// Opens the source, a file or a directory of files, with its names in display order. `paths` are
 /// the paths to read. See [`open`].
-pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Result<Served> {
+pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Result<ServedTree> {
     let mut options = fs::Options {
         ordered: true,
         scans: scans_for(source, paths),
@@ -110,7 +113,7 @@ pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Resul
         return served.map(|(served, _)| served);
     }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
-        return Ok(Served::File(Box::new(open_file(source, options)?)));
+        return Ok(ServedTree::File(Box::new(open_file(source, options)?)));
     };
     let failed = |error| Error::io(&error, path.display().to_string());
     advise(path, source.how);
@@ -124,14 +127,14 @@ pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Resul
     };
     cage::enter(shown, &options, source.how.sandbox)?;
     let archive = Archive::new(Arc::new(directory), None, &options);
-    Ok(Served::Archive(Box::new(archive)))
+    Ok(ServedTree::Archive(Box::new(archive)))
 }
 
 /// Joins the files of a directory. See [`open`].
 pub(in crate::cli) fn open_joined(source: Source<'_>) -> Result<Filesystem> {
     match open_tree(source, &[JOINED.into()])? {
-        Served::Archive(archive) => archive.open_joined(),
-        Served::File(_) => Err(Error::Usage("a single file cannot be joined".to_owned())),
+        ServedTree::Archive(archive) => archive.open_joined(),
+        ServedTree::File(_) => Err(Error::Usage("a single file cannot be joined".to_owned())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::vec;
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::fs::{Entry, Filesystem, Handle, Ino, Kind, Requests, Stat};
+use crate::fs::{FileKind, Filesystem, Handle, Ino, LookupEntry, Requests, Stat};
 
 /// Number of names fetched from a directory at a time.
 const BATCH: usize = 256;
@@ -19,7 +19,7 @@ pub(in crate::cli) struct Named {
 }
 
 impl Named {
-    fn new(name: &[u8], entry: &Entry) -> Self {
+    fn new(name: &[u8], entry: &LookupEntry) -> Self {
         Named {
             name: name.to_vec(),
             ino: entry.ino,
@@ -259,7 +259,7 @@ impl Walk<'_> {
             Ok(Some(named)) => {
                 push(&mut self.path, &named.name);
                 return match named.stat.kind {
-                    Kind::Directory => self.enter(named.ino, visit),
+                    FileKind::Directory => self.enter(named.ino, visit),
                     _ => visit(Visited::Entry(&self.path, named)),
                 };
             }

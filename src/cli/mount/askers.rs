@@ -24,7 +24,7 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use crate::cli::words::log_file::LogFile;
-use crate::fs::fuse::FindGone;
+use crate::fs::fuse::EndedThreadFinder;
 
 /// Maximum number of threads in one request.
 const MOST: usize = 1024;
@@ -67,7 +67,7 @@ impl Leash {
 
 /// Returns a function that the worker calls to find threads that have gone. Also returns the sender
 /// that delivers the answers to this function.
-pub(in crate::cli) fn ask() -> (FindGone, Sender<Vec<u32>>) {
+pub(in crate::cli) fn ask() -> (EndedThreadFinder, Sender<Vec<u32>>) {
     let (sender, answers) = channel();
     let find = move |threads: &[u32]| {
         let parts = threads.chunks(MOST);

@@ -23,8 +23,8 @@ use nix::errno::Errno;
 use crate::cli::args::Mount;
 use crate::cli::inspect::reading::{self, Outcome};
 use crate::cli::words::printable::printable_bytes;
-use crate::fs::Resident;
-use crate::fs::metrics::{self, Figures};
+use crate::fs::ResidentMemory;
+use crate::fs::metrics::{self, MountMetrics};
 use crate::limits;
 
 /// Time limit for the answer of a mount.
@@ -219,8 +219,8 @@ fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
 }
 
 /// Returns the metrics that the mount reports. For a mount that does not answer, reports `up 0`.
-fn figures(mount: &MountEntry, state: State) -> Figures {
-    let mut figures = Figures {
+fn figures(mount: &MountEntry, state: State) -> MountMetrics {
+    let mut figures = MountMetrics {
         source: mount.source.to_string_lossy().into_owned(),
         mount: Some(mount.point.display().to_string()),
         samples: Vec::new(),
@@ -395,7 +395,7 @@ impl Worker {
     /// Returns the resident memory of the process, in bytes.
     fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(self.process.join("status")).ok()?;
-        Resident::bytes_in(&status)
+        ResidentMemory::bytes_in(&status)
     }
 }
 

@@ -13,7 +13,7 @@ use nix::unistd::{getegid, geteuid};
 use crate::cli::cage::{NOBODY, Reader, Shown};
 use crate::cli::mount::handover::{self, Ends};
 use crate::cli::options::{self, RemoteSettings};
-use crate::fs::{Archive, External, Filesystem, Options, Served, Unread};
+use crate::fs::{Archive, External, Filesystem, Options, ServedTree, UnreadSource};
 
 /// Extra time for the fetcher to report that it has given up, added to its own time limit for
 /// retries.
@@ -94,15 +94,18 @@ impl RemoteSource {
     ///
     /// # Errors
     /// Fails with the fetcher's error.
-    pub(in crate::cli) fn served(self, options: &mut Options) -> Result<(Served, Arc<Connection>)> {
+    pub(in crate::cli) fn served(
+        self,
+        options: &mut Options,
+    ) -> Result<(ServedTree, Arc<Connection>)> {
         let is_prefix = self.is_prefix;
         let connection = self.connect(options)?;
         let served = if is_prefix {
             let directory = Arc::new(RemoteDirectory::open(&connection)?);
-            Served::Archive(Box::new(Archive::new(directory, None, options)))
+            ServedTree::Archive(Box::new(Archive::new(directory, None, options)))
         } else {
-            let object = Unread::of_object(&connection)?;
-            Served::File(Box::new(Filesystem::of(object, options)?))
+            let object = UnreadSource::of_object(&connection)?;
+            ServedTree::File(Box::new(Filesystem::from_source(object, options)?))
         };
         Ok((served, connection))
     }
@@ -123,8 +126,8 @@ impl RemoteSource {
         if self.is_prefix {
             return Err(Error::Usage("it is a prefix, not an object".to_owned()));
         }
-        let object = Unread::of_object(&self.connect(options)?)?;
-        Filesystem::of(object, options)
+        let object = UnreadSource::of_object(&self.connect(options)?)?;
+        Filesystem::from_source(object, options)
     }
 
     /// Starts the connection to the fetcher. Half of the cache size in `options` is reserved for

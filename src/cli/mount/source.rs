@@ -14,12 +14,14 @@ use crate::cli::cage::{self, Reader};
 use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::options::{self, Settings};
-use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Resident, Served, Unread};
+use crate::fs::{
+    Archive, External, Filesystem, MountGuard, Options, ResidentMemory, ServedTree, UnreadSource,
+};
 use crate::limits;
 
 /// An open source before its first read.
 pub(in crate::cli) enum Source {
-    File(Unread),
+    File(UnreadSource),
     /// A directory, with a watch for changes of its files. The sandbox forbids creating the watch
     /// later.
     Directory(Beneath, Option<Arc<Changes>>),
@@ -38,7 +40,10 @@ impl Source {
             let directory = Beneath::open(&path).map_err(failed)?;
             return Ok(Source::Directory(directory, Changes::new()));
         }
-        Ok(Source::File(opened_again(Unread::open(path)?, settings)?))
+        Ok(Source::File(opened_again(
+            UnreadSource::open(path)?,
+            settings,
+        )?))
     }
 
     /// Returns the path of the source on this machine, if it has one.
@@ -91,7 +96,7 @@ impl Source {
         self,
         mut options: Options,
         warnings: &mut Vec<String>,
-    ) -> Result<Served> {
+    ) -> Result<ServedTree> {
         let file = match self {
             Source::File(file) => file,
             Source::Object(object) => {
@@ -101,22 +106,22 @@ impl Source {
             }
             Source::Directory(directory, changes) => {
                 let archive = Archive::new(Arc::new(directory), changes, &options);
-                return Ok(Served::Archive(Box::new(archive)));
+                return Ok(ServedTree::Archive(Box::new(archive)));
             }
         };
-        let filesystem = Filesystem::of(file, &options)?;
-        Ok(Served::File(Box::new(filesystem)))
+        let filesystem = Filesystem::from_source(file, &options)?;
+        Ok(ServedTree::File(Box::new(filesystem)))
     }
 }
 
 /// Starts the opener if the sandbox permits no file, so that the source can be opened again. The
 /// opener is started before the mount is made, so that it inherits no descriptor of the mount.
-fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
+fn opened_again(source: UnreadSource, settings: &Settings) -> Result<UnreadSource> {
     if !settings.no_sandbox && settings.external == External::None {
         let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;
         let opener = opener::start(source.path(), reader);
         let failed = |error| Error::io(&error, "starting the process that opens the source again");
-        return Ok(source.opened_again_by(opener.map_err(failed)?));
+        return Ok(source.with_reopener(opener.map_err(failed)?));
     }
     Ok(source)
 }
@@ -149,6 +154,6 @@ pub(in crate::cli) fn filesystem_options(
         ordered: false,
         scripts: false,
         scans,
-        resident: Resident::open(),
+        resident: ResidentMemory::open(),
     }
 }

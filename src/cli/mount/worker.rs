@@ -40,7 +40,7 @@ use crate::cli::words::log_file::LogFile;
 use crate::cli::words::logging::{self, Destination, Early};
 use crate::cli::words::printable::printable;
 use crate::fs::MountGuard;
-use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
+use crate::fs::fuse::{self, EndedThreadFinder, MountOptions, Mounted};
 use crate::limits;
 
 /// Mounts and serves until the mount ends.
@@ -103,7 +103,7 @@ impl Launcher {
 fn start(
     mount: &Mount,
     early: &Early,
-    find_gone: FindGone,
+    find_gone: EndedThreadFinder,
 ) -> std::result::Result<Mounted, Report> {
     let of_source = |error: Error| failure(&mount.source.name(), &error);
     let of_point = |error: Error| failure(&mount.mountpoint, &error);

@@ -30,7 +30,7 @@ use crate::cli::serve::arguments::Serve;
 use crate::cli::serve::listen::{At, Bound};
 use crate::cli::serve::worker::own_name;
 use crate::cli::words::complaint::complain;
-use crate::fs::http::{Token, chance};
+use crate::fs::http::{Token, random};
 
 /// Time limit for the worker to exit.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -65,7 +65,7 @@ pub(in crate::cli) fn run_for_tunnel(call: &Call, serve: &Serve) -> Result<ExitC
 
 fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
     let bound = serve.listen.bind()?;
-    let token = (!serve.no_token).then(chance::word).transpose()?;
+    let token = (!serve.no_token).then(random::random_word).transpose()?;
     let (sender, events) = channel();
     watch_signals(&sender)?;
     let keeper = Keeper::start(call, serve, (&bound, token.as_deref()), &sender)?;

@@ -263,7 +263,7 @@ fn opened(
     }
     warnings.truncate(crate::limits::EARLY_LINES);
     Ok(match <[_; 1]>::try_from(trees) {
-        Ok([(_, served)]) => Trees::one(served),
+        Ok([(_, served)]) => Trees::single(served),
         Err(trees) => Trees::several(trees),
     })
 }

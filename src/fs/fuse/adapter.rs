@@ -21,20 +21,20 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::wire::to_u64;
 
+use crate::fs::data_files::served_tree::ServedTree;
 use crate::fs::errno;
-use crate::fs::forest::served::Served;
-use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::relay::Relay;
+use crate::fs::fuse::released_lookups::ReleasedLookups;
 use crate::fs::fuse::reply::{
-    Listed, NOTHING, ReadReply, attributes, directory_flags, file_flags, listed_type, number,
+    KernelEntry, NOTHING, ReadReply, attributes, directory_flags, file_flags, listed_type, number,
     reply_xattr, ttl,
 };
-use crate::fs::requests::{Detail, Requests, Whence};
-use crate::fs::stat::{BLOCK_SIZE, DirEntry, Entry};
+use crate::fs::requests::{ListingDetail, Requests, SeekKind};
+use crate::fs::stat::{BLOCK_SIZE, DirEntry, LookupEntry};
 use crate::fs::state::handle::Handle;
-use crate::fs::state::traffic::Call;
-use crate::fs::workers::{Asker, Object, Workers, guarded};
+use crate::fs::state::traffic::RequestType;
+use crate::fs::workers::{Caller, RequestObject, Workers, guarded};
 use crate::limits;
 
 /// Maximum number of queued read-ahead and direct I/O requests. Further requests wait in the
@@ -43,9 +43,9 @@ const MAX_BACKGROUND: u16 = u16::MAX;
 
 /// The served tree, set when the mount is served. No request is received before that.
 #[derive(Default)]
-pub(super) struct Late(pub(super) OnceLock<Served>);
+pub(super) struct ServedTreeCell(pub(super) OnceLock<ServedTree>);
 
-impl Deref for Late {
+impl Deref for ServedTreeCell {
     type Target = dyn Requests;
 
     fn deref(&self) -> &Self::Target {
@@ -56,7 +56,7 @@ impl Deref for Late {
 
 /// The methods that fuser calls for the kernel's requests.
 pub(super) struct Adapter {
-    pub(super) filesystem: Arc<Late>,
+    pub(super) filesystem: Arc<ServedTreeCell>,
     pub(super) workers: Workers,
     pub(super) readers: Arc<Readers>,
     /// Maximum bytes of a read, if the kernel does not decide.
@@ -64,27 +64,33 @@ pub(super) struct Adapter {
     /// The relay that receives the bytes of reads, if the mount has one.
     pub(super) relay: Option<Arc<Relay>>,
     /// The inodes that the kernel has forgotten, if they are kept.
-    pub(super) forgotten: Option<Arc<Forgotten>>,
+    pub(super) forgotten: Option<Arc<ReleasedLookups>>,
 }
 
 /// A request that is handled in this or another thread.
-struct Asked<R> {
-    call: Call,
-    object: Object,
+struct AdapterRequest<R> {
+    call: RequestType,
+    object: RequestObject,
     ino: INodeNo,
-    asker: Asker,
+    caller: Caller,
     /// Cancelled when the reader of an open file ends.
     cancel: CancelToken,
     reply: R,
 }
 
-impl<R: Send + 'static> Asked<R> {
-    fn new(call: Call, request: &Request, object: Object, ino: INodeNo, reply: R) -> Self {
-        Asked {
+impl<R: Send + 'static> AdapterRequest<R> {
+    fn new(
+        call: RequestType,
+        request: &Request,
+        object: RequestObject,
+        ino: INodeNo,
+        reply: R,
+    ) -> Self {
+        AdapterRequest {
             call,
             object,
             ino,
-            asker: Asker {
+            caller: Caller {
                 unique: request.unique().0,
                 thread: request.pid(),
             },
@@ -94,8 +100,8 @@ impl<R: Send + 'static> Asked<R> {
     }
 
     /// Creates a request about an inode.
-    fn about(call: Call, request: &Request, ino: INodeNo, reply: R) -> Self {
-        Asked::new(call, request, Object::Description(ino.0), ino, reply)
+    fn for_inode(call: RequestType, request: &Request, ino: INodeNo, reply: R) -> Self {
+        AdapterRequest::new(call, request, RequestObject::Description(ino.0), ino, reply)
     }
 }
 
@@ -104,7 +110,7 @@ impl Adapter {
     /// that other requests need not wait. `tell` sends the reply.
     fn answer<R: Send + 'static, T>(
         &self,
-        asked: Asked<R>,
+        asked: AdapterRequest<R>,
         mut answer: impl FnMut(&dyn Requests, &mut R, &CancelToken) -> Result<T> + Send + 'static,
         tell: impl FnOnce(&dyn Requests, R, Result<T>) + Send + 'static,
     ) {
@@ -114,7 +120,7 @@ impl Adapter {
         let telling = Arc::clone(&self.filesystem);
         self.workers.request(
             (asked.call.name(), of),
-            asked.asker,
+            asked.caller,
             (asked.cancel, Arc::default()),
             asked.reply,
             move |reply, cancel| answer(&**filesystem, reply, cancel),
@@ -124,10 +130,10 @@ impl Adapter {
 }
 
 /// Returns the object of requests about a name in a directory.
-fn of_name(parent: INodeNo, name: &OsStr) -> Object {
+fn of_name(parent: INodeNo, name: &OsStr) -> RequestObject {
     let mut hasher = DefaultHasher::new();
     (parent.0, name).hash(&mut hasher);
-    Object::Description(hasher.finish())
+    RequestObject::Description(hasher.finish())
 }
 
 /// Returns the result of a listing. If it was postponed after some entries, those entries are
@@ -188,7 +194,7 @@ impl fuser::Filesystem for Adapter {
         let forgotten = self.forgotten.clone();
         let object = of_name(parent, &name);
         self.answer(
-            Asked::new(Call::Lookup, request, object, parent, reply),
+            AdapterRequest::new(RequestType::Lookup, request, object, parent, reply),
             move |filesystem, _, cancel| match (&forgotten, name.as_bytes()) {
                 (Some(forgotten), name @ (b"." | b"..")) => {
                     forgotten.find(filesystem, parent.0, name)
@@ -201,7 +207,7 @@ impl fuser::Filesystem for Adapter {
                     &attributes(&entry.attributes),
                     Generation(u64::from(entry.generation)),
                 ),
-                Err(Error::NotFound) if filesystem.lacks_for_good(parent.0) => {
+                Err(Error::NotFound) if filesystem.is_absence_final(parent.0) => {
                     let (nothing, generation) = (attributes(&NOTHING), Generation(0));
                     reply.entry(&filesystem.lifetime(), &nothing, generation);
                 }
@@ -213,7 +219,7 @@ impl fuser::Filesystem for Adapter {
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
         guarded("forget", || {
             let over = match &self.forgotten {
-                Some(forgotten) => forgotten.keep(ino.0, lookups),
+                Some(forgotten) => forgotten.add_released(ino.0, lookups),
                 None => Some((ino.0, lookups)),
             };
             if let Some((ino, lookups)) = over {
@@ -224,7 +230,7 @@ impl fuser::Filesystem for Adapter {
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         self.answer(
-            Asked::about(Call::Getattr, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Getattr, request, ino, reply),
             move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
             |filesystem, reply, entry| match entry {
                 Ok(entry) => {
@@ -238,7 +244,7 @@ impl fuser::Filesystem for Adapter {
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
         self.answer(
-            Asked::about(Call::Readlink, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Readlink, request, ino, reply),
             move |filesystem, _, cancel| filesystem.readlink_for(ino.0, cancel),
             |_, reply, text| match text {
                 Ok(text) => reply.data(&text),
@@ -249,7 +255,7 @@ impl fuser::Filesystem for Adapter {
 
     fn open(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
-            Asked::about(Call::Open, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Open, request, ino, reply),
             move |filesystem, _, cancel| filesystem.open_file_for(ino.0, cancel),
             |filesystem, reply, opened| match opened {
                 Ok(opened) => {
@@ -278,11 +284,11 @@ impl fuser::Filesystem for Adapter {
             relay: self.relay.clone(),
             unique: request.unique().0,
         };
-        let ready = || self.filesystem.read_now(Handle(handle.0), offset, length);
+        let ready = || self.filesystem.try_read(Handle(handle.0), offset, length);
         match catch_unwind(AssertUnwindSafe(ready)) {
             Ok(Ok(Some(bytes))) => {
                 let traffic = self.filesystem.traffic();
-                traffic.asked(Call::Read);
+                traffic.asked(RequestType::Read);
                 traffic.read(to_u64(bytes.len()));
                 return reply.data(&bytes);
             }
@@ -291,9 +297,15 @@ impl fuser::Filesystem for Adapter {
             Ok(Ok(None)) | Err(_) => {}
         }
         let read = Readers::begin(&self.readers, handle.0, request.pid());
-        let asked = Asked::new(Call::Read, request, Object::Content(ino.0), ino, reply);
+        let asked = AdapterRequest::new(
+            RequestType::Read,
+            request,
+            RequestObject::Content(ino.0),
+            ino,
+            reply,
+        );
         self.answer(
-            Asked {
+            AdapterRequest {
                 cancel: read.cancel.clone(),
                 ..asked
             },
@@ -323,15 +335,15 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyLseek,
     ) {
         let whence = match whence {
-            nix::libc::SEEK_DATA => Whence::Data,
-            nix::libc::SEEK_HOLE => Whence::Hole,
+            nix::libc::SEEK_DATA => SeekKind::Data,
+            nix::libc::SEEK_HOLE => SeekKind::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(offset) = u64::try_from(offset) else {
             return reply.error(Errno::ENXIO);
         };
         self.answer(
-            Asked::about(Call::Lseek, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Lseek, request, ino, reply),
             move |filesystem, _, cancel| {
                 filesystem.lseek_for(Handle(handle.0), offset, whence, cancel)
             },
@@ -350,7 +362,7 @@ impl fuser::Filesystem for Adapter {
         _: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.readers.closed(handle.0, request.pid());
+        self.readers.cancel_closed(handle.0, request.pid());
         reply.ok();
     }
 
@@ -380,7 +392,7 @@ impl fuser::Filesystem for Adapter {
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
-            Asked::about(Call::Opendir, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Opendir, request, ino, reply),
             move |filesystem, _, cancel| filesystem.opendir_for(ino.0, cancel),
             |_, reply, opened| match opened {
                 Ok(opened) => {
@@ -400,10 +412,10 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyDirectory,
     ) {
         self.answer(
-            Asked::about(Call::Readdir, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Readdir, request, ino, reply),
             move |filesystem, reply: &mut ReplyDirectory, cancel| {
                 let mut has_some = false;
-                let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| {
+                let take = &mut |entry: DirEntry<'_>, _: Option<&LookupEntry>| {
                     has_some = true;
                     let name = OsStr::from_bytes(entry.name);
                     reply.add(
@@ -414,7 +426,7 @@ impl fuser::Filesystem for Adapter {
                     )
                 };
                 let handle = Handle(handle.0);
-                let read = filesystem.list_for(handle, cookie, Detail::Names, take, cancel);
+                let read = filesystem.list_for(handle, cookie, ListingDetail::Names, take, cancel);
                 a_part(read, has_some)
             },
             |_, reply, read| match read {
@@ -433,12 +445,12 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyDirectoryPlus,
     ) {
         self.answer(
-            Asked::about(Call::Readdirplus, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Readdirplus, request, ino, reply),
             move |filesystem, reply: &mut ReplyDirectoryPlus, cancel| {
                 let mut has_some = false;
-                let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
+                let take = &mut |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
                     has_some = true;
-                    let entry = Listed::new(&listed, entry, filesystem.lifetime());
+                    let entry = KernelEntry::new(&listed, entry, filesystem.lifetime());
                     reply.add(
                         entry.ino,
                         listed.next,
@@ -448,7 +460,7 @@ impl fuser::Filesystem for Adapter {
                         entry.generation,
                     )
                 };
-                let (handle, detail) = (Handle(handle.0), Detail::Attributes);
+                let (handle, detail) = (Handle(handle.0), ListingDetail::Attributes);
                 let read = filesystem.list_for(handle, cookie, detail, take, cancel);
                 a_part(read, has_some)
             },
@@ -493,7 +505,13 @@ impl fuser::Filesystem for Adapter {
     ) {
         let name = name.to_owned();
         self.answer(
-            Asked::new(Call::Getxattr, request, Object::Values, ino, reply),
+            AdapterRequest::new(
+                RequestType::Getxattr,
+                request,
+                RequestObject::Values,
+                ino,
+                reply,
+            ),
             move |filesystem, _, cancel| filesystem.getxattr_for(ino.0, name.as_bytes(), cancel),
             move |_, reply, value| reply_xattr(reply, room, value),
         );
@@ -501,7 +519,13 @@ impl fuser::Filesystem for Adapter {
 
     fn listxattr(&self, request: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
         self.answer(
-            Asked::new(Call::Listxattr, request, Object::Values, ino, reply),
+            AdapterRequest::new(
+                RequestType::Listxattr,
+                request,
+                RequestObject::Values,
+                ino,
+                reply,
+            ),
             move |filesystem, _, cancel| filesystem.listxattr_for(ino.0, cancel),
             move |_, reply, names| {
                 let list = names.map(|names| {
@@ -536,7 +560,7 @@ impl fuser::Filesystem for Adapter {
             return reply.error(Errno::EROFS);
         }
         self.answer(
-            Asked::about(Call::Access, request, ino, reply),
+            AdapterRequest::for_inode(RequestType::Access, request, ino, reply),
             move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
             move |_, reply, entry| {
                 let permissions = match entry {

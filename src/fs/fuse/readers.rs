@@ -12,29 +12,29 @@ use h5fs_reader::array::{CancelToken, Canceller};
 use h5fs_reader::memory::lock::lock;
 
 /// The handle of an open file, and the thread that reads it.
-type Reader = (u64, u32);
+type HandleReader = (u64, u32);
 
 /// The reads in progress.
 #[derive(Default)]
-pub(super) struct Readers(Mutex<HashMap<Reader, Reads>>);
+pub(super) struct Readers(Mutex<HashMap<HandleReader, ActiveReads>>);
 
 /// The reads of one reader.
 #[derive(Default)]
-struct Reads {
+struct ActiveReads {
     count: usize,
     canceller: Canceller,
 }
 
 /// A read in progress.
-pub(super) struct Read {
+pub(super) struct ActiveRead {
     readers: Arc<Readers>,
-    reader: Reader,
+    reader: HandleReader,
     pub(super) cancel: CancelToken,
 }
 
 impl Readers {
     /// Registers a read of the open file by a thread; 0 is an unknown thread.
-    pub(super) fn begin(readers: &Arc<Readers>, handle: u64, thread: u32) -> Read {
+    pub(super) fn begin(readers: &Arc<Readers>, handle: u64, thread: u32) -> ActiveRead {
         let reader = (handle, thread);
         let mut all = readers.lock();
         let reads = all.entry(reader).or_default();
@@ -44,7 +44,7 @@ impl Readers {
             _ => reads.canceller.token(),
         };
         drop(all);
-        Read {
+        ActiveRead {
             readers: Arc::clone(readers),
             reader,
             cancel,
@@ -52,18 +52,18 @@ impl Readers {
     }
 
     /// Cancels the thread's reads, because it has closed the file.
-    pub(super) fn closed(&self, handle: u64, thread: u32) {
+    pub(super) fn cancel_closed(&self, handle: u64, thread: u32) {
         if let Some(reads) = self.lock().get(&(handle, thread)) {
             reads.canceller.cancel();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Reader, Reads>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<HandleReader, ActiveReads>> {
         lock(&self.0)
     }
 }
 
-impl Drop for Read {
+impl Drop for ActiveRead {
     fn drop(&mut self) {
         let mut all = self.readers.lock();
         if let Some(reads) = all.get_mut(&self.reader) {
@@ -90,16 +90,16 @@ mod tests {
             begin(2, 7),
             begin(1, 0),
         ];
-        let held = |reads: &[Read]| -> Vec<bool> {
+        let held = |reads: &[ActiveRead]| -> Vec<bool> {
             reads
                 .iter()
                 .map(|read| !read.cancel.is_cancelled())
                 .collect()
         };
-        readers.closed(1, 0);
-        readers.closed(3, 7);
+        readers.cancel_closed(1, 0);
+        readers.cancel_closed(3, 7);
         assert_eq!(held(&reads), [true; 5]);
-        readers.closed(1, 7);
+        readers.cancel_closed(1, 7);
         assert_eq!(held(&reads), [false, false, true, true, true]);
         assert!(!begin(1, 7).cancel.is_cancelled());
         drop(reads);

@@ -27,7 +27,7 @@ use h5fs_reader::source::packets;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-use crate::fs::workers::Askers;
+use crate::fs::workers::WaitingCallers;
 
 /// Maximum bytes of one read, the same as the kernel requests without a relay.
 pub(super) const READ: u32 = 1 << 20;
@@ -77,7 +77,7 @@ pub(super) struct Relay {
     device: OwnedFd,
     /// The relay's end of the socket; fuser has the other end.
     socket: OwnedFd,
-    requests: Mutex<HashMap<u64, Asked>>,
+    requests: Mutex<HashMap<u64, UnansweredRequest>>,
 }
 
 /// The packets for fuser. Packets of one thread keep their order.
@@ -90,7 +90,7 @@ struct Packets {
 }
 
 /// A request that fuser has not answered yet.
-struct Asked {
+struct UnansweredRequest {
     opcode: u32,
     node: u64,
     /// Whether the kernel already has a reply.
@@ -99,7 +99,7 @@ struct Asked {
 
 impl Relay {
     /// Creates a relay for `device`, and the end of the socket for fuser. The first request of a
-    /// session is already queued there; the caller must [read](Self::take_reply) its reply.
+    /// session is already queued there; the caller must [read](Self::receive_reply) its reply.
     ///
     /// # Errors
     /// Fails if the system cannot create more sockets.
@@ -119,14 +119,14 @@ impl Relay {
     ///
     /// # Errors
     /// Fails if the socket fails.
-    pub(super) fn take_reply(&self) -> io::Result<()> {
+    pub(super) fn receive_reply(&self) -> io::Result<()> {
         rustix::io::read(&self.socket, &mut [0; 256])?;
         Ok(())
     }
 
     /// Starts threads that forward messages until the filesystem is unmounted. `threads` is the
     /// number of the session's threads. Work for interrupted requests is cancelled.
-    pub(super) fn start(relay: &Arc<Self>, threads: usize, askers: Askers) {
+    pub(super) fn start(relay: &Arc<Self>, threads: usize, callers: WaitingCallers) {
         let (sender, to_feed) = channel();
         let waiting = Arc::<AtomicUsize>::default();
         let packets = Packets {
@@ -139,16 +139,16 @@ impl Relay {
             thread::spawn(move || work(&relay));
         };
         let undone = packets.clone();
-        run(Box::new(move |relay| relay.feed(&to_feed, &waiting)));
+        run(Box::new(move |relay| relay.send_queued(&to_feed, &waiting)));
         run(Box::new(move |relay| {
-            relay.give_up_in_time(&to_give_up, &askers);
+            relay.answer_interrupted(&to_give_up, &callers);
         }));
         run(Box::new(move |relay| relay.pass_replies(&undone)));
         run(Box::new(move |relay| {
             relay.pass_requests(&packets, &interrupted);
             // Each thread of the session ends after one of these requests.
             for _ in 0..threads {
-                relay.put(&packets, &request(DESTROY, 1, 0, &[]));
+                relay.send_packet(&packets, &request(DESTROY, 1, 0, &[]));
             }
         }));
     }
@@ -174,17 +174,17 @@ impl Relay {
                     continue;
                 }
                 FORGET | BATCH_FORGET => {}
-                _ => self.ask(unique, opcode, u64_at(packet, 16).unwrap_or_default()),
+                _ => self.record_request(unique, opcode, u64_at(packet, 16).unwrap_or_default()),
             }
             if matches!(opcode, READDIR | READDIRPLUS) {
                 shorten_listing(packet);
             }
-            self.put(packets, packet);
+            self.send_packet(packets, packet);
         }
     }
 
-    fn ask(&self, unique: u64, opcode: u32, node: u64) {
-        let asked = Asked {
+    fn record_request(&self, unique: u64, opcode: u32, node: u64) {
+        let asked = UnansweredRequest {
             opcode,
             node,
             is_given_up: false,
@@ -193,7 +193,7 @@ impl Relay {
     }
 
     /// Sends a packet to fuser. If the socket has no room, another thread sends the packet.
-    fn put(&self, packets: &Packets, packet: &[u8]) {
+    fn send_packet(&self, packets: &Packets, packet: &[u8]) {
         let is_first = packets.waiting.load(Ordering::Acquire) == 0;
         if is_first && send(&self.socket, packet, SendFlags::DONTWAIT) == Ok(packet.len()) {
             return;
@@ -203,18 +203,18 @@ impl Relay {
     }
 
     /// Sends the packets that wait for room.
-    fn feed(&self, packets: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
+    fn send_queued(&self, packets: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
         for packet in packets {
             while rustix::io::write(&self.socket, &packet) == Err(Errno::INTR) {}
             waiting.fetch_sub(1, Ordering::Release);
         }
     }
 
-    fn give_up_in_time(&self, interrupted: &Receiver<(Instant, u64)>, askers: &Askers) {
+    fn answer_interrupted(&self, interrupted: &Receiver<(Instant, u64)>, callers: &WaitingCallers) {
         for (due, unique) in interrupted {
             thread::sleep(due.saturating_duration_since(Instant::now()));
             self.give_up(unique);
-            askers.leave(|asker| asker.unique == unique);
+            callers.cancel_ended(|caller| caller.unique == unique);
         }
     }
 
@@ -261,8 +261,8 @@ impl Relay {
             }
             match asked {
                 Some(asked) if asked.is_given_up => {
-                    for packet in undoing(&asked, unique, packet) {
-                        self.put(undone, &packet);
+                    for packet in undo_requests(&asked, unique, packet) {
+                        self.send_packet(undone, &packet);
                     }
                 }
                 // Notifications are not replies, and their number is 0.
@@ -298,7 +298,7 @@ fn shorten_listing(request: &mut [u8]) {
 
 /// Returns the requests that undo a successful reply that the kernel does not get: a found name
 /// must be forgotten, and an open file closed.
-fn undoing(asked: &Asked, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
+fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
     let body = match u32_at(reply, 4) {
         Some(0) => reply.get(OUT_HEADER..).unwrap_or_default(),
         _ => return Vec::new(),
@@ -323,7 +323,7 @@ fn forget(entry: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns a request that closes the handle at the start of an open reply. The kernel's request
 /// numbers are even, so the reply to this odd number matches no kernel request.
-fn release(opcode: u32, asked: &Asked, unique: u64, opened: &[u8]) -> Option<Vec<u8>> {
+fn release(opcode: u32, asked: &UnansweredRequest, unique: u64, opened: &[u8]) -> Option<Vec<u8>> {
     let handle = opened.get(..8)?;
     let body = [handle, &[0; 16]].concat();
     Some(request(opcode, unique | 1, asked.node, &body))
@@ -350,15 +350,15 @@ fn open_types(reply: &mut [u8], attributes: usize) {
         let length = length.saturating_add(attributes + DIRENT);
         if u32_at(rest, attributes + 20) == Some(DT_SOCK) {
             let place = attributes + 20..attributes + DIRENT;
-            put(rest, place, &DT_UNKNOWN.to_ne_bytes());
-            put(rest, 0..attributes.min(8), &[0; 8]);
+            copy_into(rest, place, &DT_UNKNOWN.to_ne_bytes());
+            copy_into(rest, 0..attributes.min(8), &[0; 8]);
         }
         rest = rest.get_mut(length..).unwrap_or_default();
     }
 }
 
 /// Copies `from` to a range of `to`.
-fn put(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
+fn copy_into(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
     let place = to.get_mut(place).unwrap_or_default();
     place
         .iter_mut()
@@ -416,8 +416,8 @@ mod tests {
         [out_header(OUT_HEADER + body.len(), error, 8), body.to_vec()].concat()
     }
 
-    fn asked(opcode: u32) -> Asked {
-        Asked {
+    fn asked(opcode: u32) -> UnansweredRequest {
+        UnansweredRequest {
             opcode,
             node: 5,
             is_given_up: true,
@@ -439,21 +439,24 @@ mod tests {
     fn a_late_answer_is_undone() {
         let forgotten = |node: u64| request(FORGET, 0, node, &1_u64.to_ne_bytes());
         let found = answered(0, &entry(77, b"")[..ENTRY]);
-        assert_eq!(undoing(&asked(LOOKUP), 8, &found), [forgotten(77)]);
+        assert_eq!(undo_requests(&asked(LOOKUP), 8, &found), [forgotten(77)]);
         let absent = answered(0, &entry(0, b"")[..ENTRY]);
-        assert!(undoing(&asked(LOOKUP), 8, &absent).is_empty());
-        assert!(undoing(&asked(LOOKUP), 8, &answered(-2, b"")).is_empty());
+        assert!(undo_requests(&asked(LOOKUP), 8, &absent).is_empty());
+        assert!(undo_requests(&asked(LOOKUP), 8, &answered(-2, b"")).is_empty());
 
         let names = [entry(0, b"."), entry(7, b"a long name"), entry(9, b"b")].concat();
-        let undone = undoing(&asked(READDIRPLUS), 8, &answered(0, &names));
+        let undone = undo_requests(&asked(READDIRPLUS), 8, &answered(0, &names));
         assert_eq!(undone, [forgotten(7), forgotten(9)]);
 
         let opened = answered(0, &[&3_u64.to_ne_bytes()[..], &[0; 8]].concat());
         let body = [&3_u64.to_ne_bytes()[..], &[0; 16]].concat();
         let closed = |opcode| request(opcode, 9, 5, &body);
-        assert_eq!(undoing(&asked(OPEN), 8, &opened), [closed(RELEASE)]);
-        assert_eq!(undoing(&asked(OPENDIR), 8, &opened), [closed(RELEASEDIR)]);
-        assert!(undoing(&asked(15), 8, &opened).is_empty());
+        assert_eq!(undo_requests(&asked(OPEN), 8, &opened), [closed(RELEASE)]);
+        assert_eq!(
+            undo_requests(&asked(OPENDIR), 8, &opened),
+            [closed(RELEASEDIR)]
+        );
+        assert!(undo_requests(&asked(15), 8, &opened).is_empty());
     }
 
     #[test]

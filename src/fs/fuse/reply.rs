@@ -8,15 +8,15 @@ use h5fs_reader::error::{Error, Result};
 
 use crate::fs::errno;
 use crate::fs::fuse::relay::Relay;
-use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, Entry, Kind, Stat};
-use crate::fs::state::handle::{Caching, Opened};
+use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, FileKind, LookupEntry, Stat};
+use crate::fs::state::handle::{Caching, OpenedHandle};
 
 pub(super) fn number(error: &Error) -> Errno {
-    Errno::from_i32(errno::of(error))
+    Errno::from_i32(errno::from_error(error))
 }
 
 /// Returns how long the kernel may cache `entry`: `lifetime` if the entry is cacheable.
-pub(super) fn ttl(entry: &Entry, lifetime: Duration) -> Duration {
+pub(super) fn ttl(entry: &LookupEntry, lifetime: Duration) -> Duration {
     if entry.cacheable {
         lifetime
     } else {
@@ -27,7 +27,7 @@ pub(super) fn ttl(entry: &Entry, lifetime: Duration) -> Duration {
 /// The entry that makes the kernel cache that a name does not exist.
 pub(super) const NOTHING: Stat = Stat {
     ino: 0,
-    kind: Kind::File,
+    kind: FileKind::File,
     size: 0,
     blocks: 0,
     permissions: 0,
@@ -39,15 +39,15 @@ pub(super) const NOTHING: Stat = Stat {
 
 /// Returns the type of a name in a listing. fuser has no value for an unknown type. Such a name
 /// gets a type that this filesystem never uses, which the relay replaces.
-pub(super) fn listed_type(kind: Option<Kind>) -> FileType {
+pub(super) fn listed_type(kind: Option<FileKind>) -> FileType {
     kind.map_or(FileType::Socket, file_type)
 }
 
-pub(super) fn file_type(kind: Kind) -> FileType {
+pub(super) fn file_type(kind: FileKind) -> FileType {
     match kind {
-        Kind::Directory => FileType::Directory,
-        Kind::File => FileType::RegularFile,
-        Kind::Symlink => FileType::Symlink,
+        FileKind::Directory => FileType::Directory,
+        FileKind::File => FileType::RegularFile,
+        FileKind::Symlink => FileType::Symlink,
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn attributes(stat: &Stat) -> FileAttr {
         gid: stat.gid,
         rdev: 0,
         blksize: match stat.kind {
-            Kind::Directory => DIRECTORY_BLOCK_SIZE,
+            FileKind::Directory => DIRECTORY_BLOCK_SIZE,
             _ => BLOCK_SIZE,
         },
         flags: 0,
@@ -111,7 +111,7 @@ impl ReadReply {
 
 /// Returns the kernel's flags for an open file. With `is_direct`, every read bypasses the page
 /// cache.
-pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
+pub(super) fn file_flags(opened: &OpenedHandle, is_direct: bool) -> FopenFlags {
     let flags = match opened.caching {
         _ if is_direct => FopenFlags::FOPEN_DIRECT_IO,
         Caching::Never | Caching::InOrder => FopenFlags::FOPEN_DIRECT_IO,
@@ -127,7 +127,7 @@ pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
 }
 
 /// Returns the kernel's flags for an open directory.
-pub(super) fn directory_flags(opened: &Opened) -> FopenFlags {
+pub(super) fn directory_flags(opened: &OpenedHandle) -> FopenFlags {
     match opened.caching {
         Caching::Lasting => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
         Caching::Never | Caching::InOrder | Caching::WhileOpen => FopenFlags::empty(),
@@ -135,20 +135,24 @@ pub(super) fn directory_flags(opened: &Opened) -> FopenFlags {
 }
 
 /// An entry of a listing in the kernel's format.
-pub(super) struct Listed {
+pub(super) struct KernelEntry {
     pub(super) ino: INodeNo,
     pub(super) ttl: Duration,
     pub(super) attributes: FileAttr,
     pub(super) generation: Generation,
 }
 
-impl Listed {
+impl KernelEntry {
     /// Converts `entry` for a listing. Without an entry, the attributes expire at once, so that the
     /// kernel looks the name up before use.
-    pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>, lifetime: Duration) -> Self {
+    pub(super) fn new(
+        listed: &DirEntry<'_>,
+        entry: Option<&LookupEntry>,
+        lifetime: Duration,
+    ) -> Self {
         let unknown = Stat {
             ino: listed.ino,
-            kind: listed.kind.unwrap_or(Kind::File),
+            kind: listed.kind.unwrap_or(FileKind::File),
             size: 0,
             blocks: 0,
             permissions: 0,
@@ -161,7 +165,7 @@ impl Listed {
         if entry.is_none() {
             attributes.kind = listed_type(listed.kind);
         }
-        Listed {
+        KernelEntry {
             ino: INodeNo(entry.map_or(listed.ino, |entry| entry.ino)),
             ttl: entry.map_or(Duration::ZERO, |entry| ttl(entry, lifetime)),
             attributes,

@@ -19,8 +19,8 @@ use rustix::fs::RawDir;
 use tempfile::TempDir;
 
 use super::{MountOptions, Mounted, mount};
+use crate::fs::data_files::served_tree::ServedTree;
 use crate::fs::fake::{Fake, ROOT};
-use crate::fs::forest::served::Served;
 
 struct Mount {
     mounted: Option<Mounted>,
@@ -43,7 +43,7 @@ impl Mount {
                 return None;
             }
         };
-        let served = Served::File(Box::new(fake.mounted()));
+        let served = ServedTree::File(Box::new(fake.into_filesystem()));
         Some(Mount {
             mounted: Some(unserved.serve(served, None).unwrap()),
             directory,
@@ -100,7 +100,7 @@ fn a_tree_is_seen(interruptible: bool) {
     fake.hard(ROOT, "a/b", 2400);
     fake.hard(ROOT, long, 2400);
     fake.hard(ROOT, "broken", 3200);
-    fake.soft(1600, "soft", "/ring/inner/data");
+    fake.soft_link(1600, "soft", "/ring/inner/data");
     let damaged = LinkTarget::Damaged(Error::corrupt("link message", 7));
     fake.link(ROOT, "damaged", damaged);
     let Some(mount) = Mount::new(fake, interruptible) else {

@@ -18,10 +18,10 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Version};
 use sha2::{Digest, Sha256};
 
-use crate::fs::http::chance::digits;
 use crate::fs::http::fault::Fault;
 use crate::fs::http::preferences::{texts, weight};
-use crate::fs::http::target::Target;
+use crate::fs::http::random::random_digits;
+use crate::fs::http::target::RequestTarget;
 
 /// The access rules of a server.
 #[derive(Debug, Clone, Default)]
@@ -70,11 +70,11 @@ impl Token {
     fn digest(&self, purpose: &str) -> String {
         let digest = Sha256::digest(format!("h5fs {purpose}\n{}", self.0));
         let (half, _) = digest.split_at(digest.len() / 2);
-        digits(half)
+        random_digits(half)
     }
 
     /// Returns whether `text` is the token.
-    fn is(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         is_same(text, &self.0)
     }
 }
@@ -109,14 +109,14 @@ impl Access {
     ///
     /// # Errors
     /// 400 and 421 for a foreign host, 401 without the token.
-    pub(super) fn admit(&self, parts: &Parts, target: &Target) -> Result<Admission, Fault> {
+    pub(super) fn admit(&self, parts: &Parts, target: &RequestTarget) -> Result<Admission, Fault> {
         let host = self.request_host(parts)?;
         let Some(token) = &self.token else {
             return Ok(Admission::In);
         };
         if let Some(text) = &target.token {
             return match host {
-                _ if !token.is(text) => Err(unknown()),
+                _ if !token.matches(text) => Err(unknown()),
                 _ if !is_of_browser(&parts.headers) => Ok(Admission::In),
                 RequestHost::Own(host) => Ok(Admission::Enter(self.cookie(token, &host))),
                 RequestHost::Shared => Err(self.shared(token)),
@@ -125,7 +125,7 @@ impl Access {
         let is_bearer = texts(&parts.headers, &AUTHORIZATION)
             .filter_map(|text| text.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .any(|(_, text)| token.is(text.trim()));
+            .any(|(_, text)| token.matches(text.trim()));
         let has_cookie = match host {
             RequestHost::Own(host) => self.has_cookie(&parts.headers, &token.cookie_value(&host)),
             RequestHost::Shared => false,
@@ -271,7 +271,7 @@ mod tests {
             request = request.header(name, *text);
         }
         let parts = request.body(()).unwrap().into_parts().0;
-        let target = Target::of(&parts.uri).unwrap();
+        let target = RequestTarget::parse(&parts.uri).unwrap();
         access
             .admit(&parts, &target)
             .map_err(|fault| fault.status.as_u16())

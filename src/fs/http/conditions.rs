@@ -32,7 +32,7 @@ impl Validators {
     /// Returns the validators of the content at `path`. There are none if its states cannot be
     /// distinguished. `seed` identifies this server process, because another version may show
     /// different content.
-    pub(super) fn of(path: &[u8], version: &Version, seed: u64) -> Self {
+    pub(super) fn for_version(path: &[u8], version: &Version, seed: u64) -> Self {
         if version.identity.is_none() {
             return Validators::default();
         }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_tag_tells_states_apart() {
         let tag = |path: &[u8], generation| {
-            let own = Validators::of(path, &version(generation), 7);
+            let own = Validators::for_version(path, &version(generation), 7);
             own.tag.expect("a tag")
         };
         assert_eq!(tag(b"a", 0), tag(b"a", 0));
@@ -134,12 +134,15 @@ mod tests {
             identity: None,
             ..version(0)
         };
-        assert_eq!(Validators::of(b"a", &unknown, 7), Validators::default());
+        assert_eq!(
+            Validators::for_version(b"a", &unknown, 7),
+            Validators::default()
+        );
     }
 
     #[test]
     fn conditions_are_those_of_the_rfc() {
-        let own = Validators::of(b"a", &version(0), 7);
+        let own = Validators::for_version(b"a", &version(0), 7);
         let tag = own.tag.clone().unwrap();
         let weak = format!("W/{tag}");
         let gzip = own.packed().tag.unwrap();
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_range_goes_on_in_the_same_content_alone() {
-        let own = Validators::of(b"a", &version(0), 7);
+        let own = Validators::for_version(b"a", &version(0), 7);
         let tag = own.tag.clone().unwrap();
         let allows = |text: &str| own.allow_ranges(&asked(&[(IF_RANGE, text)]));
         assert!(allows(&tag) && own.allow_ranges(&HeaderMap::new()));

@@ -8,29 +8,29 @@ use h5fs_reader::error::Result;
 use h5fs_reader::wire::to_u64;
 
 use crate::fs::errno::stale;
-use crate::fs::http::trees::OpenPlace;
+use crate::fs::http::trees::OpenedEntry;
 use crate::fs::requests::Version;
-use crate::fs::state::traffic::Call;
-use crate::fs::workers::{Object, Of};
+use crate::fs::state::traffic::RequestType;
+use crate::fs::workers::{RequestObject, RequestSubject};
 
 /// The content of a response.
-pub(super) enum Content {
+pub(super) enum ResponseContent {
     /// An empty content.
     Empty,
     /// The complete content.
     Whole(bytes::Bytes),
     /// Content that is generated while it is sent.
-    Pieces(Box<dyn Pieces>),
+    Pieces(Box<dyn StreamedContent>),
 }
 
 /// A content that is generated while it is sent. An error closes the connection, so that the client
 /// does not mistake a part for the whole.
-pub(super) trait Pieces: Send {
+pub(super) trait StreamedContent: Send {
     /// Returns the object for scheduling the requests for pieces.
-    fn of(&self) -> Of;
+    fn subject(&self) -> RequestSubject;
 
     /// Returns the number of remaining bytes, or `None` if it is unknown.
-    fn left(&self) -> Option<u64>;
+    fn remaining(&self) -> Option<u64>;
 
     /// Returns the next bytes, about `most` of them, or `None` at the end. A cancelled call changes
     /// no state.
@@ -42,30 +42,30 @@ pub(super) trait Pieces: Send {
 
 /// Parts of an open file, with texts between them.
 pub(super) struct FileParts {
-    open: OpenPlace,
+    open: OpenedEntry,
     version: Version,
-    parts: VecDeque<Part>,
+    parts: VecDeque<ContentPart>,
 }
 
 /// A part of a content.
-pub(super) enum Part {
+pub(super) enum ContentPart {
     Text(Bytes),
     /// A range of bytes of the file.
     Range(Range<u64>),
 }
 
-impl Part {
+impl ContentPart {
     pub(super) fn length(&self) -> u64 {
         match self {
-            Part::Text(text) => to_u64(text.len()),
-            Part::Range(range) => range.end.saturating_sub(range.start),
+            ContentPart::Text(text) => to_u64(text.len()),
+            ContentPart::Range(range) => range.end.saturating_sub(range.start),
         }
     }
 }
 
 impl FileParts {
     /// Creates the content of these `parts` of an open file in this `version`.
-    pub(super) fn new(open: OpenPlace, version: Version, parts: Vec<Part>) -> Self {
+    pub(super) fn new(open: OpenedEntry, version: Version, parts: Vec<ContentPart>) -> Self {
         let parts = parts.into();
         FileParts {
             open,
@@ -75,7 +75,7 @@ impl FileParts {
     }
 
     /// Returns the open file.
-    pub(super) fn into_open(self) -> OpenPlace {
+    pub(super) fn into_open(self) -> OpenedEntry {
         self.open
     }
 
@@ -83,8 +83,8 @@ impl FileParts {
     ///
     /// # Errors
     /// Fails if the bytes cannot be read.
-    pub(super) fn whole(&mut self, cancel: &CancelToken) -> Result<Vec<u8>> {
-        let before: u64 = self.parts.iter().map(Part::length).sum();
+    pub(super) fn read_all(&mut self, cancel: &CancelToken) -> Result<Vec<u8>> {
+        let before: u64 = self.parts.iter().map(ContentPart::length).sum();
         let mut all = Vec::with_capacity(usize::try_from(before).unwrap_or(0));
         while let Some(piece) = self.next(usize::MAX, cancel)? {
             all.extend_from_slice(&piece);
@@ -96,7 +96,7 @@ impl FileParts {
         let tree = self.open.requests();
         let length = range.end.saturating_sub(range.start);
         let length = usize::try_from(length).map_or(most, |length| length.min(most));
-        tree.traffic().asked(Call::Read);
+        tree.traffic().asked(RequestType::Read);
         let bytes = tree.read_for(self.open.handle(), range.start, length, cancel)?;
         if bytes.is_empty() {
             // The file ended before the announced length, or the work was cancelled.
@@ -113,15 +113,15 @@ impl FileParts {
     }
 }
 
-impl Pieces for FileParts {
-    fn of(&self) -> Of {
+impl StreamedContent for FileParts {
+    fn subject(&self) -> RequestSubject {
         let place = &self.open.place;
         let file = place.requests().file_of(place.ino());
-        (Object::Content(place.number()), file)
+        (RequestObject::Content(place.number()), file)
     }
 
-    fn left(&self) -> Option<u64> {
-        Some(self.parts.iter().map(Part::length).sum())
+    fn remaining(&self) -> Option<u64> {
+        Some(self.parts.iter().map(ContentPart::length).sum())
     }
 
     fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
@@ -130,11 +130,11 @@ impl Pieces for FileParts {
         }
         let bytes = match self.parts.front() {
             None => return Ok(None),
-            Some(Part::Text(text)) => text.clone(),
-            Some(Part::Range(range)) => self.read(range, most, cancel)?,
+            Some(ContentPart::Text(text)) => text.clone(),
+            Some(ContentPart::Range(range)) => self.read(range, most, cancel)?,
         };
         match self.parts.front_mut() {
-            Some(Part::Range(range)) => {
+            Some(ContentPart::Range(range)) => {
                 range.start = range.start.saturating_add(to_u64(bytes.len()));
             }
             _ => drop(self.parts.pop_front()),

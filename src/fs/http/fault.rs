@@ -25,11 +25,11 @@ impl Fault {
     }
 
     /// Converts an error of the tree.
-    pub(super) fn of(error: &Error) -> Self {
+    pub(super) fn from_error(error: &Error) -> Self {
         let status = match error {
             // A usage error explains why a path leads nowhere.
             Error::NotFound | Error::Usage(_) => StatusCode::NOT_FOUND,
-            _ => of_number(errno::of(error)),
+            _ => from_errno(errno::from_error(error)),
         };
         let reason = match error {
             Error::NotFound => "no such file or directory".to_owned(),
@@ -39,7 +39,7 @@ impl Fault {
     }
 }
 
-fn of_number(number: i32) -> StatusCode {
+fn from_errno(number: i32) -> StatusCode {
     match Errno::from_raw(number) {
         Errno::EACCES | Errno::EPERM => StatusCode::FORBIDDEN,
         Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG | Errno::EISDIR => {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn errors_have_their_statuses() {
-        let status = |error: Error| Fault::of(&error).status.as_u16();
+        let status = |error: Error| Fault::from_error(&error).status.as_u16();
         assert_eq!(status(Error::NotFound), 404);
         assert_eq!(status(Error::Usage("out of range".to_owned())), 404);
         assert_eq!(status(stale()), 503);

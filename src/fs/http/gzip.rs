@@ -30,21 +30,21 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
 
 /// A compressor for the texts of all clients, within a memory limit.
 #[derive(Default)]
-pub(super) struct Packer(Arc<Turns>);
+pub(super) struct TextCompressor(Arc<Turns>);
 
 /// Reserved memory for a text, and then for the compressed text.
-pub(super) struct Room(Turn);
+pub(super) struct TextReservation(Turn);
 
 /// A compressed text, with its reserved memory.
-struct Packed {
+struct CompressedText {
     bytes: Vec<u8>,
-    _room: Room,
+    _room: TextReservation,
 }
 
-impl Packer {
+impl TextCompressor {
     /// Reserves memory for compressing a text of `length` bytes. Returns `None` if other texts use
     /// too much.
-    pub(super) fn room(&self, length: u64) -> Option<Room> {
+    pub(super) fn room(&self, length: u64) -> Option<TextReservation> {
         // The text and, in the worst case, the same length again.
         let weight = length.saturating_mul(2);
         let has_room = |_: &mut (), works: &Works| {
@@ -53,21 +53,24 @@ impl Packer {
         };
         self.0
             .enter((0, weight), has_room, || Err(()))
-            .map(Room)
+            .map(TextReservation)
             .ok()
     }
 }
 
-impl Room {
+impl TextReservation {
     /// Compresses the text. Returns `None` if that does not make it shorter.
     pub(super) fn packed(self, text: &[u8]) -> Option<bytes::Bytes> {
         let bytes = packed(text, CompressionLvl::new(FAST).ok()?)?;
         self.0.lighten(to_u64(bytes.len()));
-        Some(bytes::Bytes::from_owner(Packed { bytes, _room: self }))
+        Some(bytes::Bytes::from_owner(CompressedText {
+            bytes,
+            _room: self,
+        }))
     }
 }
 
-impl AsRef<[u8]> for Packed {
+impl AsRef<[u8]> for CompressedText {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_text_becomes_shorter_and_stays_the_same() {
-        let packer = Packer::default();
+        let packer = TextCompressor::default();
         let rows: String = (0..400).map(|row| format!("{row},{}\n", row * 7)).collect();
         let text = rows.as_bytes();
         let packed = packer
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_compressed_for_all_clients_has_a_bound() {
-        let packer = Packer::default();
+        let packer = TextCompressor::default();
         let length = limits::HTTP_GZIP;
         let text = vec![b'7'; usize::try_from(length).unwrap()];
         let mut rooms = Vec::new();

@@ -8,27 +8,27 @@ use h5fs_reader::error::line::turns_direction;
 use h5fs_reader::model::text;
 use h5fs_reader::wire::Count;
 
-use crate::fs::http::content::Pieces;
+use crate::fs::http::content::StreamedContent;
 use crate::fs::http::target::encoded;
-use crate::fs::http::trees::{OpenPlace, VIEWS};
-use crate::fs::requests::{Detail, Ino};
-use crate::fs::stat::{DirEntry, Entry, Kind};
-use crate::fs::state::traffic::Call;
-use crate::fs::workers::{Object, Of};
+use crate::fs::http::trees::{OpenedEntry, VIEWS};
+use crate::fs::requests::{Ino, ListingDetail};
+use crate::fs::stat::{DirEntry, FileKind, LookupEntry};
+use crate::fs::state::traffic::RequestType;
+use crate::fs::workers::{RequestObject, RequestSubject};
 
 /// The format of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ListingFormat {
     Page,
     /// An array with an object for each entry.
     Json,
 }
 
-impl Form {
+impl ListingFormat {
     pub(super) fn kind(self) -> &'static str {
         match self {
-            Form::Page => "text/html; charset=utf-8",
-            Form::Json => "application/json",
+            ListingFormat::Page => "text/html; charset=utf-8",
+            ListingFormat::Json => "application/json",
         }
     }
 }
@@ -39,20 +39,20 @@ const ROW: usize = 64;
 /// An entry to be written.
 struct Row<'a> {
     name: &'a [u8],
-    kind: Kind,
+    kind: FileKind,
     size: Option<u64>,
 }
 
 /// The text of a listing.
-struct Text {
-    form: Form,
+struct ListingText {
+    form: ListingFormat,
     text: String,
     has_rows: bool,
 }
 
-impl Text {
-    fn new(form: Form, has_rows: bool) -> Self {
-        Text {
+impl ListingText {
+    fn new(form: ListingFormat, has_rows: bool) -> Self {
+        ListingText {
             form,
             text: String::new(),
             has_rows,
@@ -62,7 +62,7 @@ impl Text {
     /// Writes the text before the entries of the directory at `path`. With `is_below`, adds a link
     /// to the parent directory; with `has_views`, a link to the views.
     fn begin(&mut self, path: &[u8], is_below: bool, has_views: bool) {
-        if self.form == Form::Json {
+        if self.form == ListingFormat::Json {
             self.text.push('[');
             return;
         }
@@ -85,14 +85,14 @@ impl Text {
     }
 
     fn row(&mut self, row: &Row<'_>) {
-        if self.form == Form::Json {
+        if self.form == ListingFormat::Json {
             self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
             self.text.push_str(&object(row));
         } else {
             let (name, href) = (escaped(row.name), encoded(row.name));
             let (slash, query) = match row.kind {
-                Kind::Directory => ("/", "?page"),
-                Kind::File | Kind::Symlink => ("", ""),
+                FileKind::Directory => ("/", "?page"),
+                FileKind::File | FileKind::Symlink => ("", ""),
             };
             let size = row.size.map(|size| format!(" — {size} bytes"));
             let size = size.unwrap_or_default();
@@ -106,8 +106,8 @@ impl Text {
 
     fn end(&mut self) {
         self.text.push_str(match self.form {
-            Form::Page => "</ul>\n</body>\n</html>\n",
-            Form::Json => "\n]\n",
+            ListingFormat::Page => "</ul>\n</body>\n</html>\n",
+            ListingFormat::Json => "\n]\n",
         });
     }
 }
@@ -118,9 +118,9 @@ fn object(row: &Row<'_>) -> String {
     object.text(
         "kind",
         match row.kind {
-            Kind::Directory => "directory",
-            Kind::File => "file",
-            Kind::Symlink => "symlink",
+            FileKind::Directory => "directory",
+            FileKind::File => "file",
+            FileKind::Symlink => "symlink",
         },
     );
     if let Some(size) = row.size {
@@ -155,11 +155,14 @@ fn escaped(name: &[u8]) -> String {
 }
 
 /// Returns the listing of the root of several sources.
-pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) -> Vec<u8> {
-    let mut text = Text::new(form, false);
+pub(super) fn of_sources<'n>(
+    names: impl Iterator<Item = &'n [u8]>,
+    form: ListingFormat,
+) -> Vec<u8> {
+    let mut text = ListingText::new(form, false);
     text.begin(b"", false, false);
     for name in names {
-        let (kind, size) = (Kind::Directory, None);
+        let (kind, size) = (FileKind::Directory, None);
         text.row(&Row { name, kind, size });
     }
     text.end();
@@ -167,33 +170,38 @@ pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) 
 }
 
 /// The listing of a directory, written while it is sent.
-pub(super) struct Listing {
-    open: OpenPlace,
-    form: Form,
+pub(super) struct StreamedListing {
+    open: OpenedEntry,
+    form: ListingFormat,
     /// Path in the title of a page.
     path: Vec<u8>,
     has_views: bool,
-    step: Step,
+    step: ListingStep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum ListingStep {
     Begin,
     /// Position of the next entry, and whether an entry was already written.
     Entries(u64, bool),
     Over,
 }
 
-impl Listing {
+impl StreamedListing {
     /// Creates the listing of an open directory with the title `path`. With `has_views`, the
     /// listing links to the views.
-    pub(super) fn new(open: OpenPlace, form: Form, path: Vec<u8>, has_views: bool) -> Self {
-        Listing {
+    pub(super) fn new(
+        open: OpenedEntry,
+        form: ListingFormat,
+        path: Vec<u8>,
+        has_views: bool,
+    ) -> Self {
+        StreamedListing {
             open,
             form,
             path,
             has_views,
-            step: Step::Begin,
+            step: ListingStep::Begin,
         }
     }
 
@@ -206,10 +214,10 @@ impl Listing {
         cancel: &CancelToken,
     ) -> Result<(String, Option<u64>)> {
         let tree = self.open.requests();
-        tree.traffic().asked(Call::Readdirplus);
+        tree.traffic().asked(RequestType::Readdirplus);
         let (mut found, mut bytes, mut next) = (Vec::new(), 0_usize, None);
         let mut counted: Vec<Ino> = Vec::new();
-        let mut take = |listed: DirEntry<'_>, entry: Option<&Entry>| {
+        let mut take = |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
             let is_dot = matches!(listed.name, b"." | b"..");
             if bytes > 0 && bytes >= most {
                 return true;
@@ -223,7 +231,7 @@ impl Listing {
             }
             false
         };
-        let (handle, detail) = (self.open.handle(), Detail::Attributes);
+        let (handle, detail) = (self.open.handle(), ListingDetail::Attributes);
         let listed = tree.list_for(handle, from, detail, &mut take, cancel);
         counted.iter().for_each(|ino| tree.forget(*ino, 1));
         match listed {
@@ -231,11 +239,11 @@ impl Listing {
             Err(error) if !(next.is_some() && error.is_unwanted()) => return Err(error),
             _ => {}
         }
-        let mut text = Text::new(self.form, has_rows);
+        let mut text = ListingText::new(self.form, has_rows);
         for (name, known) in found {
             let (kind, size) = match known {
                 Some(known) => known,
-                None => self.looked(&name, cancel)?,
+                None => self.kind_and_size(&name, cancel)?,
             };
             text.row(&Row {
                 name: &name,
@@ -247,7 +255,7 @@ impl Listing {
     }
 
     /// Returns the kind and size of a name that a listing does not describe.
-    fn looked(&self, name: &[u8], cancel: &CancelToken) -> Result<(Kind, Option<u64>)> {
+    fn kind_and_size(&self, name: &[u8], cancel: &CancelToken) -> Result<(FileKind, Option<u64>)> {
         let tree = self.open.requests();
         let found = tree.lookup_for(self.open.place.ino(), name, cancel);
         match found {
@@ -257,46 +265,46 @@ impl Listing {
             }
             Err(error) if error.is_unwanted() => Err(error),
             // Opening the entry reports the error.
-            Err(_) => Ok((Kind::File, None)),
+            Err(_) => Ok((FileKind::File, None)),
         }
     }
 }
 
 /// Returns the size of a file, if it is known.
-fn size(entry: &Entry) -> Option<u64> {
+fn size(entry: &LookupEntry) -> Option<u64> {
     let stat = entry.is_sized.then_some(entry.attributes)?;
-    (stat.kind == Kind::File).then_some(stat.size)
+    (stat.kind == FileKind::File).then_some(stat.size)
 }
 
-impl Pieces for Listing {
-    fn of(&self) -> Of {
+impl StreamedContent for StreamedListing {
+    fn subject(&self) -> RequestSubject {
         let place = &self.open.place;
         let file = place.requests().file_of(place.ino());
-        (Object::Description(place.number()), file)
+        (RequestObject::Description(place.number()), file)
     }
 
-    fn left(&self) -> Option<u64> {
+    fn remaining(&self) -> Option<u64> {
         None
     }
 
     fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
         let (text, step) = match self.step {
-            Step::Over => return Ok(None),
-            Step::Begin => {
-                let mut text = Text::new(self.form, false);
+            ListingStep::Over => return Ok(None),
+            ListingStep::Begin => {
+                let mut text = ListingText::new(self.form, false);
                 text.begin(&self.path, !self.path.is_empty(), self.has_views);
-                (text.text, Step::Entries(0, false))
+                (text.text, ListingStep::Entries(0, false))
             }
-            Step::Entries(mut from, has_rows) => loop {
+            ListingStep::Entries(mut from, has_rows) => loop {
                 let (text, next) = self.entries((from, has_rows), most, cancel)?;
                 match next {
                     // Only `.` and `..` were read.
                     Some(next) if text.is_empty() => from = next,
-                    Some(next) => break (text, Step::Entries(next, true)),
+                    Some(next) => break (text, ListingStep::Entries(next, true)),
                     None => {
-                        let mut text = Text::new(self.form, has_rows);
+                        let mut text = ListingText::new(self.form, has_rows);
                         text.end();
-                        break (text.text, Step::Over);
+                        break (text.text, ListingStep::Over);
                     }
                 }
             },
@@ -307,7 +315,7 @@ impl Pieces for Listing {
 }
 
 /// Returns whether views exist below a place. Listings omit them.
-pub(super) fn has_views(open: &OpenPlace, cancel: &CancelToken) -> bool {
+pub(super) fn has_views(open: &OpenedEntry, cancel: &CancelToken) -> bool {
     let tree = open.requests();
     let found = tree.lookup_for(open.place.ino(), VIEWS, cancel);
     let found = found.inspect(|entry| tree.forget(entry.ino, 1));
@@ -321,7 +329,7 @@ mod tests {
     #[test]
     fn names_are_escaped_in_both_forms() {
         let names = || [&b"a<b>&\"'"[..], b"run 1.h5", b"\xff:x"].into_iter();
-        let page = of_sources(names(), Form::Page);
+        let page = of_sources(names(), ListingFormat::Page);
         let page = str::from_utf8(&page).unwrap();
         for part in [
             "<a href=\"./a%3Cb%3E%26%22%27/?page\">a&lt;b&gt;&amp;&quot;&#39;/</a>",
@@ -330,11 +338,11 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }
-        let json = of_sources(names(), Form::Json);
+        let json = of_sources(names(), ListingFormat::Json);
         let json = str::from_utf8(&json).unwrap();
         let value: serde_json::Value = serde_json::from_str(&json.replace("\\udcff", "?")).unwrap();
         assert_eq!(value[0]["name"], "a<b>&\"'");
         assert_eq!(value[2]["name"], "?:x");
-        assert_eq!(of_sources([].into_iter(), Form::Json), b"[\n]\n");
+        assert_eq!(of_sources([].into_iter(), ListingFormat::Json), b"[\n]\n");
     }
 }

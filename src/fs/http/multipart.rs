@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use h5fs_reader::error::Result;
 
-use crate::fs::http::chance;
-use crate::fs::http::content::Part;
+use crate::fs::http::content::ContentPart;
+use crate::fs::http::random;
 
 /// Returns the value of a `Content-Range` field.
 pub(super) fn content_range(range: &Range<u64>, length: u64) -> String {
@@ -18,18 +18,22 @@ pub(super) fn content_range(range: &Range<u64>, length: u64) -> String {
 ///
 /// # Errors
 /// Fails if the system cannot provide random numbers.
-pub(super) fn parts(ranges: &[Range<u64>], length: u64, kind: &str) -> Result<(String, Vec<Part>)> {
-    let boundary = chance::word()?;
+pub(super) fn parts(
+    ranges: &[Range<u64>],
+    length: u64,
+    kind: &str,
+) -> Result<(String, Vec<ContentPart>)> {
+    let boundary = random::random_word()?;
     let mut parts = Vec::with_capacity(2 * ranges.len() + 1);
     for range in ranges {
         let content_range = content_range(range, length);
         let head = format!(
             "\r\n--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {content_range}\r\n\r\n"
         );
-        parts.push(Part::Text(head.into_bytes().into()));
-        parts.push(Part::Range(range.clone()));
+        parts.push(ContentPart::Text(head.into_bytes().into()));
+        parts.push(ContentPart::Range(range.clone()));
     }
-    parts.push(Part::Text(
+    parts.push(ContentPart::Text(
         format!("\r\n--{boundary}--\r\n").into_bytes().into(),
     ));
     let kind = format!("multipart/byteranges; boundary={boundary}");

@@ -6,7 +6,7 @@ use crate::limits;
 
 /// The part of a content to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RequestedRanges {
     /// The whole content: no range was requested, or none that is valid.
     Whole,
     /// These ranges: at least one, all non-empty.
@@ -17,54 +17,54 @@ pub(super) enum Wanted {
 
 /// Parses a `Range` field for a content of `length` bytes. Overlapping and adjacent ranges are
 /// merged.
-pub(super) fn wanted(field: &str, length: u64) -> Wanted {
+pub(super) fn wanted(field: &str, length: u64) -> RequestedRanges {
     let Some((unit, set)) = field.split_once('=') else {
-        return Wanted::Whole;
+        return RequestedRanges::Whole;
     };
     if !unit.trim().eq_ignore_ascii_case("bytes") {
-        return Wanted::Whole;
+        return RequestedRanges::Whole;
     }
     let specs = set
         .split(',')
         .map(str::trim)
         .filter(|spec| !spec.is_empty());
-    let Some(specs) = specs.map(Spec::parse).collect::<Option<Vec<_>>>() else {
-        return Wanted::Whole;
+    let Some(specs) = specs.map(RangeSpec::parse).collect::<Option<Vec<_>>>() else {
+        return RequestedRanges::Whole;
     };
     if specs.is_empty() {
-        return Wanted::Whole;
+        return RequestedRanges::Whole;
     }
     if specs.len() > limits::HTTP_RANGES {
-        return Wanted::Unsatisfiable;
+        return RequestedRanges::Unsatisfiable;
     }
     let there = specs.iter().filter_map(|spec| spec.within(length));
-    let there = apart(there.collect());
+    let there = merged(there.collect());
     if there.is_empty() {
-        Wanted::Unsatisfiable
+        RequestedRanges::Unsatisfiable
     } else {
-        Wanted::Ranges(there)
+        RequestedRanges::Ranges(there)
     }
 }
 
 /// A requested range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spec {
+enum RangeSpec {
     /// From a first byte to a last byte, or to the end.
     From(u64, Option<u64>),
     /// A number of bytes at the end.
     Last(u64),
 }
 
-impl Spec {
+impl RangeSpec {
     /// Parses a range. Returns `None` if the syntax is invalid.
     fn parse(text: &str) -> Option<Self> {
         let (first, last) = text.split_once('-')?;
         match (first, last) {
-            ("", last) => Some(Spec::Last(number(last)?)),
-            (first, "") => Some(Spec::From(number(first)?, None)),
+            ("", last) => Some(RangeSpec::Last(number(last)?)),
+            (first, "") => Some(RangeSpec::From(number(first)?, None)),
             (first, last) => {
                 let (first, last) = (number(first)?, number(last)?);
-                (first <= last).then_some(Spec::From(first, Some(last)))
+                (first <= last).then_some(RangeSpec::From(first, Some(last)))
             }
         }
     }
@@ -72,11 +72,11 @@ impl Spec {
     /// Returns the part of the range inside the content.
     fn within(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
-            Spec::From(first, last) => {
+            RangeSpec::From(first, last) => {
                 let end = last.map_or(length, |last| last.saturating_add(1));
                 first..end.min(length)
             }
-            Spec::Last(count) => length.saturating_sub(count)..length,
+            RangeSpec::Last(count) => length.saturating_sub(count)..length,
         };
         (!range.is_empty()).then_some(range)
     }
@@ -89,7 +89,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// Merges ranges, so that no byte is sent twice. Disjoint ranges keep their order.
-fn apart(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut sorted = ranges.clone();
     sorted.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn ranges_are_those_of_the_rfc() {
         let of_ten = |field: &str| wanted(field, 10);
-        let one = |range: Range<u64>| Wanted::Ranges([range].into());
+        let one = |range: Range<u64>| RequestedRanges::Ranges([range].into());
         for (field, expected) in [
             ("bytes=0-0", one(0..1)),
             ("bytes=0-4", one(0..5)),
@@ -129,36 +129,39 @@ mod tests {
             ("bytes=3-99999999999999999999999", one(3..10)),
             ("BYTES=1-2", one(1..3)),
             ("bytes= 1-2 , ", one(1..3)),
-            ("bytes=0-1,5-6", Wanted::Ranges(vec![0..2, 5..7])),
-            ("bytes=5-6,0-1", Wanted::Ranges(vec![5..7, 0..2])),
+            ("bytes=0-1,5-6", RequestedRanges::Ranges(vec![0..2, 5..7])),
+            ("bytes=5-6,0-1", RequestedRanges::Ranges(vec![5..7, 0..2])),
             ("bytes=0-4,2-6", one(0..7)),
             ("bytes=0-1,2-3", one(0..4)),
-            ("bytes=0-0,-1", Wanted::Ranges(vec![0..1, 9..10])),
+            ("bytes=0-0,-1", RequestedRanges::Ranges(vec![0..1, 9..10])),
             ("bytes=0-1,50-60", one(0..2)),
-            ("bytes=10-", Wanted::Unsatisfiable),
-            ("bytes=10-20", Wanted::Unsatisfiable),
-            ("bytes=-0", Wanted::Unsatisfiable),
-            ("bytes=99999999999999999999-", Wanted::Unsatisfiable),
-            ("bytes=5-3", Wanted::Whole),
-            ("bytes=a-b", Wanted::Whole),
-            ("bytes=", Wanted::Whole),
-            ("bytes=-", Wanted::Whole),
-            ("bytes=1", Wanted::Whole),
-            ("bytes=1-2-3", Wanted::Whole),
-            ("bytes=+1-2", Wanted::Whole),
-            ("lines=0-1", Wanted::Whole),
-            ("bytes 0-1", Wanted::Whole),
+            ("bytes=10-", RequestedRanges::Unsatisfiable),
+            ("bytes=10-20", RequestedRanges::Unsatisfiable),
+            ("bytes=-0", RequestedRanges::Unsatisfiable),
+            (
+                "bytes=99999999999999999999-",
+                RequestedRanges::Unsatisfiable,
+            ),
+            ("bytes=5-3", RequestedRanges::Whole),
+            ("bytes=a-b", RequestedRanges::Whole),
+            ("bytes=", RequestedRanges::Whole),
+            ("bytes=-", RequestedRanges::Whole),
+            ("bytes=1", RequestedRanges::Whole),
+            ("bytes=1-2-3", RequestedRanges::Whole),
+            ("bytes=+1-2", RequestedRanges::Whole),
+            ("lines=0-1", RequestedRanges::Whole),
+            ("bytes 0-1", RequestedRanges::Whole),
         ] {
             assert_eq!(of_ten(field), expected, "{field}");
         }
-        assert_eq!(wanted("bytes=0-", 0), Wanted::Unsatisfiable);
-        assert_eq!(wanted("bytes=-5", 0), Wanted::Unsatisfiable);
+        assert_eq!(wanted("bytes=0-", 0), RequestedRanges::Unsatisfiable);
+        assert_eq!(wanted("bytes=-5", 0), RequestedRanges::Unsatisfiable);
     }
 
     proptest::proptest! {
         #[test]
         fn ranges_lie_within_and_apart(field in "bytes=([0-9]{0,3}-[0-9]{0,3},? ?){0,8}", length in 0_u64..400) {
-            if let Wanted::Ranges(ranges) = wanted(&field, length) {
+            if let RequestedRanges::Ranges(ranges) = wanted(&field, length) {
                 let mut bytes = std::collections::BTreeSet::new();
                 for range in &ranges {
                     proptest::prop_assert!(range.start < range.end && range.end <= length);
@@ -176,8 +179,8 @@ mod tests {
             format!("bytes={}", ranges.join(","))
         };
         let most = wanted(&field(limits::HTTP_RANGES), 10_000);
-        assert!(matches!(most, Wanted::Ranges(all) if all.len() == limits::HTTP_RANGES));
+        assert!(matches!(most, RequestedRanges::Ranges(all) if all.len() == limits::HTTP_RANGES));
         let more = wanted(&field(limits::HTTP_RANGES + 1), 10_000);
-        assert_eq!(more, Wanted::Unsatisfiable);
+        assert_eq!(more, RequestedRanges::Unsatisfiable);
     }
 }

@@ -16,16 +16,16 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::text;
 use h5fs_reader::wire::to_u64;
 
-use crate::fs::http::content::Pieces;
+use crate::fs::http::content::StreamedContent;
 use crate::fs::http::target::encoded;
-use crate::fs::http::trees::{Place, VIEWS};
-use crate::fs::requests::{Detail, Ino, Requests};
-use crate::fs::stat::{DirEntry, Entry, Kind};
-use crate::fs::state::handle::Opened;
-use crate::fs::state::traffic::Call;
-use crate::fs::views::trees::named;
+use crate::fs::http::trees::{ResolvedPath, VIEWS};
+use crate::fs::requests::{Ino, ListingDetail, Requests};
+use crate::fs::stat::{DirEntry, FileKind, LookupEntry};
+use crate::fs::state::handle::OpenedHandle;
+use crate::fs::state::traffic::RequestType;
+use crate::fs::views::trees::tree_named;
 use crate::fs::views::trees::view_tree::ViewTree;
-use crate::fs::workers::{Object, Of};
+use crate::fs::workers::{RequestObject, RequestSubject};
 use crate::limits;
 
 /// The tree of pages.
@@ -46,45 +46,45 @@ const LOOKS: usize = 64;
 /// A search that runs while its results are sent.
 pub(super) struct Search {
     /// Root of the data file.
-    root: Arc<Place>,
+    root: Arc<ResolvedPath>,
     /// Text to find, in small letters.
     wanted: String,
     tree: &'static ViewTree,
     /// Names from the root to the last of `levels`.
     names: Vec<Vec<u8>>,
-    levels: Vec<Level>,
+    levels: Vec<SearchLevel>,
     objects: u64,
     lines: u64,
     is_over: bool,
 }
 
 /// A directory being searched.
-struct Level {
-    root: Arc<Place>,
-    opened: Opened,
+struct SearchLevel {
+    root: Arc<ResolvedPath>,
+    opened: OpenedHandle,
     /// The directory's inode, which is counted; `None` for the root.
     directory: Option<Ino>,
     /// Position of the next entry, or `None` at the end.
     next: Option<u64>,
     /// Directories among the previous entries that are still to be searched. Each is counted.
-    pending: VecDeque<Found>,
+    pending: VecDeque<SearchEntry>,
 }
 
 /// An entry to be examined.
-struct Found {
+struct SearchEntry {
     name: Vec<u8>,
     ino: Ino,
-    kind: Kind,
+    kind: FileKind,
 }
 
-impl Level {
+impl SearchLevel {
     /// Opens the directory with this number. `counted` is released on drop.
     fn new(
-        root: &Arc<Place>,
+        root: &Arc<ResolvedPath>,
         (ino, counted): (Ino, Option<Ino>),
         cancel: &CancelToken,
     ) -> Result<Self> {
-        Ok(Level {
+        Ok(SearchLevel {
             opened: root.requests().opendir_for(ino, cancel)?,
             root: Arc::clone(root),
             directory: counted,
@@ -94,7 +94,7 @@ impl Level {
     }
 }
 
-impl Drop for Level {
+impl Drop for SearchLevel {
     fn drop(&mut self) {
         let requests = self.root.requests();
         requests.release(self.opened.handle);
@@ -109,11 +109,13 @@ impl Search {
     ///
     /// # Errors
     /// `NotFound` if `pages` is not a tree of pages; fails if the root cannot be listed.
-    pub(super) fn new(pages: &Place, wanted: &[u8], cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn new(pages: &ResolvedPath, wanted: &[u8], cancel: &CancelToken) -> Result<Self> {
         let is_tree = pages.view().is_some_and(|view| *view == [PAGES.to_vec()]);
-        let tree = named(PAGES).filter(|_| is_tree).ok_or(Error::NotFound)?;
-        let root = Arc::new(pages.above(2, cancel)?);
-        let level = Level::new(&root, (root.ino(), None), cancel)?;
+        let tree = tree_named(PAGES)
+            .filter(|_| is_tree)
+            .ok_or(Error::NotFound)?;
+        let root = Arc::new(pages.ancestor(2, cancel)?);
+        let level = SearchLevel::new(&root, (root.ino(), None), cancel)?;
         Ok(Search {
             root,
             wanted: String::from_utf8_lossy(wanted).to_lowercase(),
@@ -132,7 +134,7 @@ impl Search {
 
     /// Examines some more entries, and appends result lines to `out`. After an error, the position
     /// is unchanged.
-    fn go_on(&mut self, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
+    fn examine_some(&mut self, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
         let Some(level) = self.levels.last() else {
             return Ok(());
         };
@@ -140,14 +142,14 @@ impl Search {
             return self.descend(out, cancel);
         }
         let Some(first) = level.next else {
-            self.leave();
+            self.leave_directory();
             return Ok(());
         };
         let (found, next) = entries(level, first, cancel)?;
         let looked = found
             .iter()
             .try_for_each(|entry| self.look_at(entry, out, cancel));
-        let is_kept = |entry: &Found| looked.is_ok() && entry.kind == Kind::Directory;
+        let is_kept = |entry: &SearchEntry| looked.is_ok() && entry.kind == FileKind::Directory;
         let (kept, passed): (Vec<_>, Vec<_>) = found.into_iter().partition(is_kept);
         let requests = self.requests();
         passed
@@ -161,7 +163,7 @@ impl Search {
         Ok(())
     }
 
-    fn leave(&mut self) {
+    fn leave_directory(&mut self) {
         self.levels.pop();
         self.names.pop();
     }
@@ -177,7 +179,7 @@ impl Search {
         };
         let (ino, name) = (entry.ino, entry.name.clone());
         let opened = if depth < limits::HTTP_SEARCH_DEPTH {
-            Level::new(&self.root, (ino, Some(ino)), cancel)
+            SearchLevel::new(&self.root, (ino, Some(ino)), cancel)
         } else {
             let most = to_u64(limits::HTTP_SEARCH_DEPTH);
             Err(Error::limit("depth of the searched groups", most))
@@ -195,7 +197,7 @@ impl Search {
             }
             Err(error) => {
                 self.requests().forget(ino, 1);
-                self.tell(&names, error, out)
+                self.report_unreadable(&names, error, out)
             }
         }
     }
@@ -205,16 +207,21 @@ impl Search {
         self.names.iter().cloned().chain(own).collect()
     }
 
-    fn look_at(&mut self, entry: &Found, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
+    fn look_at(
+        &mut self,
+        entry: &SearchEntry,
+        out: &mut Vec<u8>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
         self.objects += 1;
         let names = self.names_of(&entry.name);
-        if self.has(&entry.name) {
+        if self.is_match(&entry.name) {
             let mut line = self.line(&names);
             self.add_page(&names, entry.kind, &mut line, cancel)?;
             self.write(line, out);
         }
         // The target of a link is examined in its own place.
-        if entry.kind == Kind::Symlink {
+        if entry.kind == FileKind::Symlink {
             return Ok(());
         }
         match self.attributes(entry.ino, cancel) {
@@ -228,7 +235,7 @@ impl Search {
                 }
                 Ok(())
             }
-            Err(error) => self.tell(&names, error, out),
+            Err(error) => self.report_unreadable(&names, error, out),
         }
     }
 
@@ -243,7 +250,7 @@ impl Search {
             }
             let value = requests.getxattr_for(ino, &name, cancel)?;
             let name = name.strip_prefix(ATTRIBUTE).unwrap_or(&name);
-            if self.has(name) || self.has(&value) {
+            if self.is_match(name) || self.is_match(&value) {
                 // Values may be long and numerous.
                 found.push((name.to_vec(), short(&String::from_utf8_lossy(&value))));
             }
@@ -251,7 +258,7 @@ impl Search {
         Ok(found)
     }
 
-    fn has(&self, text: &[u8]) -> bool {
+    fn is_match(&self, text: &[u8]) -> bool {
         let text = String::from_utf8_lossy(text);
         text.to_lowercase().contains(&self.wanted)
     }
@@ -266,18 +273,18 @@ impl Search {
     fn add_page(
         &self,
         names: &[Vec<u8>],
-        kind: Kind,
+        kind: FileKind,
         line: &mut text::Object,
         cancel: &CancelToken,
     ) -> Result<()> {
         let form = self.tree.forms.first();
-        let Some(mut page) = self.tree.shown(names, form, true) else {
+        let Some(mut page) = self.tree.shown_path(names, form, true) else {
             return Ok(());
         };
-        if kind == Kind::Symlink {
+        if kind == FileKind::Symlink {
             // References in a page are relative to the object's own place, not to a link.
             let path = [vec![VIEWS.to_vec(), PAGES.to_vec()], page].concat();
-            let place = match self.root.beneath(&path.join(&b'/'), cancel) {
+            let place = match self.root.descendant(&path.join(&b'/'), cancel) {
                 Ok(place) => place,
                 Err(error) if error.is_unwanted() => return Err(error),
                 Err(_) => return Ok(()),
@@ -295,7 +302,12 @@ impl Search {
     }
 
     /// Reports that the object at `names` cannot be read.
-    fn tell(&mut self, names: &[Vec<u8>], error: Error, out: &mut Vec<u8>) -> Result<()> {
+    fn report_unreadable(
+        &mut self,
+        names: &[Vec<u8>],
+        error: Error,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         if error.is_unwanted() {
             return Err(error);
         }
@@ -324,13 +336,13 @@ impl Search {
     }
 }
 
-impl Pieces for Search {
-    fn of(&self) -> Of {
+impl StreamedContent for Search {
+    fn subject(&self) -> RequestSubject {
         let file = self.requests().file_of(self.root.ino());
-        (Object::Description(self.root.number()), file)
+        (RequestObject::Description(self.root.number()), file)
     }
 
-    fn left(&self) -> Option<u64> {
+    fn remaining(&self) -> Option<u64> {
         None
     }
 
@@ -342,7 +354,9 @@ impl Pieces for Search {
         let end = self.objects.saturating_add(to_u64(LOOKS));
         while self.objects < end && !self.levels.is_empty() && self.lines <= limits::HTTP_FOUND {
             let before = (self.objects, self.lines, out.len());
-            let went_on = cancel.go_on().and_then(|()| self.go_on(&mut out, cancel));
+            let went_on = cancel
+                .go_on()
+                .and_then(|()| self.examine_some(&mut out, cancel));
             match went_on {
                 Ok(()) => {}
                 Err(error) if error.is_unwanted() => {
@@ -355,8 +369,8 @@ impl Pieces for Search {
                 }
                 Err(error) => {
                     // The entries after an unreadable position are unknown.
-                    self.tell(&self.names.clone(), error, &mut out)?;
-                    self.leave();
+                    self.report_unreadable(&self.names.clone(), error, &mut out)?;
+                    self.leave_directory();
                 }
             }
         }
@@ -368,17 +382,21 @@ impl Pieces for Search {
 
 /// Returns the entries from `first`, up to the limit for one piece, and the position after them.
 /// The position is `None` at the end. Each entry is counted.
-fn entries(level: &Level, first: u64, cancel: &CancelToken) -> Result<(Vec<Found>, Option<u64>)> {
+fn entries(
+    level: &SearchLevel,
+    first: u64,
+    cancel: &CancelToken,
+) -> Result<(Vec<SearchEntry>, Option<u64>)> {
     let requests = level.root.requests();
-    requests.traffic().asked(Call::Readdirplus);
-    let (mut found, mut next) = (Vec::<Found>::new(), None);
-    let mut take = |listed: DirEntry<'_>, entry: Option<&Entry>| {
+    requests.traffic().asked(RequestType::Readdirplus);
+    let (mut found, mut next) = (Vec::<SearchEntry>::new(), None);
+    let mut take = |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
         if found.len() >= LOOKS {
             return true;
         }
         next = Some(listed.next);
         if !matches!(listed.name, b"." | b"..") {
-            found.extend(entry.map(|entry| Found {
+            found.extend(entry.map(|entry| SearchEntry {
                 name: listed.name.to_vec(),
                 ino: entry.ino,
                 kind: entry.attributes.kind,
@@ -386,7 +404,7 @@ fn entries(level: &Level, first: u64, cancel: &CancelToken) -> Result<(Vec<Found
         }
         false
     };
-    let (handle, detail) = (level.opened.handle, Detail::Attributes);
+    let (handle, detail) = (level.opened.handle, ListingDetail::Attributes);
     let listed = requests.list_for(handle, first, detail, &mut take, cancel);
     match listed {
         Err(error) if next.is_none() || !error.is_unwanted() => {

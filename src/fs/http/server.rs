@@ -26,25 +26,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::fs::http::access::Access;
 use crate::fs::http::fault::Fault;
-use crate::fs::http::gzip::{self, Packer};
-use crate::fs::http::server::asking::Questions;
+use crate::fs::http::gzip::{self, TextCompressor};
+use crate::fs::http::server::client_stream::{ClientStream, Stream};
 use crate::fs::http::server::clock::Clock;
-use crate::fs::http::server::guests::Guests;
-use crate::fs::http::server::peer::{Answering, Peer};
-use crate::fs::http::server::sent::Sent;
-use crate::fs::http::server::wire::{Stream, Wire};
+use crate::fs::http::server::dispatcher::RequestDispatcher;
+use crate::fs::http::server::peer::{Peer, PendingResponse};
+use crate::fs::http::server::response_body::ResponseBody;
+use crate::fs::http::server::unauthorized::UnauthorizedClients;
 use crate::fs::http::site::{Site, refused};
 use crate::fs::http::trees::Trees;
-use crate::fs::workers::Object;
+use crate::fs::workers::RequestObject;
 use crate::limits;
 use crate::view::texts::html::script;
 
-mod asking;
+mod client_stream;
 mod clock;
-mod guests;
+mod dispatcher;
 mod peer;
-mod sent;
-mod wire;
+mod response_body;
+mod unauthorized;
 
 /// A listening socket.
 #[derive(Debug)]
@@ -59,10 +59,10 @@ pub enum Listener {
 /// its privileges now, including the right to open sockets.
 pub struct Server {
     runtime: Runtime,
-    listener: Listening,
+    listener: AsyncListener,
 }
 
-enum Listening {
+enum AsyncListener {
     Network(TcpListener),
     Unix(UnixListener),
 }
@@ -80,11 +80,11 @@ impl Server {
             let listener = match listener {
                 Listener::Network(listener) => {
                     listener.set_nonblocking(true)?;
-                    Listening::Network(TcpListener::from_std(listener)?)
+                    AsyncListener::Network(TcpListener::from_std(listener)?)
                 }
                 Listener::Unix(listener) => {
                     listener.set_nonblocking(true)?;
-                    Listening::Unix(UnixListener::from_std(listener)?)
+                    AsyncListener::Unix(UnixListener::from_std(listener)?)
                 }
             };
             drop(entered);
@@ -98,41 +98,41 @@ impl Server {
         let site = Site {
             trees: Arc::new(trees),
             access,
-            packer: Packer::default(),
+            packer: TextCompressor::default(),
             script: gzip::packed_once(script::TEXT.as_bytes()).map(Into::into),
             seed: RandomState::new().build_hasher().finish(),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerContext {
             site,
-            guests: Arc::default(),
-            questions: Arc::new(Questions::of(threads)),
+            clients: Arc::default(),
+            questions: Arc::new(RequestDispatcher::new(threads)),
         });
-        self.runtime.block_on(take_all(self.listener, shared))
+        self.runtime.block_on(accept_all(self.listener, shared))
     }
 }
 
 /// State that all connections share.
-struct Shared {
+struct ServerContext {
     site: Site,
-    guests: Arc<Guests>,
-    questions: Arc<Questions>,
+    clients: Arc<UnauthorizedClients>,
+    questions: Arc<RequestDispatcher>,
 }
 
 /// Accepts connections, within the limit.
-async fn take_all(listener: Listening, shared: Arc<Shared>) -> ! {
+async fn accept_all(listener: AsyncListener, shared: Arc<ServerContext>) -> ! {
     /// Pause when the system cannot accept one more.
     const PAUSE: Duration = Duration::from_millis(100);
     let places = Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS));
     loop {
         let taken = match &listener {
-            Listening::Network(listener) => {
+            AsyncListener::Network(listener) => {
                 let taken = listener.accept().await;
                 taken.map(|(stream, _)| {
                     let _ = stream.set_nodelay(true);
                     Stream::Network(stream)
                 })
             }
-            Listening::Unix(listener) => {
+            AsyncListener::Unix(listener) => {
                 let taken = listener.accept().await;
                 taken.map(|(stream, _)| Stream::Unix(stream))
             }
@@ -141,7 +141,7 @@ async fn take_all(listener: Listening, shared: Arc<Shared>) -> ! {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        if let Some(place) = place(&places, &shared.guests).await {
+        if let Some(place) = place(&places, &shared.clients).await {
             drop(tokio::spawn(speak(stream, Arc::clone(&shared), place)));
         }
     }
@@ -149,17 +149,20 @@ async fn take_all(listener: Listening, shared: Arc<Shared>) -> ! {
 
 /// Reserves a slot for a connection. Further connections wait in the system's queue, unless a slot
 /// is occupied by a client without access.
-async fn place(places: &Arc<Semaphore>, guests: &Guests) -> Option<OwnedSemaphorePermit> {
+async fn place(
+    places: &Arc<Semaphore>,
+    clients: &UnauthorizedClients,
+) -> Option<OwnedSemaphorePermit> {
     if places.available_permits() == 0 {
-        guests.send_first_away();
+        clients.send_first_away();
     }
     Arc::clone(places).acquire_owned().await.ok()
 }
 
 /// Serves the requests of one connection.
-async fn speak(stream: Stream, shared: Arc<Shared>, place: OwnedSemaphorePermit) {
-    let (guest, mut sent_away) = shared.guests.receive(limits::HTTP_ENTRY);
-    let peer = Arc::new(Peer::new(guest));
+async fn speak(stream: Stream, shared: Arc<ServerContext>, place: OwnedSemaphorePermit) {
+    let (client, mut sent_away) = shared.clients.receive(limits::HTTP_ENTRY);
+    let peer = Arc::new(Peer::new(client));
     let answer = service_fn(|request| {
         let shared = Arc::clone(&shared);
         // The response counts as started now, not when the future is first polled.
@@ -171,7 +174,7 @@ async fn speak(stream: Stream, shared: Arc<Shared>, place: OwnedSemaphorePermit)
         .header_read_timeout(limits::HTTP_IDLE)
         .max_buf_size(limits::HTTP_HEAD)
         .max_headers(limits::HTTP_FIELDS)
-        .serve_connection(Wire::new(stream, Arc::clone(&peer)), answer);
+        .serve_connection(ClientStream::new(stream, Arc::clone(&peer)), answer);
     let mut connection = pin!(connection);
     let ended = poll_fn(|context| match connection.as_mut().poll(context) {
         Poll::Pending => Pin::new(&mut sent_away).poll(context).map(Ok),
@@ -183,32 +186,32 @@ async fn speak(stream: Stream, shared: Arc<Shared>, place: OwnedSemaphorePermit)
     drop(place);
 }
 
-impl Shared {
+impl ServerContext {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        answering: Answering,
-    ) -> Response<Sent> {
+        answering: PendingResponse,
+    ) -> Response<ResponseBody> {
         let (parts, body) = request.into_parts();
         let has_body = !body.is_end_stream();
         let asked = self.site.admit(&parts, has_body);
         let is_let_in = asked
             .as_ref()
-            .map_or_else(|turned| turned.is_let_in, |_| true);
+            .map_or_else(|turned| turned.is_admitted, |_| true);
         if is_let_in {
-            answering.let_in();
+            answering.grant_access();
         }
         let mut answer = match asked {
             Err(turned) => turned.answer,
             Ok(_) if self.questions.are_too_many() => refused(&too_many()),
             Ok(asked) => {
-                let of = (Object::Description(hash(&asked.path())), None);
+                let of = (RequestObject::Description(hash(&asked.path())), None);
                 let shared = Arc::clone(&self);
-                let answered = self.questions.ask(of, asked, move |asked, cancel| {
+                let answered = self.questions.dispatch(of, asked, move |asked, cancel| {
                     shared.site.answer(asked, cancel)
                 });
                 let answered = answered.await.1;
-                answered.unwrap_or_else(|error| refused(&Fault::of(&error)))
+                answered.unwrap_or_else(|error| refused(&Fault::from_error(&error)))
             }
         };
         if has_body || !is_let_in {
@@ -218,7 +221,7 @@ impl Shared {
         }
         let is_old = parts.version < Version::HTTP_11;
         let questions = Arc::clone(&self.questions);
-        answer.map(|content| Sent::new(questions, content, answering, is_old))
+        answer.map(|content| ResponseBody::new(questions, content, answering, is_old))
     }
 }
 

@@ -20,21 +20,21 @@ use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 use crate::fs::errno::{is_stale, refusal};
 use crate::fs::http::access::{Access, Admission};
 use crate::fs::http::conditions::{Validators, Verdict};
-use crate::fs::http::content::{Content, FileParts, Part};
+use crate::fs::http::content::{ContentPart, FileParts, ResponseContent};
 use crate::fs::http::fault::Fault;
-use crate::fs::http::gzip::{self, Packer, Room};
-use crate::fs::http::listing::{self, Form, Listing};
+use crate::fs::http::gzip::{self, TextCompressor, TextReservation};
+use crate::fs::http::listing::{self, ListingFormat, StreamedListing};
 use crate::fs::http::media;
 use crate::fs::http::multipart;
 use crate::fs::http::preferences::weight;
-use crate::fs::http::ranges::{Wanted, wanted};
+use crate::fs::http::ranges::{RequestedRanges, wanted};
 use crate::fs::http::search::Search;
-use crate::fs::http::target::Target;
-use crate::fs::http::trees::{OpenPlace, Place, Trees, Way};
+use crate::fs::http::target::RequestTarget;
+use crate::fs::http::trees::{OpenedEntry, PathDestination, ResolvedPath, Trees};
 use crate::fs::requests::Version;
-use crate::fs::stat::Kind;
+use crate::fs::stat::FileKind;
 use crate::fs::state::handle::Caching;
-use crate::fs::state::traffic::Call;
+use crate::fs::state::traffic::RequestType;
 use crate::view::texts::html::script;
 
 /// The content security policy of all responses: no scripts, and no embedding in other sites.
@@ -64,7 +64,7 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 pub(super) struct Site {
     pub(super) trees: Arc<Trees>,
     pub(super) access: Access,
-    pub(super) packer: Packer,
+    pub(super) packer: TextCompressor,
     /// The script of pages, compressed.
     pub(super) script: Option<bytes::Bytes>,
     /// A value of this process that is part of each entity tag.
@@ -72,29 +72,32 @@ pub(super) struct Site {
 }
 
 /// A request that has been granted access.
-pub(super) struct Asked {
-    target: Target,
+pub(super) struct AdmittedRequest {
+    target: RequestTarget,
     method: Method,
     version: http::Version,
     headers: HeaderMap,
 }
 
 /// A response produced without opening a tree: a refusal, a CORS preflight, or a login redirect.
-pub(super) struct Turned {
-    pub(super) answer: Response<Content>,
+pub(super) struct EarlyResponse {
+    pub(super) answer: Response<ResponseContent>,
     /// Whether the client has been granted access.
-    pub(super) is_let_in: bool,
+    pub(super) is_admitted: bool,
 }
 
-impl Turned {
+impl EarlyResponse {
     /// Creates the response to a client without access.
-    fn away(answer: Response<Content>) -> Box<Self> {
+    fn without_access(answer: Response<ResponseContent>) -> Box<Self> {
         let is_let_in = false;
-        Box::new(Turned { answer, is_let_in })
+        Box::new(EarlyResponse {
+            answer,
+            is_admitted: is_let_in,
+        })
     }
 }
 
-impl Asked {
+impl AdmittedRequest {
     fn text(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -130,42 +133,50 @@ impl Site {
         &self,
         parts: &Parts,
         has_body: bool,
-    ) -> std::result::Result<Asked, Box<Turned>> {
-        let answered = self.admitted(parts, has_body);
+    ) -> std::result::Result<AdmittedRequest, Box<EarlyResponse>> {
+        let answered = self.check_access(parts, has_body);
         answered.map_err(|mut turned| {
             turned.answer = self.with_fields(turned.answer, &parts.headers);
             turned
         })
     }
 
-    fn admitted(&self, parts: &Parts, has_body: bool) -> std::result::Result<Asked, Box<Turned>> {
-        let target = Target::of(&parts.uri).map_err(|fault| Turned::away(refused(&fault)))?;
+    fn check_access(
+        &self,
+        parts: &Parts,
+        has_body: bool,
+    ) -> std::result::Result<AdmittedRequest, Box<EarlyResponse>> {
+        let target = RequestTarget::parse(&parts.uri)
+            .map_err(|fault| EarlyResponse::without_access(refused(&fault)))?;
         if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
-            return Err(Turned::away(preflight()));
+            return Err(EarlyResponse::without_access(preflight()));
         }
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
             let reason = "this server is read-only: use GET or HEAD";
             let fault = Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
-            return Err(Turned::away(refused(&fault)));
+            return Err(EarlyResponse::without_access(refused(&fault)));
         }
         if has_body {
             let reason = "a request for a file must not have a body";
             let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
-            return Err(Turned::away(refused(&fault)));
+            return Err(EarlyResponse::without_access(refused(&fault)));
         }
         match self.access.admit(parts, &target) {
-            Ok(Admission::In) => Ok(Asked {
+            Ok(Admission::In) => Ok(AdmittedRequest {
                 target,
                 method: parts.method.clone(),
                 version: parts.version,
                 headers: parts.headers.clone(),
             }),
             Ok(Admission::Enter(cookie)) => {
-                let answer = entered(&parts.headers, target, &cookie);
+                let answer = login_response(&parts.headers, target, &cookie);
                 let is_let_in = true;
-                Err(Box::new(Turned { answer, is_let_in }))
+                Err(Box::new(EarlyResponse {
+                    answer,
+                    is_admitted: is_let_in,
+                }))
             }
-            Err(fault) => Err(Turned::away(refused(&fault))),
+            Err(fault) => Err(EarlyResponse::without_access(refused(&fault))),
         }
     }
 
@@ -173,15 +184,19 @@ impl Site {
     ///
     /// # Errors
     /// [`Error::unwanted`] if the request must be repeated, or no client waits for it.
-    pub(super) fn answer(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
-        let mut found = self.found(asked, cancel);
+    pub(super) fn answer(
+        &self,
+        asked: &AdmittedRequest,
+        cancel: &CancelToken,
+    ) -> Result<Response<ResponseContent>> {
+        let mut found = self.respond(asked, cancel);
         // The file has changed since it was looked up.
         if found.as_ref().is_err_and(is_stale) {
-            found = self.found(asked, cancel);
+            found = self.respond(asked, cancel);
         }
         let mut answer = match found {
             Err(error) if error.is_unwanted() => return Err(error),
-            Err(error) => refused(&Fault::of(&error)),
+            Err(error) => refused(&Fault::from_error(&error)),
             Ok(answer) => answer,
         };
         if self.has_no_end(asked, answer.body()) {
@@ -190,21 +205,27 @@ impl Site {
             answer = refused(&fault);
         }
         if asked.method == Method::HEAD {
-            *answer.body_mut() = Content::Empty;
+            *answer.body_mut() = ResponseContent::Empty;
         }
         Ok(self.with_fields(answer, &asked.headers))
     }
 
     /// Returns whether a client could not detect a truncated response. In HTTP/1.0, the end of the
     /// connection ends a response without a length, and a Unix socket has no resets.
-    fn has_no_end(&self, asked: &Asked, content: &Content) -> bool {
+    fn has_no_end(&self, asked: &AdmittedRequest, content: &ResponseContent) -> bool {
         let is_unix = self.access.address.is_none();
         let is_old = asked.version < http::Version::HTTP_11;
-        is_unix && is_old && matches!(content, Content::Pieces(pieces) if pieces.left().is_none())
+        is_unix
+            && is_old
+            && matches!(content, ResponseContent::Pieces(pieces) if pieces.remaining().is_none())
     }
 
     /// Adds the header fields that all responses have.
-    fn with_fields(&self, mut answer: Response<Content>, asked: &HeaderMap) -> Response<Content> {
+    fn with_fields(
+        &self,
+        mut answer: Response<ResponseContent>,
+        asked: &HeaderMap,
+    ) -> Response<ResponseContent> {
         let origin = self.access.origin(asked);
         let origin = origin.and_then(|origin| HeaderValue::from_str(origin).ok());
         let headers = answer.headers_mut();
@@ -232,31 +253,35 @@ impl Site {
         answer
     }
 
-    fn found(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
+    fn respond(
+        &self,
+        asked: &AdmittedRequest,
+        cancel: &CancelToken,
+    ) -> Result<Response<ResponseContent>> {
         if asked.target.wants_script {
             return Ok(self.script(asked));
         }
         let within = match self.trees.split(&asked.target.names) {
-            Way::Tree(tree, names) => (tree, names),
-            Way::Nowhere => return Err(Error::NotFound),
-            Way::Root => {
+            PathDestination::Tree(tree, names) => (tree, names),
+            PathDestination::Nowhere => return Err(Error::NotFound),
+            PathDestination::Root => {
                 let form = form(asked);
                 let text = listing::of_sources(self.trees.names(), form);
-                return Ok(whole(form, text));
+                return Ok(complete_response(form, text));
             }
         };
-        let place = Place::find(&self.trees, within, cancel)?;
-        place.requests().traffic().asked(Call::Lookup);
+        let place = ResolvedPath::find(&self.trees, within, cancel)?;
+        place.requests().traffic().asked(RequestType::Lookup);
         match place.entry().attributes.kind {
-            Kind::Directory if !asked.target.is_directory => Ok(redirect_into(asked)),
-            Kind::Directory => self.directory(asked, place, cancel),
+            FileKind::Directory if !asked.target.is_directory => Ok(redirect_into(asked)),
+            FileKind::Directory => self.directory(asked, place, cancel),
             _ if asked.target.is_directory => Err(refusal(nix::errno::Errno::ENOTDIR, "a file")),
             _ => self.file(asked, place, cancel),
         }
     }
 
     /// Returns the script of pages.
-    fn script(&self, asked: &Asked) -> Response<Content> {
+    fn script(&self, asked: &AdmittedRequest) -> Response<ResponseContent> {
         let answer = Response::builder()
             .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
             .header(CACHE_CONTROL, LASTING)
@@ -267,16 +292,16 @@ impl Site {
             None => (answer, bytes::Bytes::from_static(script::TEXT.as_bytes())),
         };
         let answer = answer.header(CONTENT_LENGTH, text.len());
-        made(answer, Content::Whole(text))
+        build_response(answer, ResponseContent::Whole(text))
     }
 
     /// Returns the page about a data file, or the listing of a directory.
     fn directory(
         &self,
-        asked: &Asked,
-        place: Place,
+        asked: &AdmittedRequest,
+        place: ResolvedPath,
         cancel: &CancelToken,
-    ) -> Result<Response<Content>> {
+    ) -> Result<Response<ResponseContent>> {
         let form = form(asked);
         refuse_unreadable(&place)?;
         if let Some(sought) = &asked.target.sought {
@@ -284,35 +309,46 @@ impl Site {
             let answer = Response::builder()
                 .header(CONTENT_TYPE, "application/jsonl; charset=utf-8")
                 .header(CACHE_CONTROL, "no-store");
-            return Ok(made(answer, Content::Pieces(Box::new(search))));
+            return Ok(build_response(
+                answer,
+                ResponseContent::Pieces(Box::new(search)),
+            ));
         }
-        if form == Form::Page && asked.may_lead_to_page() && has_page(&place, cancel)? {
+        if form == ListingFormat::Page && asked.may_lead_to_page() && has_page(&place, cancel)? {
             return Ok(redirect(&asked.with_token(PAGE), None));
         }
-        let open = OpenPlace::directory(place, cancel)?;
+        let open = OpenedEntry::directory(place, cancel)?;
         let has_views = listing::has_views(&open, cancel);
-        let listing = Listing::new(open, form, asked.path(), has_views);
+        let listing = StreamedListing::new(open, form, asked.path(), has_views);
         let answer = answer_of(form);
-        Ok(made(answer, Content::Pieces(Box::new(listing))))
+        Ok(build_response(
+            answer,
+            ResponseContent::Pieces(Box::new(listing)),
+        ))
     }
 
-    fn file(&self, asked: &Asked, place: Place, cancel: &CancelToken) -> Result<Response<Content>> {
+    fn file(
+        &self,
+        asked: &AdmittedRequest,
+        place: ResolvedPath,
+        cancel: &CancelToken,
+    ) -> Result<Response<ResponseContent>> {
         refuse_unreadable(&place)?;
         let tree = place.requests();
         // A text that is too long to count is refused here, as by `stat`.
         tree.getattr_for(place.ino(), cancel)?;
-        tree.traffic().asked(Call::Open);
+        tree.traffic().asked(RequestType::Open);
         let kind = media::kind_of(place.view());
         let names = place.names().join(&b'/');
-        let open = OpenPlace::file(place, cancel)?;
+        let open = OpenedEntry::file(place, cancel)?;
         let version = open.requests().version_of(open.handle(), cancel)?;
         let validators = match open.opened.caching {
             Caching::Never => Validators::default(),
-            _ => Validators::of(&names, &version, self.seed),
+            _ => Validators::for_version(&names, &version, self.seed),
         };
         let ranges = ranges(asked, &validators, version.length);
         let room = match ranges {
-            Wanted::Whole => self.room(asked, kind, &version),
+            RequestedRanges::Whole => self.room(asked, kind, &version),
             _ => None,
         };
         // The client's validators are compared with the bytes that would be sent.
@@ -325,17 +361,22 @@ impl Site {
             return Ok(without_content(verdict, &sent, kind));
         }
         match ranges {
-            Wanted::Unsatisfiable => Ok(unsatisfiable(version.length)),
-            Wanted::Whole => match room {
+            RequestedRanges::Unsatisfiable => Ok(unsatisfiable(version.length)),
+            RequestedRanges::Whole => match room {
                 Some(room) => compressed((open, version, room), &validators, kind, cancel),
                 None => parts((open, version), &validators, kind, &[]),
             },
-            Wanted::Ranges(ranges) => parts((open, version), &validators, kind, &ranges),
+            RequestedRanges::Ranges(ranges) => parts((open, version), &validators, kind, &ranges),
         }
     }
 
     /// Reserves memory to compress a content, if it should be compressed.
-    fn room(&self, asked: &Asked, kind: &str, version: &Version) -> Option<Room> {
+    fn room(
+        &self,
+        asked: &AdmittedRequest,
+        kind: &str,
+        version: &Version,
+    ) -> Option<TextReservation> {
         let is_text = media::is_text(kind) && gzip::is_worthwhile(version.length);
         let is_wanted = is_text && gzip::is_accepted(&asked.headers);
         is_wanted
@@ -345,25 +386,25 @@ impl Site {
 }
 
 /// Returns the requested ranges of a content of `length` bytes.
-fn ranges(asked: &Asked, validators: &Validators, length: u64) -> Wanted {
+fn ranges(asked: &AdmittedRequest, validators: &Validators, length: u64) -> RequestedRanges {
     let is_allowed = asked.method == Method::GET && validators.allow_ranges(&asked.headers);
     let field = asked.text(&RANGE).filter(|_| is_allowed);
-    field.map_or(Wanted::Whole, |field| wanted(field, length))
+    field.map_or(RequestedRanges::Whole, |field| wanted(field, length))
 }
 
 /// Returns the requested format of a directory.
-fn form(asked: &Asked) -> Form {
+fn form(asked: &AdmittedRequest) -> ListingFormat {
     let [json, page] =
         ["application/json", "text/html"].map(|kind| weight(&asked.headers, &ACCEPT, kind));
     if json > 0.0 && json >= page {
-        Form::Json
+        ListingFormat::Json
     } else {
-        Form::Page
+        ListingFormat::Page
     }
 }
 
 /// Refuses content whose mode has no read permission for any user.
-fn refuse_unreadable(place: &Place) -> Result<()> {
+fn refuse_unreadable(place: &ResolvedPath) -> Result<()> {
     if place.entry().attributes.permissions & 0o444 == 0 {
         return Err(refusal(nix::errno::Errno::EACCES, "the mode of the source"));
     }
@@ -372,8 +413,8 @@ fn refuse_unreadable(place: &Place) -> Result<()> {
 
 /// Returns whether a place is the root of a data file with a page. Such roots also exist within
 /// views: joined files (`.h5fs/joined`), and other files (`.h5fs/external/FILE`).
-fn has_page(place: &Place, cancel: &CancelToken) -> Result<bool> {
-    match place.beneath(PAGE.as_bytes(), cancel) {
+fn has_page(place: &ResolvedPath, cancel: &CancelToken) -> Result<bool> {
+    match place.descendant(PAGE.as_bytes(), cancel) {
         Err(error) if error.is_unwanted() => Err(error),
         found => Ok(found.is_ok_and(|page| page.view().is_some())),
     }
@@ -403,16 +444,20 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
     answer
 }
 
-fn without_content(verdict: Verdict, validators: &Validators, kind: &str) -> Response<Content> {
+fn without_content(
+    verdict: Verdict,
+    validators: &Validators,
+    kind: &str,
+) -> Response<ResponseContent> {
     if verdict == Verdict::Unchanged {
         let answer = described(StatusCode::NOT_MODIFIED, validators, kind);
-        return made(answer, Content::Empty);
+        return build_response(answer, ResponseContent::Empty);
     }
     let reason = "the file is not in the requested state";
     refused(&Fault::new(StatusCode::PRECONDITION_FAILED, reason))
 }
 
-fn unsatisfiable(length: u64) -> Response<Content> {
+fn unsatisfiable(length: u64) -> Response<ResponseContent> {
     let reason = "no such range of bytes, or too many";
     let mut answer = refused(&Fault::new(StatusCode::RANGE_NOT_SATISFIABLE, reason));
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{length}")) {
@@ -423,22 +468,22 @@ fn unsatisfiable(length: u64) -> Response<Content> {
 
 /// Returns a response with a whole file, or with these ranges.
 fn parts(
-    (open, version): (OpenPlace, Version),
+    (open, version): (OpenedEntry, Version),
     validators: &Validators,
     kind: &str,
     ranges: &[Range<u64>],
-) -> Result<Response<Content>> {
+) -> Result<Response<ResponseContent>> {
     let length = version.length;
     let (status, kind, content_range, parts) = match ranges {
         [] => (
             StatusCode::OK,
             kind.to_owned(),
             None,
-            vec![Part::Range(0..length)],
+            vec![ContentPart::Range(0..length)],
         ),
         [range] => {
             let content_range = multipart::content_range(range, length);
-            let parts = vec![Part::Range(range.clone())];
+            let parts = vec![ContentPart::Range(range.clone())];
             (
                 StatusCode::PARTIAL_CONTENT,
                 kind.to_owned(),
@@ -451,7 +496,7 @@ fn parts(
             (StatusCode::PARTIAL_CONTENT, kind, None, parts)
         }
     };
-    let all: u64 = parts.iter().map(Part::length).sum();
+    let all: u64 = parts.iter().map(ContentPart::length).sum();
     let mut answer = described(status, validators, &kind)
         .header(ACCEPT_RANGES, "bytes")
         .header(CONTENT_LENGTH, all);
@@ -459,42 +504,49 @@ fn parts(
         answer = answer.header(CONTENT_RANGE, range);
     }
     let parts = FileParts::new(open, version, parts);
-    Ok(made(answer, Content::Pieces(Box::new(parts))))
+    Ok(build_response(
+        answer,
+        ResponseContent::Pieces(Box::new(parts)),
+    ))
 }
 
 /// Returns a response with a text, compressed if that makes it shorter.
 fn compressed(
-    (open, version, room): (OpenPlace, Version, Room),
+    (open, version, room): (OpenedEntry, Version, TextReservation),
     validators: &Validators,
     kind: &str,
     cancel: &CancelToken,
-) -> Result<Response<Content>> {
-    let mut all = FileParts::new(open, version.clone(), vec![Part::Range(0..version.length)]);
-    let Some(packed) = room.packed(&all.whole(cancel)?) else {
+) -> Result<Response<ResponseContent>> {
+    let mut all = FileParts::new(
+        open,
+        version.clone(),
+        vec![ContentPart::Range(0..version.length)],
+    );
+    let Some(packed) = room.packed(&all.read_all(cancel)?) else {
         return parts((all.into_open(), version), validators, kind, &[]);
     };
     let answer = described(StatusCode::OK, &validators.packed(), kind)
         .header(CONTENT_ENCODING, "gzip")
         .header(CONTENT_LENGTH, packed.len());
-    Ok(made(answer, Content::Whole(packed)))
+    Ok(build_response(answer, ResponseContent::Whole(packed)))
 }
 
-fn answer_of(form: Form) -> Builder {
+fn answer_of(form: ListingFormat) -> Builder {
     Response::builder()
         .header(CONTENT_TYPE, form.kind())
         .header(CACHE_CONTROL, "no-store")
         .header(VARY, ACCEPT.as_str())
 }
 
-fn whole(form: Form, text: Vec<u8>) -> Response<Content> {
+fn complete_response(form: ListingFormat, text: Vec<u8>) -> Response<ResponseContent> {
     let answer = answer_of(form).header(CONTENT_LENGTH, text.len());
-    made(answer, Content::Whole(text.into()))
+    build_response(answer, ResponseContent::Whole(text.into()))
 }
 
 /// Redirects a directory's path without a slash to the path with a slash, because references in a
 /// listing are relative to the latter.
-fn redirect_into(asked: &Asked) -> Response<Content> {
-    let into = Target {
+fn redirect_into(asked: &AdmittedRequest) -> Response<ResponseContent> {
+    let into = RequestTarget {
         is_directory: true,
         ..asked.target.clone()
     };
@@ -506,7 +558,7 @@ fn redirect_into(asked: &Asked) -> Response<Content> {
 
 /// Redirects to a relative reference, and may set a cookie. A relative reference works regardless
 /// of proxies in front of this server.
-fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
+fn redirect(reference: &str, cookie: Option<&str>) -> Response<ResponseContent> {
     let mut answer = Response::builder()
         .status(StatusCode::FOUND)
         .header(LOCATION, reference)
@@ -515,13 +567,17 @@ fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
     if let Some(cookie) = cookie {
         answer = answer.header(SET_COOKIE, cookie);
     }
-    made(answer, Content::Empty)
+    build_response(answer, ResponseContent::Empty)
 }
 
 /// Makes a browser store the cookie and request the reference. If another site has led here, a
 /// redirect would still count as cross-site, and the browser would withhold the cookie. So a page
 /// of this server redirects instead.
-fn entered(headers: &HeaderMap, mut target: Target, cookie: &str) -> Response<Content> {
+fn login_response(
+    headers: &HeaderMap,
+    mut target: RequestTarget,
+    cookie: &str,
+) -> Response<ResponseContent> {
     let site = headers.get(&SEC_FETCH_SITE);
     if site.is_none_or(|site| site != "cross-site") {
         return redirect(&target.own_reference(), Some(cookie));
@@ -540,11 +596,11 @@ fn entered(headers: &HeaderMap, mut target: Target, cookie: &str) -> Response<Co
         .header(SET_COOKIE, cookie)
         .header(CACHE_CONTROL, "no-store")
         .header(CONTENT_LENGTH, text.len());
-    made(answer, Content::Whole(text.into()))
+    build_response(answer, ResponseContent::Whole(text.into()))
 }
 
 /// Responds to a CORS preflight of an allowed origin.
-fn preflight() -> Response<Content> {
+fn preflight() -> Response<ResponseContent> {
     let answer = Response::builder()
         .status(StatusCode::NO_CONTENT)
         .header(ACCESS_CONTROL_ALLOW_METHODS, METHODS)
@@ -552,11 +608,11 @@ fn preflight() -> Response<Content> {
             ACCESS_CONTROL_ALLOW_HEADERS,
             "Authorization, If-None-Match, If-Range, Range",
         );
-    made(answer, Content::Empty)
+    build_response(answer, ResponseContent::Empty)
 }
 
 /// Returns a refusal, with the reason as text.
-pub(super) fn refused(fault: &Fault) -> Response<Content> {
+pub(super) fn refused(fault: &Fault) -> Response<ResponseContent> {
     let text = format!("{}\n", fault.reason);
     let mut answer = Response::builder()
         .status(fault.status)
@@ -569,13 +625,13 @@ pub(super) fn refused(fault: &Fault) -> Response<Content> {
         StatusCode::SERVICE_UNAVAILABLE => answer.header(RETRY_AFTER, "1"),
         _ => answer,
     };
-    made(answer, Content::Whole(text.into_bytes().into()))
+    build_response(answer, ResponseContent::Whole(text.into_bytes().into()))
 }
 
 /// Builds the response. All header fields are generated here, so they are valid.
-fn made(answer: Builder, content: Content) -> Response<Content> {
+fn build_response(answer: Builder, content: ResponseContent) -> Response<ResponseContent> {
     answer.body(content).unwrap_or_else(|_| {
-        let mut answer = Response::new(Content::Empty);
+        let mut answer = Response::new(ResponseContent::Empty);
         *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         answer
     })

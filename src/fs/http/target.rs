@@ -9,7 +9,7 @@ use crate::limits;
 
 /// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Target {
+pub(super) struct RequestTarget {
     /// Names from the root, percent-decoded.
     pub(super) names: Vec<Vec<u8>>,
     /// Whether the path ends in a slash, like a directory's.
@@ -27,29 +27,32 @@ pub(super) struct Target {
     pub(super) sought: Option<Vec<u8>>,
 }
 
-impl Target {
+impl RequestTarget {
     /// Parses a URI.
     ///
     /// # Errors
     /// 400 for an invalid encoding, or for a name that no file can have: `.`, `..`, a name with a
     /// slash or a NUL, or an empty name.
-    pub(super) fn of(uri: &Uri) -> Result<Self, Fault> {
+    pub(super) fn parse(uri: &Uri) -> Result<Self, Fault> {
         let path = uri.path().strip_prefix('/');
         let path = path.ok_or_else(|| Fault::bad("the request target is not a path"))?;
-        let mut target = Target {
+        let mut target = RequestTarget {
             is_directory: path.is_empty() || path.ends_with('/'),
-            ..Target::default()
+            ..RequestTarget::default()
         };
         if !path.is_empty() {
             let names = path.strip_suffix('/').unwrap_or(path);
-            target.names = names.split('/').map(name).collect::<Result<_, _>>()?;
+            target.names = names
+                .split('/')
+                .map(decode_name)
+                .collect::<Result<_, _>>()?;
         }
         for word in uri.query().unwrap_or_default().split('&') {
             match word.split_once('=') {
                 Some(("token", token)) => target.token = Some(token.to_owned()),
                 Some(("script", _)) => target.wants_script = true,
                 Some(("search", text)) => {
-                    target.sought = Some(sought(text)?);
+                    target.sought = Some(parse_search_text(text)?);
                 }
                 None if word == "list" => target.wants_list = true,
                 None if word == "page" => target.wants_page = true,
@@ -80,7 +83,7 @@ impl Target {
 }
 
 /// Parses a text to find.
-fn sought(text: &str) -> Result<Vec<u8>, Fault> {
+fn parse_search_text(text: &str) -> Result<Vec<u8>, Fault> {
     let text = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
     if (1..=limits::HTTP_WANTED).contains(&text.len()) {
         Ok(text)
@@ -90,7 +93,7 @@ fn sought(text: &str) -> Result<Vec<u8>, Fault> {
 }
 
 /// Parses one name of a path.
-fn name(text: &str) -> Result<Vec<u8>, Fault> {
+fn decode_name(text: &str) -> Result<Vec<u8>, Fault> {
     let name = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
     match &name[..] {
         b"" => Err(Fault::bad("an empty name")),
@@ -142,8 +145,8 @@ pub(super) fn encoded(name: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn target(uri: &str) -> Result<Target, Fault> {
-        Target::of(&uri.parse().unwrap())
+    fn target(uri: &str) -> Result<RequestTarget, Fault> {
+        RequestTarget::parse(&uri.parse().unwrap())
     }
 
     #[test]
@@ -190,7 +193,7 @@ mod tests {
         #[test]
         fn every_path_is_refused_or_names_of_one_directory_each(path in "/(\\PC|%[0-9a-fA-F]{2}|[./%]){0,40}") {
             if let Ok(uri) = path.parse::<Uri>()
-                && let Ok(target) = Target::of(&uri)
+                && let Ok(target) = RequestTarget::parse(&uri)
             {
                 let is_safe = |name: &Vec<u8>| {
                     let is_dots = [&b"."[..], b".."].contains(&&name[..]);

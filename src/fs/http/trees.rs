@@ -5,22 +5,22 @@ use std::sync::Arc;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 
-use crate::fs::forest::served::Served;
-use crate::fs::names::walk::Found;
+use crate::fs::data_files::served_tree::ServedTree;
+use crate::fs::names::path_resolution::ResolvedEntry;
 use crate::fs::requests::{Ino, Requests};
-use crate::fs::stat::Entry;
-use crate::fs::state::handle::{Handle, Opened};
+use crate::fs::stat::LookupEntry;
+use crate::fs::state::handle::{Handle, OpenedHandle};
 
 /// One source as the root, or several as directories in the root.
 pub struct Trees {
-    trees: Vec<(Vec<u8>, Served)>,
+    trees: Vec<(Vec<u8>, ServedTree)>,
     is_alone: bool,
 }
 
 impl Trees {
     /// Serves a single source.
     #[must_use]
-    pub fn one(served: Served) -> Self {
+    pub fn single(served: ServedTree) -> Self {
         Trees {
             trees: vec![(Vec::new(), served)],
             is_alone: true,
@@ -29,7 +29,7 @@ impl Trees {
 
     /// Serves several sources with distinct names.
     #[must_use]
-    pub fn several(trees: Vec<(Vec<u8>, Served)>) -> Self {
+    pub fn several(trees: Vec<(Vec<u8>, ServedTree)>) -> Self {
         Trees {
             trees,
             is_alone: false,
@@ -42,15 +42,17 @@ impl Trees {
     }
 
     /// Determines the tree of a path.
-    pub(super) fn split<'n>(&self, names: &'n [Vec<u8>]) -> Way<'n> {
+    pub(super) fn split<'n>(&self, names: &'n [Vec<u8>]) -> PathDestination<'n> {
         if self.is_alone {
-            return Way::Tree(0, names);
+            return PathDestination::Tree(0, names);
         }
         let Some((first, rest)) = names.split_first() else {
-            return Way::Root;
+            return PathDestination::Root;
         };
         let tree = self.trees.iter().position(|(name, _)| name == first);
-        tree.map_or(Way::Nowhere, |tree| Way::Tree(tree, rest))
+        tree.map_or(PathDestination::Nowhere, |tree| {
+            PathDestination::Tree(tree, rest)
+        })
     }
 
     /// Returns the tree with this number.
@@ -60,7 +62,7 @@ impl Trees {
 }
 
 /// The destination of a path.
-pub(super) enum Way<'n> {
+pub(super) enum PathDestination<'n> {
     /// The root of several sources.
     Root,
     /// The tree with this number, and the remaining path.
@@ -70,13 +72,13 @@ pub(super) enum Way<'n> {
 }
 
 /// A place in a tree. Dropping the place releases the counted inodes of its path.
-pub(super) struct Place {
+pub(super) struct ResolvedPath {
     trees: Arc<Trees>,
     tree: usize,
-    found: Found,
+    found: ResolvedEntry,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Finds the place at these names in a tree. Links are followed, but never lead out of the
     /// tree.
     ///
@@ -90,7 +92,7 @@ impl Place {
         let found = trees
             .tree(tree)
             .find_for(&names.join(&b'/'), true, cancel)?;
-        Ok(Place {
+        Ok(ResolvedPath {
             trees: Arc::clone(trees),
             tree,
             found,
@@ -101,27 +103,27 @@ impl Place {
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
-    pub(super) fn beneath(&self, path: &[u8], cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn descendant(&self, path: &[u8], cancel: &CancelToken) -> Result<Self> {
         let path = path.split(|byte| *byte == b'/').map(<[u8]>::to_vec);
         let names: Vec<_> = self.names().iter().cloned().chain(path).collect();
-        Place::find(&self.trees, (self.tree, &names), cancel)
+        ResolvedPath::find(&self.trees, (self.tree, &names), cancel)
     }
 
     /// Finds the place `count` names above this one.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
-    pub(super) fn above(&self, count: usize, cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn ancestor(&self, count: usize, cancel: &CancelToken) -> Result<Self> {
         let names = self.names();
         let names = &names[..names.len().saturating_sub(count)];
-        Place::find(&self.trees, (self.tree, names), cancel)
+        ResolvedPath::find(&self.trees, (self.tree, names), cancel)
     }
 
     pub(super) fn requests(&self) -> &dyn Requests {
         self.trees.tree(self.tree)
     }
 
-    pub(super) fn entry(&self) -> &Entry {
+    pub(super) fn entry(&self) -> &LookupEntry {
         &self.found.entry
     }
 
@@ -163,7 +165,7 @@ impl Place {
 /// The name of a directory of views.
 pub(super) const VIEWS: &[u8] = b".h5fs";
 
-impl Drop for Place {
+impl Drop for ResolvedPath {
     fn drop(&mut self) {
         for ino in &self.found.counted {
             self.requests().forget(*ino, 1);
@@ -172,28 +174,28 @@ impl Drop for Place {
 }
 
 /// An open file or directory at a place. Dropping the value closes it.
-pub(super) struct OpenPlace {
-    pub(super) place: Place,
-    pub(super) opened: Opened,
+pub(super) struct OpenedEntry {
+    pub(super) place: ResolvedPath,
+    pub(super) opened: OpenedHandle,
 }
 
-impl OpenPlace {
+impl OpenedEntry {
     /// Opens the file at a place.
     ///
     /// # Errors
     /// Fails as [`open_file_for`](Requests::open_file_for) does.
-    pub(super) fn file(place: Place, cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn file(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
         let opened = place.requests().open_file_for(place.ino(), cancel)?;
-        Ok(OpenPlace { place, opened })
+        Ok(OpenedEntry { place, opened })
     }
 
     /// Opens the directory at a place.
     ///
     /// # Errors
     /// Fails as [`opendir_for`](Requests::opendir_for) does.
-    pub(super) fn directory(place: Place, cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn directory(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
         let opened = place.requests().opendir_for(place.ino(), cancel)?;
-        Ok(OpenPlace { place, opened })
+        Ok(OpenedEntry { place, opened })
     }
 
     pub(super) fn handle(&self) -> Handle {
@@ -205,7 +207,7 @@ impl OpenPlace {
     }
 }
 
-impl Drop for OpenPlace {
+impl Drop for OpenedEntry {
     fn drop(&mut self) {
         self.requests().release(self.handle());
     }

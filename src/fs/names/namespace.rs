@@ -18,8 +18,8 @@ use std::sync::Arc;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::other_files::{OtherFiles, ShownAt};
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::other_files::{OtherFiles, ShownLocation};
 use crate::fs::name;
 use crate::fs::names::symlink;
 use crate::fs::state::inode::{self, Inode, NodeType};
@@ -46,7 +46,7 @@ pub(in crate::fs) struct LinkEntry {
 }
 
 /// A group whose links are shown.
-pub(in crate::fs) struct Directory<'a> {
+pub(in crate::fs) struct ShownGroup<'a> {
     pub(in crate::fs) space: Namespace<'a>,
     pub(in crate::fs) group: NodeId,
     path: OnceCell<Option<Vec<Box<[u8]>>>>,
@@ -76,8 +76,8 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    pub(in crate::fs) fn directory(self, group: NodeId) -> Directory<'a> {
-        Directory {
+    pub(in crate::fs) fn directory(self, group: NodeId) -> ShownGroup<'a> {
+        ShownGroup {
             space: self,
             group,
             path: OnceCell::new(),
@@ -158,7 +158,7 @@ impl<'a> Namespace<'a> {
         self.file.index().known_path(node)
     }
 
-    /// Returns the path, with names as in the file, of the entry shown as `shown` in `group`.
+    /// Returns the path, with names as in the file, of the entry shown as `shown_name` in `group`.
     fn path_of_name(&self, group: NodeId, shown: &[u8]) -> Option<Vec<u8>> {
         let mut steps = self.steps(group, limits::PATH_DEPTH)?;
         steps.push((group, shown.into()));
@@ -177,7 +177,7 @@ impl<'a> Namespace<'a> {
     }
 }
 
-impl Directory<'_> {
+impl ShownGroup<'_> {
     /// Returns the shown names from the root to this directory.
     pub(in crate::fs) fn path(&self) -> Option<&[Box<[u8]>]> {
         self.path
@@ -196,17 +196,17 @@ impl Directory<'_> {
         let file = self.space.file;
         let real = file.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
         let link = file.container.link(self.group, &real)?;
-        Ok(self.show(link.ok_or(Error::NotFound)?))
+        Ok(self.link_entry(link.ok_or(Error::NotFound)?))
     }
 
     /// Returns the shown name of a link in this directory.
-    pub(in crate::fs) fn shown(&self, link: &Link) -> Vec<u8> {
+    pub(in crate::fs) fn shown_name(&self, link: &Link) -> Vec<u8> {
         name::escape(&link.name, self.is_root())
     }
 
     /// Converts a link of this group to an entry.
-    pub(in crate::fs) fn show(&self, link: Link) -> LinkEntry {
-        let shown = self.shown(&link);
+    pub(in crate::fs) fn link_entry(&self, link: Link) -> LinkEntry {
+        let shown = self.shown_name(&link);
         let tree = self.space.file.tree;
         let mut object = None;
         let (node_type, node) = match &link.target {
@@ -215,10 +215,10 @@ impl Directory<'_> {
                 let mut found = self.space.file.container.node(*node);
                 let place = match &found {
                     Ok(found) if matches!(found.kind, NodeKind::Group) => {
-                        self.place(*node, found.link_count, &shown)
+                        self.group_type(*node, found.link_count, &shown)
                     }
                     Err(error) if error.is_passing() => Ok(NodeType::Unreadable),
-                    Err(_) if self.is_to_group(&link, *node) => self.place(*node, 1, &shown),
+                    Err(_) if self.is_to_group(&link, *node) => self.group_type(*node, 1, &shown),
                     _ => Ok(NodeType::Object),
                 };
                 let node_type = place.unwrap_or_else(|error| {
@@ -258,12 +258,12 @@ impl Directory<'_> {
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
         let (generation, tree) = (self.space.file.generation, self.space.file.tree);
         if let Some(file) = target.other_file()
-            && let Some(place) = self.space.others.place(self.space.file, file)
+            && let Some(place) = self.space.others.shown_location(self.space.file, file)
         {
             let place = match place {
-                ShownAt::Root => Vec::new(),
-                ShownAt::Other(file) => file,
-                ShownAt::Beside(names) => names.join(&b'/'),
+                ShownLocation::Root => Vec::new(),
+                ShownLocation::Other(file) => file,
+                ShownLocation::Archive(names) => names.join(&b'/'),
             };
             let name = [shown, b"/", &place].concat();
             return inode::of_link(generation, tree, self.group, &name);
@@ -282,12 +282,12 @@ impl Directory<'_> {
         }
     }
 
-    /// Returns whether the group `node`, found in this directory as `shown`, is a directory or a
+    /// Returns whether the group `node`, found in this directory as `shown_name`, is a directory or a
     /// symbolic link.
     ///
     /// # Errors
     /// Fails if the group's own location is unknown because a part of the file cannot be read.
-    fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> Result<NodeType> {
+    fn group_type(&self, node: NodeId, link_count: u32, shown: &[u8]) -> Result<NodeType> {
         let space = self.space;
         let here = self.inode(NodeType::Group, node, shown);
         let ino = space.ino(node);
@@ -307,7 +307,7 @@ impl Directory<'_> {
                     },
                     None => here.clone(),
                 };
-                space.inodes.settle(ino, place)
+                space.inodes.directory_location(ino, place)
             }
         };
         if parent == here.parent && *name == *shown {
@@ -319,11 +319,15 @@ impl Directory<'_> {
 
     /// Returns the relative path from this directory to `names`, shown names from the root of
     /// another file.
-    fn outward(&self, place: &ShownAt, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
+    fn path_to_other(
+        &self,
+        place: &ShownLocation,
+        names: impl Iterator<Item = Vec<u8>>,
+    ) -> Option<Vec<u8>> {
         let others = self.space.others;
-        let mut from = others.way_to_file(self.space.file);
+        let mut from = others.file_root_path(self.space.file);
         from.extend_from_slice(self.path()?);
-        let mut to = others.way_to(place);
+        let mut to = others.root_path(place);
         to.extend(names.map(Into::into));
         Some(symlink::relative(&from, &to))
     }
@@ -332,7 +336,7 @@ impl Directory<'_> {
     ///
     /// # Errors
     /// Fails if the path cannot be read.
-    pub(in crate::fs) fn path_there(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+    pub(in crate::fs) fn path_in_target(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         if let LinkTarget::External { path, .. } = target {
             return Ok(path.clone());
         }
@@ -363,12 +367,12 @@ impl Directory<'_> {
                 let depth = self.path().map(<[_]>::len);
                 depth.map(|depth| symlink::absolute(depth, path))
             }
-            LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
+            LinkTarget::Soft(path) => Some(symlink::relative_path(path, self.is_root())),
             LinkTarget::External { file, path } => {
-                match self.space.others.place(self.space.file, file) {
+                match self.space.others.shown_location(self.space.file, file) {
                     Some(place) => {
                         let names = symlink::components(path, true);
-                        self.outward(&place, names)
+                        self.path_to_other(&place, names)
                     }
                     None => Some(symlink::outside(file, path)),
                 }
@@ -381,18 +385,18 @@ impl Directory<'_> {
             }
             LinkTarget::Reference {
                 file: Some(file), ..
-            } => match self.space.others.place(self.space.file, file) {
+            } => match self.space.others.shown_location(self.space.file, file) {
                 Some(place) => {
                     let names = self.space.file.container.names(target)?;
-                    self.outward(&place, symlink::escaped(&names))
+                    self.path_to_other(&place, symlink::escaped(&names))
                 }
-                None => Some(symlink::outside(file, &self.path_there(target)?)),
+                None => Some(symlink::outside(file, &self.path_in_target(target)?)),
             },
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())
             }
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
-        symlink::bounded(text)
+        symlink::checked_length(text)
     }
 }

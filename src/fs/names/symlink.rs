@@ -15,7 +15,7 @@ use crate::limits;
 ///
 /// # Errors
 /// `ENAMETOOLONG` if the text is too long for the kernel, or unknown (`None`) because it would be.
-pub(in crate::fs) fn bounded(text: Option<Vec<u8>>) -> Result<Vec<u8>> {
+pub(in crate::fs) fn checked_length(text: Option<Vec<u8>>) -> Result<Vec<u8>> {
     text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
         .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
 }
@@ -26,20 +26,20 @@ pub(in crate::fs) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {
     let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let up = from.iter().skip(shared).map(|_| b"..".to_vec());
     let down = to.iter().skip(shared).map(|name| name.to_vec());
-    joined(up.chain(down))
+    join_path(up.chain(down))
 }
 
 /// Returns the relative path of an absolute soft link, from a directory `depth` names below its
 /// file's root.
 pub(in crate::fs) fn absolute(depth: usize, path: &[u8]) -> Vec<u8> {
     let up = std::iter::repeat_n(b"..".to_vec(), depth);
-    joined(up.chain(components(path, true)))
+    join_path(up.chain(components(path, true)))
 }
 
 /// Returns the relative path of a relative soft link. `at_root` says whether the link's directory
 /// is its file's root.
-pub(in crate::fs) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
-    joined(components(path, at_root))
+pub(in crate::fs) fn relative_path(path: &[u8], at_root: bool) -> Vec<u8> {
+    join_path(components(path, at_root))
 }
 
 /// Returns a text `FILE:PATH` for `path` in another file that is not shown. The text must resolve
@@ -78,7 +78,7 @@ pub(in crate::fs) fn escaped(names: &[Vec<u8>]) -> impl Iterator<Item = Vec<u8>>
 }
 
 /// Joins names to one path, which is `.` if there are no names.
-pub(in crate::fs) fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+pub(in crate::fs) fn join_path(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let text = names.collect::<Vec<_>>().join(&b'/');
     if text.is_empty() { b".".to_vec() } else { text }
 }
@@ -115,9 +115,9 @@ mod tests {
         assert_eq!(absolute(2, b"/x/y"), b"../../x/y");
         assert_eq!(absolute(0, b"/"), b".");
         assert_eq!(absolute(1, b"/.h5fs/../z"), b"../%2Eh5fs/%2E%2E/z");
-        assert_eq!(beneath(b"./a//b/.", false), b"a/b");
-        assert_eq!(beneath(b".", false), b".");
-        assert_eq!(beneath(b".h5fs", true), b"%2Eh5fs");
-        assert_eq!(beneath(b".h5fs/.h5fs", false), b".h5fs/.h5fs");
+        assert_eq!(relative_path(b"./a//b/.", false), b"a/b");
+        assert_eq!(relative_path(b".", false), b".");
+        assert_eq!(relative_path(b".h5fs", true), b"%2Eh5fs");
+        assert_eq!(relative_path(b".h5fs/.h5fs", false), b".h5fs/.h5fs");
     }
 }

@@ -5,27 +5,27 @@ use h5fs_reader::model::NodeId;
 use h5fs_reader::model::extras::{BlockFacts, Extras};
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::nodes::indexed::{self, Plain};
-use crate::fs::nodes::node::{Described, Facts, Find, FsNode, Target};
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::nodes::indexed::{self, PlainEntry};
+use crate::fs::nodes::node::{DefectCallback, Facts, FsNode, ObjectDescription, TargetInode};
 use crate::fs::nodes::object::{COMPRESSION, read_all};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::fs::state::listing::{Listing, Visit};
+use crate::fs::state::listing::{ListingCallback, ListingState};
 use crate::view::View;
 
 /// The directory of blocks.
-pub(in crate::fs) struct Blocks;
+pub(in crate::fs) struct BlocksDirectory;
 
 /// A decoded block, as a regular file.
-pub(in crate::fs) struct Block;
+pub(in crate::fs) struct BlockFile;
 
-impl FsNode for Blocks {
-    fn kind(&self) -> Kind {
-        Kind::Directory
+impl FsNode for BlocksDirectory {
+    fn kind(&self) -> FileKind {
+        FileKind::Directory
     }
 
-    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         let file = target.file;
         let number = std::str::from_utf8(name).ok();
         let number = number.and_then(|name| name.parse::<usize>().ok());
@@ -42,49 +42,51 @@ impl FsNode for Blocks {
             parent: target.ino,
             name: name.into(),
         };
-        target.enter_entry(of_block(file, number), &inode, &Block)
+        target.enter_entry(of_block(file, number), &inode, &BlockFile)
     }
 
     fn list(
         &self,
-        target: &Target<'_>,
-        _: &mut Listing,
+        target: &TargetInode<'_>,
+        _: &mut ListingState,
         first: u64,
-        visit: &mut Visit<'_>,
+        visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
         let count = to_u64(extras(target.file)?.block_count());
         indexed::list_all(target, first, visit, count, |number| {
-            Ok(Plain {
+            Ok(PlainEntry {
                 name: number.to_string().into_bytes(),
                 ino: of_block(target.file, to_usize(number)?),
-                kind: Kind::File,
+                kind: FileKind::File,
             })
         })
     }
 
     /// Checks whether all blocks were found.
-    fn examine(&self, target: &Target<'_>, _: &mut Find<'_>) -> Result<()> {
+    fn examine(&self, target: &TargetInode<'_>, _: &mut DefectCallback<'_>) -> Result<()> {
         let error = extras(target.file)?.blocks_error().cloned();
         error.map_or(Ok(()), Err)
     }
 }
 
-impl FsNode for Block {
-    fn kind(&self) -> Kind {
-        Kind::File
+impl FsNode for BlockFile {
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let (extras, number) = (extras(target.file)?, number_of(target));
         let array = if_lasting(extras.block_content(number))?;
         let facts = if_lasting(extras.block(number))?;
         // Opening the block will report why the block cannot be read.
         let size = array.and_then(|array| array.bytes().ok()).unwrap_or(0);
         let stored = facts.map_or(0, |facts| facts.used_size);
-        Ok(target.bare(Kind::File).sized(size, Some(stored)))
+        Ok(target
+            .empty_entry(FileKind::File)
+            .with_size(size, Some(stored)))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let (extras, number) = (extras(target.file)?, number_of(target));
         if target.mount.options.verify {
             let file = target.file;
@@ -93,10 +95,10 @@ impl FsNode for Block {
         target.file.open_bytes(extras.block_content(number)?)
     }
 
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         let facts = extras(target.file).and_then(|extras| extras.block(number_of(target)));
         let facts = if_lasting(facts);
-        Some(Described {
+        Some(ObjectDescription {
             node: None,
             fault: self.open(target).err(),
             facts: facts.map(|facts| facts.map_or_else(Facts::new, |facts| as_text(&facts))),
@@ -117,7 +119,7 @@ fn node(number: usize) -> NodeId {
     NodeId::at(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn number_of(target: &Target<'_>) -> usize {
+fn number_of(target: &TargetInode<'_>) -> usize {
     let node = inode::node_of(target.file.generation, target.ino);
     node.map_or(usize::MAX, |node| {
         to_usize(node.index()).unwrap_or(usize::MAX)

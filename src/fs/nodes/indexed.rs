@@ -4,35 +4,40 @@ use std::time::Instant;
 
 use h5fs_reader::error::Result;
 
-use crate::fs::nodes::node::Target;
-use crate::fs::stat::Kind;
-use crate::fs::state::listing::{DOTS, Listable, Listed, Visit};
+use crate::fs::nodes::node::TargetInode;
+use crate::fs::stat::FileKind;
+use crate::fs::state::listing::{DOTS, ListedAttributes, ListingCallback, ListingEntry};
 use crate::limits;
 
 /// Entries with consecutive numbers from the requested one, possibly none, and the number where the
 /// search continues. `None` at the end of the directory.
-pub(in crate::fs) type Found<E> = Option<(Vec<E>, u64)>;
+pub(in crate::fs) type IndexedEntries<E> = Option<(Vec<E>, u64)>;
 
 /// An entry that was found.
-pub(in crate::fs) trait Show {
+pub(in crate::fs) trait IndexedEntry {
     /// Passes the entry of `directory` to `visit`. Returns whether there was no room.
-    fn show(&self, directory: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool;
+    fn visit(
+        &self,
+        directory: &TargetInode<'_>,
+        next: u64,
+        visit: &mut ListingCallback<'_>,
+    ) -> bool;
 }
 
 /// An entry whose attributes are known only to a lookup: there may be a billion of them.
-pub(in crate::fs) struct Plain {
+pub(in crate::fs) struct PlainEntry {
     pub(in crate::fs) name: Vec<u8>,
     pub(in crate::fs) ino: u64,
-    pub(in crate::fs) kind: Kind,
+    pub(in crate::fs) kind: FileKind,
 }
 
-impl Show for Plain {
-    fn show(&self, _: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
-        let listed = Listed {
+impl IndexedEntry for PlainEntry {
+    fn visit(&self, _: &TargetInode<'_>, next: u64, visit: &mut ListingCallback<'_>) -> bool {
+        let listed = ListingEntry {
             name: &self.name,
             ino: self.ino,
             kind: self.kind,
-            stat: &|| Listable::Unknown(self.kind),
+            stat: &|| ListedAttributes::Unknown(self.kind),
         };
         visit(&listed, next)
     }
@@ -48,11 +53,11 @@ impl Show for Plain {
 /// # Errors
 /// Fails if `find` fails before any entry is found. After later errors, the next call resumes at
 /// the failed number.
-pub(in crate::fs) fn list<E: Show>(
-    directory: &Target<'_>,
+pub(in crate::fs) fn list<E: IndexedEntry>(
+    directory: &TargetInode<'_>,
     first: u64,
-    visit: &mut Visit<'_>,
-    mut find: impl FnMut(u64) -> Result<Found<E>>,
+    visit: &mut ListingCallback<'_>,
+    mut find: impl FnMut(u64) -> Result<IndexedEntries<E>>,
 ) -> Result<()> {
     let started = Instant::now();
     let mut at = first - DOTS;
@@ -67,7 +72,7 @@ pub(in crate::fs) fn list<E: Show>(
         let last = entries.len().saturating_sub(1);
         for (place, entry) in entries.iter().enumerate() {
             at = if place == last { behind } else { at + 1 };
-            if entry.show(directory, at + DOTS, visit) {
+            if entry.visit(directory, at + DOTS, visit) {
                 return Ok(());
             }
             is_any = true;
@@ -79,7 +84,7 @@ pub(in crate::fs) fn list<E: Show>(
     }
     if !is_any {
         let stat = || directory.mount.dot(directory.ino);
-        visit(&Listed::dot(b".", directory.ino, &stat), at + DOTS);
+        visit(&ListingEntry::dot(b".", directory.ino, &stat), at + DOTS);
     }
     Ok(())
 }
@@ -89,10 +94,10 @@ pub(in crate::fs) fn list<E: Show>(
 ///
 /// # Errors
 /// Fails if `entry` fails for the first one.
-pub(in crate::fs) fn list_all<E: Show>(
-    directory: &Target<'_>,
+pub(in crate::fs) fn list_all<E: IndexedEntry>(
+    directory: &TargetInode<'_>,
     first: u64,
-    visit: &mut Visit<'_>,
+    visit: &mut ListingCallback<'_>,
     count: u64,
     entry: impl Fn(u64) -> Result<E>,
 ) -> Result<()> {

@@ -3,8 +3,8 @@
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
 
-use crate::fs::nodes::node::{FsNode, Target};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::nodes::node::{FsNode, TargetInode};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::view::View;
 use crate::view::texts::text::Text;
 
@@ -12,16 +12,16 @@ use crate::view::texts::text::Text;
 pub(in crate::fs) struct MembersList;
 
 impl FsNode for MembersList {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let list = target.file.container.members().ok_or(Error::NotFound)?;
-        Ok(target.sized(to_u64(list.len())))
+        Ok(target.sized_entry(to_u64(list.len())))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let list = target.file.container.members().ok_or(Error::NotFound)?;
         Ok(Box::new(Text::new(list.to_vec())))
     }

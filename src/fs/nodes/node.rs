@@ -10,18 +10,18 @@ use h5fs_reader::model::Node;
 use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
 use crate::fs::errno::{is_fault, refusal};
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
-use crate::fs::names::namespace::{Directory, Namespace};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::names::namespace::{Namespace, ShownGroup};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::Inode;
-use crate::fs::state::listing::{Listing, Visit};
+use crate::fs::state::listing::{ListingCallback, ListingState};
 use crate::view::View;
 
 /// The inode of a request.
 #[derive(Clone, Copy)]
-pub(in crate::fs) struct Target<'a> {
+pub(in crate::fs) struct TargetInode<'a> {
     pub(in crate::fs) mount: &'a Mount,
     /// The current state of the file that contains the inode.
     pub(in crate::fs) file: &'a Arc<FileState>,
@@ -29,7 +29,7 @@ pub(in crate::fs) struct Target<'a> {
     pub(in crate::fs) inode: &'a Inode,
 }
 
-impl<'a> Target<'a> {
+impl<'a> TargetInode<'a> {
     /// Counts a lookup of `inode` under the number `ino`, and describes the inode.
     ///
     /// # Errors
@@ -40,11 +40,11 @@ impl<'a> Target<'a> {
         file: &Arc<FileState>,
         ino: u64,
         inode: &Inode,
-        describe: impl FnOnce(&Target<'_>) -> Result<Entry>,
-    ) -> Result<Entry> {
+        describe: impl FnOnce(&TargetInode<'_>) -> Result<LookupEntry>,
+    ) -> Result<LookupEntry> {
         let ino = mount.pins.number(ino, file, inode)?;
         let ino = mount.inodes.enter(ino, inode);
-        let target = Target {
+        let target = TargetInode {
             mount,
             file,
             ino,
@@ -64,8 +64,8 @@ impl<'a> Target<'a> {
         ino: u64,
         inode: &Inode,
         node: &dyn FsNode,
-    ) -> Result<Entry> {
-        Target::enter(self.mount, self.file, ino, inode, |entry| node.stat(entry))
+    ) -> Result<LookupEntry> {
+        TargetInode::enter(self.mount, self.file, ino, inode, |entry| node.stat(entry))
     }
 
     /// Returns the tree of the target's file.
@@ -74,18 +74,18 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the group that is the target or contains it.
-    pub(in crate::fs) fn directory(&self) -> Directory<'a> {
+    pub(in crate::fs) fn directory(&self) -> ShownGroup<'a> {
         self.space().directory(self.inode.node)
     }
 
     /// Returns the entry as a file of `kind` without content.
-    pub(in crate::fs) fn bare(&self, kind: Kind) -> Entry {
+    pub(in crate::fs) fn empty_entry(&self, kind: FileKind) -> LookupEntry {
         self.mount.fixed(self.file, self.ino, kind)
     }
 
     /// Returns the entry as a regular file of `size` bytes, all of them stored.
-    pub(in crate::fs) fn sized(&self, size: u64) -> Entry {
-        self.bare(Kind::File).sized(size, Some(size))
+    pub(in crate::fs) fn sized_entry(&self, size: u64) -> LookupEntry {
+        self.empty_entry(FileKind::File).with_size(size, Some(size))
     }
 
     /// Returns the entry as a file whose content has this length. Content that cannot be opened
@@ -94,12 +94,12 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// Fails if the content cannot be opened now.
-    pub(in crate::fs) fn of_length(&self, length: Result<u64>) -> Result<Entry> {
+    pub(in crate::fs) fn of_length(&self, length: Result<u64>) -> Result<LookupEntry> {
         match length {
-            Ok(length) => Ok(self.sized(length)),
+            Ok(length) => Ok(self.sized_entry(length)),
             Err(error) if error.is_passing() => Err(error),
-            Err(Error::Limit { .. }) => Ok(self.sized(0).without_size()),
-            Err(_) => Ok(self.sized(0).kept_if(false)),
+            Err(Error::Limit { .. }) => Ok(self.sized_entry(0).without_size()),
+            Err(_) => Ok(self.sized_entry(0).cacheable_if(false)),
         }
     }
 
@@ -107,24 +107,26 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// Fails if this cannot be determined now.
-    pub(in crate::fs) fn pinned(&self) -> Result<Option<Entry>> {
+    pub(in crate::fs) fn pinned(&self) -> Result<Option<LookupEntry>> {
         let document = self.mount.pins.fixed(self.ino, self.file, self.inode)?;
         let Some(document) = document else {
             return Ok(None);
         };
-        let entry = self.sized(document.view.length()).kept_if(false);
+        let entry = self.sized_entry(document.view.length()).cacheable_if(false);
         let node = if_lasting(self.file.container.node(self.inode.node))?;
         Ok(Some(node.map_or(entry, |node| entry.modified_as(&node))))
     }
 
     /// Returns the entry as a symbolic link with a text of `length` bytes.
-    pub(in crate::fs) fn link(&self, length: usize) -> Entry {
-        self.bare(Kind::Symlink).sized(to_u64(length), None)
+    pub(in crate::fs) fn link(&self, length: usize) -> LookupEntry {
+        self.empty_entry(FileKind::Symlink)
+            .with_size(to_u64(length), None)
     }
 
     /// Records the target's error, and logs it once.
-    pub(in crate::fs) fn note(&self, error: &Error) {
-        self.mount.note(self.file, self.ino, self.inode, error);
+    pub(in crate::fs) fn record_error(&self, error: &Error) {
+        self.mount
+            .record_error(self.file, self.ino, self.inode, error);
     }
 }
 
@@ -132,7 +134,7 @@ impl<'a> Target<'a> {
 pub(in crate::fs) type Facts = Vec<(&'static str, Vec<u8>)>;
 
 /// An object as extended attributes describe it.
-pub(in crate::fs) struct Described {
+pub(in crate::fs) struct ObjectDescription {
     /// The node, or `None` if the object itself cannot be read.
     pub(in crate::fs) node: Option<Arc<Node>>,
     /// The reason why the content cannot be served.
@@ -141,15 +143,15 @@ pub(in crate::fs) struct Described {
     pub(in crate::fs) facts: Result<Facts>,
 }
 
-impl Described {
+impl ObjectDescription {
     /// Describes a view file by the error of opening it, if that is known without a read. The
     /// errors of earlier reads were recorded and are reported as well.
-    pub(in crate::fs) fn by_opening(node: &dyn FsNode, target: &Target<'_>) -> Self {
+    pub(in crate::fs) fn from_opening(node: &dyn FsNode, target: &TargetInode<'_>) -> Self {
         let fault = match node.open(target) {
             Ok(view) => view.failure().cloned(),
             Err(error) => Some(error),
         };
-        Described {
+        ObjectDescription {
             node: None,
             fault: fault.filter(is_fault),
             facts: Ok(Vec::new()),
@@ -159,7 +161,7 @@ impl Described {
 
 /// A defect of a part of an object.
 #[derive(Debug)]
-pub enum Finding<'f> {
+pub enum Defect<'f> {
     /// The attribute of this name, as in the file, cannot be read.
     Attribute(&'f [u8], Error),
     /// The named part cannot be read.
@@ -169,27 +171,27 @@ pub enum Finding<'f> {
 }
 
 /// A callback that receives the defects of an object.
-pub(in crate::fs) type Find<'d> = dyn FnMut(Finding<'_>) + 'd;
+pub(in crate::fs) type DefectCallback<'d> = dyn FnMut(Defect<'_>) + 'd;
 
 /// A node of the mount. Requests that a node does not implement fail as they do for a file of its
 /// kind on any filesystem.
 pub(in crate::fs) trait FsNode: Sync {
     /// Returns the kind of file.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> FileKind;
 
     /// Returns the attributes, even if they are expensive.
     ///
     /// # Errors
     /// Fails if the attributes cannot be determined now.
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        Ok(target.bare(self.kind()))
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
+        Ok(target.empty_entry(self.kind()))
     }
 
     /// Returns the entry `name` of this directory, counted.
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the directory cannot be read.
-    fn lookup(&self, _target: &Target<'_>, _name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, _target: &TargetInode<'_>, _name: &[u8]) -> Result<LookupEntry> {
         Err(refusal(Errno::ENOTDIR, "lookup"))
     }
 
@@ -197,12 +199,12 @@ pub(in crate::fs) trait FsNode: Sync {
     ///
     /// # Errors
     /// Fails if the directory cannot be read.
-    fn why_absent(&self, _target: &Target<'_>, _name: &[u8]) -> Result<Option<String>> {
+    fn absence_reason(&self, _target: &TargetInode<'_>, _name: &[u8]) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// Returns whether a missing name stays missing until the source changes.
-    fn lacks_for_good(&self, _target: &Target<'_>) -> bool {
+    fn is_absence_final(&self, _target: &TargetInode<'_>) -> bool {
         false
     }
 
@@ -212,10 +214,10 @@ pub(in crate::fs) trait FsNode: Sync {
     /// Fails if the directory cannot be read at `first`.
     fn list(
         &self,
-        _target: &Target<'_>,
-        _listing: &mut Listing,
+        _target: &TargetInode<'_>,
+        _listing: &mut ListingState,
         _first: u64,
-        _visit: &mut Visit<'_>,
+        _visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
         Err(refusal(Errno::ENOTDIR, "readdir"))
     }
@@ -229,10 +231,10 @@ pub(in crate::fs) trait FsNode: Sync {
     ///
     /// # Errors
     /// Fails if it is known before reading that the content cannot be served.
-    fn open(&self, _target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, _target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         Err(match self.kind() {
-            Kind::Symlink => refusal(Errno::ELOOP, "open"),
-            Kind::Directory | Kind::File => refusal(Errno::EISDIR, "open"),
+            FileKind::Symlink => refusal(Errno::ELOOP, "open"),
+            FileKind::Directory | FileKind::File => refusal(Errno::EISDIR, "open"),
         })
     }
 
@@ -240,7 +242,7 @@ pub(in crate::fs) trait FsNode: Sync {
     ///
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes.
-    fn readlink(&self, _target: &Target<'_>) -> Result<Vec<u8>> {
+    fn readlink(&self, _target: &TargetInode<'_>) -> Result<Vec<u8>> {
         Err(refusal(Errno::EINVAL, "readlink"))
     }
 
@@ -249,13 +251,13 @@ pub(in crate::fs) trait FsNode: Sync {
     ///
     /// # Errors
     /// Fails if the link cannot be read.
-    fn why_nowhere(&self, _target: &Target<'_>, _object: bool) -> Result<Option<String>> {
+    fn dangling_reason(&self, _target: &TargetInode<'_>, _object: bool) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// Returns the object that extended attributes describe, or `None` if the node has no
     /// attributes.
-    fn xattr(&self, _target: &Target<'_>) -> Option<Described> {
+    fn xattr(&self, _target: &TargetInode<'_>) -> Option<ObjectDescription> {
         None
     }
 
@@ -263,7 +265,7 @@ pub(in crate::fs) trait FsNode: Sync {
     ///
     /// # Errors
     /// Fails if the object itself, or its list of attributes, is damaged.
-    fn examine(&self, _target: &Target<'_>, _find: &mut Find<'_>) -> Result<()> {
+    fn examine(&self, _target: &TargetInode<'_>, _find: &mut DefectCallback<'_>) -> Result<()> {
         Ok(())
     }
 }

@@ -9,8 +9,8 @@ use h5fs_reader::model::array::Storage;
 use h5fs_reader::model::{Array, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
 use crate::view::View;
 use crate::view::elements::raw::Raw;
 use crate::view::elements::variable_length::Content;
@@ -23,7 +23,7 @@ pub(in crate::fs) const COMPRESSION: &str = "h5fs.compression";
 
 /// The number of stored bytes of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::fs) enum Stored {
+pub(in crate::fs) enum StoredSize {
     /// The number of bytes; `None` if every byte is known to be zero.
     Known(Option<u64>),
     /// Unknown, because a large index would have to be walked or a part cannot be read.
@@ -51,7 +51,7 @@ pub(in crate::fs) fn measure(
     file: &FileState,
     node: &Node,
     at_any_cost: bool,
-) -> Result<(u64, Stored)> {
+) -> Result<(u64, StoredSize)> {
     Ok(match &node.kind {
         NodeKind::Array(array) if VariableLength::is_made_of(array) => {
             if at_any_cost {
@@ -59,50 +59,50 @@ pub(in crate::fs) fn measure(
                 // Opening the object will report why the object cannot be read.
                 match if_lasting(content.and_then(|content| content.length(&file.effort.cancel())))?
                 {
-                    Some(size) => (size, Stored::Known(Some(size))),
-                    None => (0, Stored::Unknown),
+                    Some(size) => (size, StoredSize::Known(Some(size))),
+                    None => (0, StoredSize::Unknown),
                 }
             } else {
-                (0, Stored::Unknown)
+                (0, StoredSize::Unknown)
             }
         }
         NodeKind::Array(array) => (size(node), stored(file, node, array, at_any_cost)),
-        _ => (size(node), Stored::Known(Some(size(node)))),
+        _ => (size(node), StoredSize::Known(Some(size(node)))),
     })
 }
 
-fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> Stored {
+fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> StoredSize {
     let size = size(node);
     match &array.storage {
-        Ok(Storage::Empty) => Stored::Known(None),
-        Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
-        Ok(Storage::Fill) => Stored::Known(Some(0)),
+        Ok(Storage::Empty) => StoredSize::Known(None),
+        Ok(Storage::Fill) if array.fill.is_zero() => StoredSize::Known(None),
+        Ok(Storage::Fill) => StoredSize::Known(Some(0)),
         // In a growing file, the result of a walk would be outdated at once.
         Ok(Storage::Chunked(_))
             if at_any_cost && !file.is_growing() || array.has_listed_chunks() =>
         {
             stored_chunks(file, node, array)
         }
-        Ok(Storage::Chunked(_)) => Stored::Unknown,
-        Ok(Storage::Encoded(pieces)) => Stored::Known(Some(pieces.stored_bytes())),
-        Ok(Storage::Strided(strided)) => Stored::Known(Some(match &strided.base.storage {
+        Ok(Storage::Chunked(_)) => StoredSize::Unknown,
+        Ok(Storage::Encoded(pieces)) => StoredSize::Known(Some(pieces.stored_bytes())),
+        Ok(Storage::Strided(strided)) => StoredSize::Known(Some(match &strided.base.storage {
             Ok(Storage::Encoded(pieces)) => pieces.stored_bytes().min(size),
             _ => size,
         })),
-        _ => Stored::Known(Some(size)),
+        _ => StoredSize::Known(Some(size)),
     }
 }
 
-fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> Stored {
+fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> StoredSize {
     let allocation = file
         .reader(node.id, array)
         .and_then(|reader| reader.allocation());
     match allocation {
-        Ok(allocation) if allocation.is_hole() => Stored::Known(None),
-        Ok(allocation) => Stored::Known(Some(allocation.stored_bytes)),
+        Ok(allocation) if allocation.is_hole() => StoredSize::Known(None),
+        Ok(allocation) => StoredSize::Known(Some(allocation.stored_bytes)),
         // The bytes are not known to be zeros. Opening the object will report why it cannot be
         // read.
-        Err(_) => Stored::Unknown,
+        Err(_) => StoredSize::Unknown,
     }
 }
 

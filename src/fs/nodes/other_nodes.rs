@@ -3,29 +3,29 @@
 use h5fs_reader::error::Result;
 use h5fs_reader::model::LinkTarget;
 
+use crate::fs::data_files::other_files::{OtherName, ShownLocation};
 use crate::fs::errno::stale;
-use crate::fs::forest::other_files::{OtherName, ShownAt};
 use crate::fs::names::namespace::LinkEntry;
 use crate::fs::names::symlink;
-use crate::fs::nodes::indexed::{self, Plain};
-use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::indexed::{self, PlainEntry};
+use crate::fs::nodes::node::{FsNode, TargetInode};
 use crate::fs::nodes::source_tree;
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::fs::state::listing::{Listing, Visit};
+use crate::fs::state::listing::{ListingCallback, ListingState};
 
 /// The directory of other files.
 pub(in crate::fs) struct OtherFilesDirectory;
 
 /// An alternative spelling of another file's name, as a symbolic link.
-pub(in crate::fs) struct Spelling;
+pub(in crate::fs) struct SpellingLink;
 
 impl FsNode for OtherFilesDirectory {
-    fn kind(&self) -> Kind {
-        Kind::Directory
+    fn kind(&self) -> FileKind {
+        FileKind::Directory
     }
 
-    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         let (mount, source) = (target.mount, target.file);
         let root = source.container.root();
         let inode = |node_type, tree, node| Inode {
@@ -49,13 +49,13 @@ impl FsNode for OtherFilesDirectory {
                 let directory = mount.space(&file).directory(root);
                 let entry = source_tree::enter(mount, &directory, &found, true)?;
                 // After the file changes, a different directory has this name.
-                Ok(entry.kept_if(false))
+                Ok(entry.cacheable_if(false))
             }
             OtherName::Spelling(place) => {
                 let ino = inode::of_link(source.generation, inode::SPELLINGS, root, name);
                 let inode = inode(NodeType::Spelling, inode::SOURCE, root);
-                Target::enter(mount, source, ino, &inode, |spelling| {
-                    Ok(spelling.link(text(&place).len()).kept_if(false))
+                TargetInode::enter(mount, source, ino, &inode, |spelling| {
+                    Ok(spelling.link(text(&place).len()).cacheable_if(false))
                 })
             }
         }
@@ -63,19 +63,19 @@ impl FsNode for OtherFilesDirectory {
 
     fn list(
         &self,
-        target: &Target<'_>,
-        _: &mut Listing,
+        target: &TargetInode<'_>,
+        _: &mut ListingState,
         first: u64,
-        visit: &mut Visit<'_>,
+        visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
         let source = target.file;
         let root = source.container.root();
         indexed::list(target, first, visit, |number| {
             let name = target.mount.others.listed(number);
-            let file = name.map(|name| Plain {
+            let file = name.map(|name| PlainEntry {
                 ino: inode::of_link(source.generation, inode::FIRST_FILE, root, &name),
                 name: name.into(),
-                kind: Kind::Directory,
+                kind: FileKind::Directory,
             });
             Ok(file.map(|file| (vec![file], number + 1)))
         })
@@ -87,16 +87,18 @@ impl FsNode for OtherFilesDirectory {
     }
 }
 
-impl FsNode for Spelling {
-    fn kind(&self) -> Kind {
-        Kind::Symlink
+impl FsNode for SpellingLink {
+    fn kind(&self) -> FileKind {
+        FileKind::Symlink
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        Ok(target.link(self.readlink(target)?.len()).kept_if(false))
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
+        Ok(target
+            .link(self.readlink(target)?.len())
+            .cacheable_if(false))
     }
 
-    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+    fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
         match target.mount.others.find(target.file, &target.inode.name)? {
             OtherName::Spelling(place) => Ok(text(&place)),
             OtherName::File(_) => Err(stale()),
@@ -105,15 +107,15 @@ impl FsNode for Spelling {
 }
 
 /// Returns the text of a link from an alternative spelling to the file's own name.
-fn text(place: &ShownAt) -> Vec<u8> {
+fn text(place: &ShownLocation) -> Vec<u8> {
     match place {
-        ShownAt::Root => b"../..".to_vec(),
-        ShownAt::Other(shown) => shown.clone(),
+        ShownLocation::Root => b"../..".to_vec(),
+        ShownLocation::Other(shown) => shown.clone(),
         // The other files of a member that are listed in this directory are outside the directory
         // of files.
-        ShownAt::Beside(names) => {
+        ShownLocation::Archive(names) => {
             let up = std::iter::repeat_n(b"..".to_vec(), 2);
-            symlink::joined(up.chain(names.iter().map(|name| name.to_vec())))
+            symlink::join_path(up.chain(names.iter().map(|name| name.to_vec())))
         }
     }
 }

@@ -6,18 +6,18 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
 use h5fs_reader::model::selector::{self, Selector, split};
 
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
 use crate::fs::errno::is_fault;
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
 use crate::fs::name;
-use crate::fs::names::follow::{Place, follow};
-use crate::fs::nodes::node::{Described, FsNode, Target};
+use crate::fs::names::link_resolution::{LinkedObject, follow};
+use crate::fs::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::fs::nodes::object;
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType, Tree};
 use crate::fs::views::site::PageSite;
 use crate::fs::views::trees;
-use crate::fs::views::trees::view_tree::{Form, Subject, refuse_unread};
+use crate::fs::views::trees::view_tree::{ViewForm, ViewSubject, refuse_unread};
 use crate::fs::views::view_group::ViewGroup;
 use crate::view::View;
 use crate::view::elements::part::Part;
@@ -26,32 +26,35 @@ use crate::view::elements::part::Part;
 pub(in crate::fs) struct Selection;
 
 impl FsNode for Selection {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        stat(target, find_again(target))
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
+        stat(target, reopen(target))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        open(target, find_again(target)?)
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
+        open(target, reopen(target)?)
     }
 
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
-        Some(Described::by_opening(self, target))
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        Some(ObjectDescription::from_opening(self, target))
     }
 }
 
 /// The view of a part of an array, and the node of the array.
-pub(in crate::fs) type Found = (Box<dyn View>, Arc<Node>);
+pub(in crate::fs) type SelectionView = (Box<dyn View>, Arc<Node>);
 
 /// Returns the attributes of the target, a part that was looked up before. `found` is the result of
 /// opening the part again.
 ///
 /// # Errors
 /// Fails if the attributes cannot be determined now.
-pub(in crate::fs) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
+pub(in crate::fs) fn stat(
+    target: &TargetInode<'_>,
+    found: Result<SelectionView>,
+) -> Result<LookupEntry> {
     target.of_length(found.map(|(view, _)| view.length()))
 }
 
@@ -59,7 +62,10 @@ pub(in crate::fs) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<E
 ///
 /// # Errors
 /// Fails if the checksum does not match, or the block cannot be read.
-pub(in crate::fs) fn open(target: &Target<'_>, (view, node): Found) -> Result<Box<dyn View>> {
+pub(in crate::fs) fn open(
+    target: &TargetInode<'_>,
+    (view, node): SelectionView,
+) -> Result<Box<dyn View>> {
     object::verify(target.mount, target.file, node.id)?;
     Ok(view)
 }
@@ -71,18 +77,18 @@ pub(in crate::fs) fn open(target: &Target<'_>, (view, node): Found) -> Result<Bo
 /// # Errors
 /// `NotFound` if the name is no such name or the dataset has no such part; `ELOOP` for a cycle of
 /// links.
-pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry> {
+pub(in crate::fs) fn enter(directory: &TargetInode<'_>, shown: &[u8]) -> Result<LookupEntry> {
     name::refuse_long(shown)?;
     let (mount, tree) = (directory.mount, directory.inode.tree);
     if !mount.options.views {
         return Err(Error::NotFound);
     }
-    let (name, form) = named(directory, shown)?;
+    let (name, form) = source_name(directory, shown)?;
     for (dataset, selector) in split(&name) {
-        let Some(place) = place(directory, dataset)? else {
+        let Some(place) = linked_object(directory, dataset)? else {
             continue;
         };
-        match opened(mount, &place, selector, form) {
+        match open_part(mount, &place, selector, form) {
             Err(Error::NotFound) => {}
             Err(error) if !is_fault(&error) => return Err(error),
             // A part that cannot be read is a file whose attribute describes the error.
@@ -100,12 +106,15 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry
 ///
 /// # Errors
 /// Fails if the object before the bracket cannot be read.
-pub(in crate::fs) fn why_absent(directory: &Target<'_>, shown: &[u8]) -> Result<Option<String>> {
-    let (name, _) = named(directory, shown)?;
+pub(in crate::fs) fn absence_reason(
+    directory: &TargetInode<'_>,
+    shown: &[u8],
+) -> Result<Option<String>> {
+    let (name, _) = source_name(directory, shown)?;
     let places = name.iter().enumerate().rev();
     for (at, _) in places.filter(|&(at, &byte)| byte == b'[' && at > 0) {
         let (before, selector) = name.split_at(at);
-        if let Some(place) = place(directory, before)? {
+        if let Some(place) = linked_object(directory, before)? {
             return Ok(fault(&place.node, selector));
         }
     }
@@ -121,21 +130,21 @@ fn fault(node: &Node, selector: &[u8]) -> Option<String> {
     selector::fault::of(&selector, &array.datatype, &array.shape)
 }
 
-/// Counts a lookup of the part with this selector and length, of the array at `place`. The part
+/// Counts a lookup of the part with this selector and length, of the array at `linked_object`. The part
 /// belongs to the tree of that file that corresponds to `tree`.
 fn enter_part(
     mount: &Mount,
     tree: Tree,
-    place: &Place,
+    place: &LinkedObject,
     selector: &[u8],
     length: Result<u64>,
-) -> Result<Entry> {
+) -> Result<LookupEntry> {
     let file = &place.file;
     let (group, name) = place.link.as_ref().ok_or(Error::NotFound)?;
     let in_source = mount.others.number_in_source(tree);
-    let is_of_views = trees::of_number(in_source).is_some();
+    let is_of_views = trees::tree_with_number(in_source).is_some();
     let tree = if is_of_views {
-        mount.others.number_in(file, in_source)?
+        mount.others.tree_number(file, in_source)?
     } else {
         file.tree
     };
@@ -163,16 +172,19 @@ fn enter_part(
         tree
     };
     let ino = inode::of_link(file.generation, numbers, *group, &inode.name);
-    Target::enter(mount, file, ino, &inode, |target| {
+    TargetInode::enter(mount, file, ino, &inode, |target| {
         // Other files may appear and disappear.
         let is_kept = !place.is_across_files;
-        Ok(target.of_length(length)?.kept_if(is_kept))
+        Ok(target.of_length(length)?.cacheable_if(is_kept))
     })
 }
 
 /// Converts the shown name to the name in the file's own tree, and the form of the file in a tree
 /// of views.
-fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'static Form>)> {
+fn source_name(
+    directory: &TargetInode<'_>,
+    shown: &[u8],
+) -> Result<(Vec<u8>, Option<&'static ViewForm>)> {
     let inode = directory.inode;
     let group = ViewGroup::new(directory.mount, directory.file, inode.tree, inode.node);
     match group {
@@ -189,9 +201,9 @@ fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'stat
 }
 
 /// Returns the target object of a name in the directory of a group.
-fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
+fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<LinkedObject>> {
     let (file, group) = (directory.file, directory.inode.node);
-    let tree = trees::of_number(
+    let tree = trees::tree_with_number(
         directory
             .mount
             .others
@@ -199,7 +211,7 @@ fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
     );
     let root_name = tree.and_then(|tree| tree.root_name);
     if group == file.container.root() && root_name == Some(shown) {
-        return Ok(Some(Place {
+        return Ok(Some(LinkedObject {
             file: Arc::clone(file),
             node: file.container.node(group)?,
             link: Some((group, shown.to_vec())),
@@ -213,12 +225,12 @@ fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
 }
 
 /// Opens a part that was looked up before. Returns its view and the array.
-fn find_again(target: &Target<'_>) -> Result<Found> {
-    let (name, form) = named(target, &target.inode.name)?;
+fn reopen(target: &TargetInode<'_>) -> Result<SelectionView> {
+    let (name, form) = source_name(target, &target.inode.name)?;
     let mut parts = name.splitn(2, |&byte| byte == b'/');
     let (dataset, selector) = parts.next().zip(parts.next()).ok_or(Error::NotFound)?;
-    let place = place(target, dataset)?.ok_or(Error::NotFound)?;
-    let view = opened(target.mount, &place, selector, form)?;
+    let place = linked_object(target, dataset)?.ok_or(Error::NotFound)?;
+    let view = open_part(target.mount, &place, selector, form)?;
     Ok((view, place.node))
 }
 
@@ -227,18 +239,18 @@ fn find_again(target: &Target<'_>) -> Result<Found> {
 ///
 /// # Errors
 /// Fails as [`view`] does.
-fn opened(
+fn open_part(
     mount: &Mount,
-    place: &Place,
+    place: &LinkedObject,
     selector: &[u8],
-    form: Option<&Form>,
+    form: Option<&ViewForm>,
 ) -> Result<Box<dyn View>> {
     let (file, node) = (&place.file, &*place.node);
     let is_of_group = node.array().is_none();
     match form.filter(|form| form.has_pages || form.has_rows && is_of_group) {
-        Some(form) => (form.open)(&Subject {
+        Some(form) => (form.open)(&ViewSubject {
             site: Some(&PageSite::new(mount, file, node, None)),
-            ..Subject::of_part(file, node, form, selector)
+            ..ViewSubject::of_part(file, node, form, selector)
         }),
         None => view(file, node, selector, form),
     }
@@ -253,14 +265,14 @@ pub(in crate::fs) fn view(
     file: &Arc<FileState>,
     node: &Node,
     selector: &[u8],
-    form: Option<&Form>,
+    form: Option<&ViewForm>,
 ) -> Result<Box<dyn View>> {
     let padded = if form.is_some_and(|form| form.is_padded) {
         Some(file.variables().node(node.id)?)
     } else {
         None
     };
-    let meant = form.map_or(Ok(None), |form| form.meant(file, node))?;
+    let meant = form.map_or(Ok(None), |form| form.intended_node(file, node))?;
     let shown = padded.as_deref().or(meant.as_deref());
     let node = shown.unwrap_or(node);
     // The names of fields are escaped like other names.
@@ -277,7 +289,7 @@ pub(in crate::fs) fn view(
     let Some(form) = form else {
         return part.content(array, &file.effort.cancel());
     };
-    let subject = Subject::of_part(file, node, form, &selector);
+    let subject = ViewSubject::of_part(file, node, form, &selector);
     let view = form.view.ok_or(Error::NotFound)?;
     view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
 }

@@ -8,31 +8,33 @@ use h5fs_reader::error::{Error, Result, if_lasting};
 use h5fs_reader::model::{LinkTarget, Node, NodeKind};
 use h5fs_reader::wire::to_u64;
 
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
 use crate::fs::errno::stale;
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
 use crate::fs::name;
-use crate::fs::names::namespace::{Directory, LinkEntry};
-use crate::fs::nodes::indexed::{self, Show};
-use crate::fs::nodes::node::{Described, Facts, Find, Finding, FsNode, Target};
-use crate::fs::nodes::object::{self, Stored};
+use crate::fs::names::namespace::{LinkEntry, ShownGroup};
+use crate::fs::nodes::indexed::{self, IndexedEntry};
+use crate::fs::nodes::node::{
+    Defect, DefectCallback, Facts, FsNode, ObjectDescription, TargetInode,
+};
+use crate::fs::nodes::object::{self, StoredSize};
 use crate::fs::nodes::selection;
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::fs::state::lacks;
-use crate::fs::state::listing::{Listable, Listed, Listing, Visit};
+use crate::fs::state::listing::{ListedAttributes, ListingCallback, ListingEntry, ListingState};
+use crate::fs::state::missing_targets;
 use crate::view::View;
 use crate::view::texts::attributes;
 
 /// A group, as a directory.
-pub(in crate::fs) struct Group;
+pub(in crate::fs) struct GroupDirectory;
 
 /// An object other than a group, or an unreadable object, as a regular file.
-pub(in crate::fs) struct Object;
+pub(in crate::fs) struct ObjectFile;
 
 /// A symbolic link: a link other than a hard link, or a hard link to a group whose directory is
 /// elsewhere.
-pub(in crate::fs) struct Link;
+pub(in crate::fs) struct ObjectLink;
 
 /// A link whose target is damaged, as a regular file.
 pub(in crate::fs) struct DamagedLink;
@@ -40,16 +42,16 @@ pub(in crate::fs) struct DamagedLink;
 /// An object that cannot be read now. The object is listed but cannot be looked up.
 pub(in crate::fs) struct Unreadable;
 
-impl FsNode for Group {
-    fn kind(&self) -> Kind {
-        Kind::Directory
+impl FsNode for GroupDirectory {
+    fn kind(&self) -> FileKind {
+        FileKind::Directory
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         stat_object(target)
     }
 
-    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         let mount = target.mount;
         let group = target.directory();
         if name == name::VIEWS && group.is_root() {
@@ -61,16 +63,16 @@ impl FsNode for Group {
         }
     }
 
-    fn why_absent(&self, target: &Target<'_>, name: &[u8]) -> Result<Option<String>> {
-        selection::why_absent(target, name)
+    fn absence_reason(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<Option<String>> {
+        selection::absence_reason(target, name)
     }
 
     fn list(
         &self,
-        target: &Target<'_>,
-        listing: &mut Listing,
+        target: &TargetInode<'_>,
+        listing: &mut ListingState,
         first: u64,
-        visit: &mut Visit<'_>,
+        visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
         let (container, directory) = (&*target.file.container, target.directory());
         let listed = indexed::list(target, first, visit, |at| {
@@ -79,129 +81,129 @@ impl FsNode for Group {
             let Some((link, behind)) = link else {
                 return Ok(None);
             };
-            let found = directory.show(link);
+            let found = directory.link_entry(link);
             if found.inode.node_type == NodeType::Unreadable {
                 target.mount.mark_unsure(target.ino, listing);
             }
             Ok(Some((vec![found], behind)))
         });
-        listed.inspect_err(|error| target.note(error))
+        listed.inspect_err(|error| target.record_error(error))
     }
 
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(described(target))
     }
 
-    fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
+    fn examine(&self, target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
         examine_object(target, find)
     }
 }
 
-impl FsNode for Object {
-    fn kind(&self) -> Kind {
-        Kind::File
+impl FsNode for ObjectFile {
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         stat_object(target)
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let node = target.file.container.node(target.inode.node)?;
         object::verify(target.mount, target.file, node.id)?;
         object::open(target.file, &node)
     }
 
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(described(target))
     }
 
-    fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
+    fn examine(&self, target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
         examine_object(target, find)
     }
 }
 
-impl FsNode for Link {
-    fn kind(&self) -> Kind {
-        Kind::Symlink
+impl FsNode for ObjectLink {
+    fn kind(&self) -> FileKind {
+        FileKind::Symlink
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         stat_link(target)
     }
 
-    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+    fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
         let directory = target.directory();
         let found = directory.find(&target.inode.name)?;
-        lacks::note_link(target, &found.target)?;
+        missing_targets::record_dangling(target, &found.target)?;
         directory.text(&found.target)
     }
 
-    fn why_nowhere(&self, target: &Target<'_>, object: bool) -> Result<Option<String>> {
-        lacks::why_nowhere(target, object)
+    fn dangling_reason(&self, target: &TargetInode<'_>, object: bool) -> Result<Option<String>> {
+        missing_targets::dangling_reason(target, object)
     }
 
-    fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
-        lacks::examine_link(target, find)
+    fn examine(&self, target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
+        missing_targets::examine_link(target, find)
     }
 }
 
 impl FsNode for DamagedLink {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         stat_link(target)
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         Err(damage(target))
     }
 
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
-        Some(Described {
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        Some(ObjectDescription {
             node: None,
             fault: Some(damage(target)),
             facts: Ok(Facts::new()),
         })
     }
 
-    fn examine(&self, target: &Target<'_>, _: &mut Find<'_>) -> Result<()> {
+    fn examine(&self, target: &TargetInode<'_>, _: &mut DefectCallback<'_>) -> Result<()> {
         Err(damage(target))
     }
 }
 
 impl FsNode for Unreadable {
-    fn kind(&self) -> Kind {
-        Kind::Directory
+    fn kind(&self) -> FileKind {
+        FileKind::Directory
     }
 
-    fn stat(&self, _: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, _: &TargetInode<'_>) -> Result<LookupEntry> {
         Err(stale())
     }
 }
 
-impl Show for LinkEntry {
-    fn show(&self, group: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
-        let listed = Listed {
+impl IndexedEntry for LinkEntry {
+    fn visit(&self, group: &TargetInode<'_>, next: u64, visit: &mut ListingCallback<'_>) -> bool {
+        let listed = ListingEntry {
             name: &self.inode.name,
             ino: self.ino,
             kind: kind_of(self.inode.node_type),
             stat: &|| match enter(group.mount, &group.directory(), self, false) {
-                Ok(entry) => Listable::Counted(entry),
-                Err(_) => Listable::Unknown(Kind::Directory),
+                Ok(entry) => ListedAttributes::Counted(entry),
+                Err(_) => ListedAttributes::Unknown(FileKind::Directory),
             },
         };
         visit(&listed, next)
     }
 }
 
-fn kind_of(node_type: NodeType) -> Kind {
+fn kind_of(node_type: NodeType) -> FileKind {
     match node_type {
-        NodeType::Group | NodeType::Unreadable => Kind::Directory,
-        NodeType::Link => Kind::Symlink,
-        _ => Kind::File,
+        NodeType::Group | NodeType::Unreadable => FileKind::Directory,
+        NodeType::Link => FileKind::Symlink,
+        _ => FileKind::File,
     }
 }
 
@@ -212,24 +214,24 @@ fn kind_of(node_type: NodeType) -> Kind {
 /// Fails if the entry cannot be read now, because a later attempt may succeed.
 pub(in crate::fs) fn enter(
     mount: &Mount,
-    directory: &Directory<'_>,
+    directory: &ShownGroup<'_>,
     found: &LinkEntry,
     at_any_cost: bool,
-) -> Result<Entry> {
+) -> Result<LookupEntry> {
     refuse_unread(mount, directory.space.file, found)?;
     let file = directory.space.file;
-    Target::enter(mount, file, found.ino, &found.inode, |target| {
+    TargetInode::enter(mount, file, found.ino, &found.inode, |target| {
         describe(target, directory, found, at_any_cost)
     })
 }
 
 /// Returns the directory of views of the file with the root `root`. The lookup is counted, except
 /// for the source.
-fn enter_views(root: &Target<'_>) -> Result<Entry> {
+fn enter_views(root: &TargetInode<'_>) -> Result<LookupEntry> {
     let (mount, file) = (root.mount, root.file);
     if file.tree == inode::SOURCE {
-        let views = inode::of_generation(file.generation, inode::VIEWS);
-        return Ok(mount.fixed(file, views, Kind::Directory));
+        let views = inode::number_in_generation(file.generation, inode::VIEWS);
+        return Ok(mount.fixed(file, views, FileKind::Directory));
     }
     if !mount.options.views {
         return Err(Error::NotFound);
@@ -241,15 +243,15 @@ fn enter_views(root: &Target<'_>) -> Result<Entry> {
         ..root.inode.clone()
     };
     let ino = inode::of_link(file.generation, file.tree, views.node, name::VIEWS);
-    Target::enter(mount, file, ino, &views, |views| {
-        Ok(views.bare(Kind::Directory))
+    TargetInode::enter(mount, file, ino, &views, |views| {
+        Ok(views.empty_entry(FileKind::Directory))
     })
 }
 
 fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &LinkEntry) -> Result<()> {
     match &found.object {
         Some(Err(error)) if error.is_passing() => {
-            mount.note(file, found.ino, &found.inode, error);
+            mount.record_error(file, found.ino, &found.inode, error);
             Err(error.clone())
         }
         _ => Ok(()),
@@ -257,11 +259,11 @@ fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &LinkEntry) -> Res
 }
 
 fn describe(
-    target: &Target<'_>,
-    directory: &Directory<'_>,
+    target: &TargetInode<'_>,
+    directory: &ShownGroup<'_>,
     found: &LinkEntry,
     at_any_cost: bool,
-) -> Result<Entry> {
+) -> Result<LookupEntry> {
     match &found.object {
         Some(node) => describe_object(target, node, at_any_cost),
         None => Ok(describe_link(target, directory, &found.target)),
@@ -270,16 +272,16 @@ fn describe(
 
 /// Returns the entry of an object.
 fn describe_object(
-    target: &Target<'_>,
+    target: &TargetInode<'_>,
     node: &Result<Arc<Node>>,
     at_any_cost: bool,
-) -> Result<Entry> {
-    let entry = target.bare(kind_of(target.inode.node_type));
+) -> Result<LookupEntry> {
+    let entry = target.empty_entry(kind_of(target.inode.node_type));
     let node = match node {
         Ok(node) => node,
         Err(error) => {
-            target.note(error);
-            return Ok(entry.kept_if(false));
+            target.record_error(error);
+            return Ok(entry.cacheable_if(false));
         }
     };
     let mut entry = entry.modified_as(node);
@@ -288,18 +290,22 @@ fn describe_object(
     }
     let (size, stored) = object::measure(target.file, node, at_any_cost)?;
     let known = match stored {
-        Stored::Known(stored) => stored,
-        Stored::Unknown => Some(size),
+        StoredSize::Known(stored) => stored,
+        StoredSize::Unknown => Some(size),
     };
     entry.attributes.links = node.link_count.max(1);
     // The block of a partial object may determine its length.
-    let is_right = stored != Stored::Unknown && !node.is_partial();
-    Ok(entry.sized(size, known).kept_if(is_right))
+    let is_right = stored != StoredSize::Unknown && !node.is_partial();
+    Ok(entry.with_size(size, known).cacheable_if(is_right))
 }
 
 /// Returns the entry of a link with the target `to`.
-fn describe_link(target: &Target<'_>, directory: &Directory<'_>, to: &LinkTarget) -> Entry {
-    let mut entry = target.bare(kind_of(target.inode.node_type));
+fn describe_link(
+    target: &TargetInode<'_>,
+    directory: &ShownGroup<'_>,
+    to: &LinkTarget,
+) -> LookupEntry {
+    let mut entry = target.empty_entry(kind_of(target.inode.node_type));
     // Other files may appear and disappear, and an object that cannot be read now may be readable
     // later.
     let mut is_right = to.other_file().is_none();
@@ -307,24 +313,24 @@ fn describe_link(target: &Target<'_>, directory: &Directory<'_>, to: &LinkTarget
         let text = directory.text(to);
         is_right &= !matches!(&text, Err(error) if error.is_passing());
         let length = text.map_or(0, |text| text.len());
-        entry = entry.sized(to_u64(length), None);
+        entry = entry.with_size(to_u64(length), None);
     } else if let LinkTarget::Damaged(error) = to {
-        target.note(error);
+        target.record_error(error);
     }
-    entry.kept_if(is_right)
+    entry.cacheable_if(is_right)
 }
 
-fn stat_object(target: &Target<'_>) -> Result<Entry> {
+fn stat_object(target: &TargetInode<'_>) -> Result<LookupEntry> {
     match target.file.container.node(target.inode.node) {
         Err(error) if error.is_passing() => {
-            target.note(&error);
+            target.record_error(&error);
             Err(error)
         }
         node => describe_object(target, &node, true),
     }
 }
 
-fn stat_link(target: &Target<'_>) -> Result<Entry> {
+fn stat_link(target: &TargetInode<'_>) -> Result<LookupEntry> {
     let directory = target.directory();
     let found = directory.find(&target.inode.name)?;
     refuse_unread(target.mount, target.file, &found)?;
@@ -332,7 +338,7 @@ fn stat_link(target: &Target<'_>) -> Result<Entry> {
 }
 
 /// Returns the error of a damaged link.
-fn damage(target: &Target<'_>) -> Error {
+fn damage(target: &TargetInode<'_>) -> Error {
     let found = target.directory().find(&target.inode.name);
     match found.map(|found| found.target) {
         Ok(LinkTarget::Damaged(error)) | Err(error) => error,
@@ -340,14 +346,14 @@ fn damage(target: &Target<'_>) -> Error {
     }
 }
 
-fn described(target: &Target<'_>) -> Described {
+fn described(target: &TargetInode<'_>) -> ObjectDescription {
     match target.file.container.node(target.inode.node) {
-        Ok(node) => Described {
+        Ok(node) => ObjectDescription {
             fault: object::fault(target.file, &node),
             facts: facts(target.file, &node),
             node: Some(node),
         },
-        Err(error) => Described {
+        Err(error) => ObjectDescription {
             node: None,
             fault: Some(error),
             facts: Ok(Facts::new()),
@@ -370,7 +376,7 @@ fn facts(file: &FileState, node: &Node) -> Result<Facts> {
 
 /// Reads every attribute of an object, including hidden ones, and searches for the sources of its
 /// elements.
-fn examine_object(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
+fn examine_object(target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
     let container = &*target.file.container;
     let node = container.node(target.inode.node)?;
     container.attributes(node.id, &mut |attribute| {
@@ -379,12 +385,12 @@ fn examine_object(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
             .content
             .and_then(|content| attributes::value_lines(container, &|_| Ok(None), &content));
         if let Err(error) = value {
-            find(Finding::Attribute(&attribute.name, error));
+            find(Defect::Attribute(&attribute.name, error));
         }
         ControlFlow::Continue(())
     })?;
     if let NodeKind::Array(array) = &node.kind {
-        lacks::examine_sources(array, find);
+        missing_targets::examine_sources(array, find);
     }
     node.error.clone().map_or(Ok(()), Err)
 }

@@ -8,46 +8,48 @@ use h5fs_reader::error::Result;
 use h5fs_reader::source::remote::message::Counters;
 use h5fs_reader::wire::{Count, to_u64};
 
-use crate::fs::metrics::{self, Figures};
-use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::metrics::{self, MountMetrics};
+use crate::fs::nodes::node::{FsNode, TargetInode};
 use crate::fs::options::Options;
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::errors::Errors;
-use crate::fs::state::resident::Resident;
+use crate::fs::state::resident_memory::ResidentMemory;
 use crate::fs::state::traffic::Traffic;
 use crate::view::View;
 
 /// A text about the current state of the mount, as a regular file.
-pub(in crate::fs) struct Told(fn(&Target<'_>) -> Vec<u8>);
+pub(in crate::fs) struct StatusFile(fn(&TargetInode<'_>) -> Vec<u8>);
 
 /// The status, one fact per line.
-pub(in crate::fs) const STATUS: Told = Told(status);
+pub(in crate::fs) const STATUS: StatusFile = StatusFile(status);
 
 /// The metrics of the status, for Prometheus.
-pub(in crate::fs) const METRICS: Told =
-    Told(|target| metrics::text(&[figures(target)]).into_bytes());
+pub(in crate::fs) const METRICS: StatusFile =
+    StatusFile(|target| metrics::text(&[figures(target)]).into_bytes());
 
 /// The objects that could not be read.
-pub(in crate::fs) const ERRORS: Told = Told(|target| target.mount.errors.text());
+pub(in crate::fs) const ERRORS: StatusFile = StatusFile(|target| target.mount.errors.text());
 
-impl FsNode for Told {
-    fn kind(&self) -> Kind {
-        Kind::File
+impl FsNode for StatusFile {
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        let moments = &target.mount.moments;
-        let text = moments.seen(target.ino, || (self.0)(target));
-        Ok(target.sized(text.length()).kept_if(false))
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
+        let status_texts = &target.mount.status_texts;
+        let text = status_texts.text_for_stat(target.ino, || (self.0)(target));
+        Ok(target.sized_entry(text.length()).cacheable_if(false))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        let moments = &target.mount.moments;
-        Ok(Box::new(moments.opened(target.ino, || (self.0)(target))))
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
+        let status_texts = &target.mount.status_texts;
+        Ok(Box::new(
+            status_texts.text_for_open(target.ino, || (self.0)(target)),
+        ))
     }
 }
 
-fn figures(target: &Target<'_>) -> Figures {
+fn figures(target: &TargetInode<'_>) -> MountMetrics {
     let (mount, file) = (target.mount, target.file);
     let source = &mount.origin().path;
     let mut figures = of_mount(source, mount.state_text() == "serving", &mount.options);
@@ -68,8 +70,8 @@ fn figures(target: &Target<'_>) -> Figures {
 }
 
 /// Returns the initial metrics of the mount of `source`.
-pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> Figures {
-    let mut figures = Figures {
+pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> MountMetrics {
+    let mut figures = MountMetrics {
         source: source.display().to_string(),
         mount: options
             .guard
@@ -78,14 +80,14 @@ pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> 
         samples: Vec::new(),
     };
     figures.add("up", u64::from(is_up));
-    if let Some(bytes) = options.resident.as_ref().and_then(Resident::bytes) {
+    if let Some(bytes) = options.resident.as_ref().and_then(ResidentMemory::bytes) {
         figures.add("resident_memory_bytes", bytes);
     }
     figures
 }
 
 /// Adds the metrics of the cache of decoded chunks.
-pub(in crate::fs) fn add_engine(figures: &mut Figures, engine: &Statistics) {
+pub(in crate::fs) fn add_engine(figures: &mut MountMetrics, engine: &Statistics) {
     figures.add("cache_bytes", engine.cache_bytes);
     figures.add("cache_capacity_bytes", engine.cache_capacity);
     figures.add("cache_hits_total", engine.hits);
@@ -95,7 +97,7 @@ pub(in crate::fs) fn add_engine(figures: &mut Figures, engine: &Statistics) {
 }
 
 /// Adds the metrics of requests and bytes.
-pub(in crate::fs) fn add_traffic(figures: &mut Figures, traffic: &Traffic) {
+pub(in crate::fs) fn add_traffic(figures: &mut MountMetrics, traffic: &Traffic) {
     figures.add("bytes_served_total", traffic.bytes());
     for (call, count) in traffic.requests() {
         figures.add_kind("requests_total", call.name(), count);
@@ -103,14 +105,14 @@ pub(in crate::fs) fn add_traffic(figures: &mut Figures, traffic: &Traffic) {
 }
 
 /// Adds the metrics of errors.
-pub(in crate::fs) fn add_errors(figures: &mut Figures, errors: &Errors) {
+pub(in crate::fs) fn add_errors(figures: &mut MountMetrics, errors: &Errors) {
     for (kind, count) in errors.counts() {
         figures.add_kind("errors_total", kind.name(), count);
     }
 }
 
 /// Adds the metrics of the network.
-pub(in crate::fs) fn add_network(figures: &mut Figures, counters: Counters) {
+pub(in crate::fs) fn add_network(figures: &mut MountMetrics, counters: Counters) {
     figures.add("network_requests_total", counters.requests);
     figures.add("network_bytes_total", counters.bytes);
     figures.add("network_retries_total", counters.retries);
@@ -119,7 +121,7 @@ pub(in crate::fs) fn add_network(figures: &mut Figures, counters: Counters) {
 }
 
 /// Returns the current text of the status.
-fn status(target: &Target<'_>) -> Vec<u8> {
+fn status(target: &TargetInode<'_>) -> Vec<u8> {
     // Special characters are escaped, so that a hostile name cannot forge lines.
     let origin = target.mount.origin();
     let source = origin.path.as_os_str().as_encoded_bytes().escape_ascii();

@@ -2,24 +2,24 @@
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::fs::nodes::node::{FsNode, Target};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::nodes::node::{FsNode, TargetInode};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::view::View;
 
 /// The text of the tree, as a regular file.
 pub(in crate::fs) struct TreeText;
 
 impl FsNode for TreeText {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let extras = target.file.container.extras().ok_or(Error::NotFound)?;
-        Ok(target.sized(extras.tree_text().map_or(0, |text| text.extent.length())))
+        Ok(target.sized_entry(extras.tree_text().map_or(0, |text| text.extent.length())))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let extras = target.file.container.extras().ok_or(Error::NotFound)?;
         let text = extras.tree_text().ok_or(Error::NotFound)?;
         target.file.open_extent(text)

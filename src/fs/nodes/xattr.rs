@@ -12,7 +12,7 @@ use nix::errno::Errno;
 
 use crate::fs::errno::refusal;
 use crate::fs::names::namespace::Namespace;
-use crate::fs::nodes::node::{Described, Target};
+use crate::fs::nodes::node::{ObjectDescription, TargetInode};
 use crate::limits;
 use crate::view::texts::attributes;
 
@@ -27,7 +27,7 @@ const ERROR: &str = "h5fs.error";
 const PATH: &[u8] = b"h5fs.path";
 
 /// The facts about an object that its extended attributes contain.
-pub(in crate::fs) struct Object<'a> {
+pub(in crate::fs) struct DescribedObject<'a> {
     space: Namespace<'a>,
     /// The node, or `None` if the object itself cannot be read.
     node: Option<&'a Node>,
@@ -42,7 +42,10 @@ pub(in crate::fs) struct Object<'a> {
 }
 
 /// Returns the object for `described`.
-pub(in crate::fs) fn object<'a>(target: &Target<'a>, described: &'a Described) -> Object<'a> {
+pub(in crate::fs) fn object<'a>(
+    target: &TargetInode<'a>,
+    described: &'a ObjectDescription,
+) -> DescribedObject<'a> {
     let space = target.space();
     let node = described.node.as_deref();
     let fault = described.fault.as_ref();
@@ -58,7 +61,7 @@ pub(in crate::fs) fn object<'a>(target: &Target<'a>, described: &'a Described) -
         _ => None,
     };
     let noted = target.mount.faults.text(target.ino);
-    Object {
+    DescribedObject {
         space,
         node,
         unread: unread.or(unplaced).or(unreadable.cloned()),
@@ -79,11 +82,11 @@ pub(in crate::fs) fn user_name(name: &[u8]) -> Result<&[u8]> {
 }
 
 /// Returns the error for an attribute that does not exist.
-pub(in crate::fs) fn absent() -> Error {
+pub(in crate::fs) fn no_attribute() -> Error {
     refusal(Errno::ENODATA, "extended attribute")
 }
 
-impl Object<'_> {
+impl DescribedObject<'_> {
     /// Returns the names, each with `user.`.
     ///
     /// # Errors
@@ -100,7 +103,7 @@ impl Object<'_> {
         };
         let container = &*self.space.file.container;
         container.attributes(node.id, &mut |attribute| {
-            if !is_shown(&attribute.name) || list.holds(&attribute.name) {
+            if !is_shown(&attribute.name) || list.contains(&attribute.name) {
                 return ControlFlow::Continue(());
             }
             match self.length(&attribute, &mut list.unread) {
@@ -122,13 +125,13 @@ impl Object<'_> {
             let is_known = found.is_some() && (name != PATH || !self.path.is_empty());
             return match &self.unread {
                 Some(error) if !is_known && name != ERROR.as_bytes() => Err(error.clone()),
-                _ => found.map(|(_, value)| value).ok_or_else(absent),
+                _ => found.map(|(_, value)| value).ok_or_else(no_attribute),
             };
         }
-        let unread = || self.unread.clone().unwrap_or_else(absent);
+        let unread = || self.unread.clone().unwrap_or_else(no_attribute);
         let node = self.node.filter(|_| is_shown(name)).ok_or_else(unread)?;
         let found = self.space.file.container.attribute(node.id, name)?;
-        let content = found.ok_or_else(absent)?.content?;
+        let content = found.ok_or_else(no_attribute)?.content?;
         match self.text(&content) {
             Err(Error::Limit { .. }) => Err(refusal(Errno::E2BIG, "extended attribute")),
             text => text,
@@ -198,7 +201,7 @@ impl Default for List {
 }
 
 impl List {
-    fn holds(&self, name: &[u8]) -> bool {
+    fn contains(&self, name: &[u8]) -> bool {
         self.seen.contains(name)
     }
 

@@ -26,33 +26,33 @@ pub(in crate::fs) struct CountedText {
 }
 
 /// A count, or the error of counting. The inner `None` means that the text is too long to count.
-pub(in crate::fs) type Counted = Result<Option<Arc<Count>>>;
+pub(in crate::fs) type CountResult = Result<Option<Arc<Count>>>;
 
 /// The count of a text after it is determined. Concurrent calls wait for the lock.
-type CountOnce = Arc<Mutex<Option<Counted>>>;
+type CountOnce = Arc<Mutex<Option<CountResult>>>;
 
 /// A cache of recent counts.
-pub(in crate::fs) struct Counts(pub(in crate::fs) Mutex<WeightedLru<CountedText, CountOnce>>);
+pub(in crate::fs) struct CountCache(pub(in crate::fs) Mutex<WeightedLru<CountedText, CountOnce>>);
 
-impl Default for Counts {
+impl Default for CountCache {
     fn default() -> Self {
-        Counts(Mutex::new(WeightedLru::new(limits::COUNTS)))
+        CountCache(Mutex::new(WeightedLru::new(limits::COUNTS)))
     }
 }
 
-impl Counts {
+impl CountCache {
     /// Returns the count of `text`, from the cache or from `count`. Errors are cached too, unless a
     /// later attempt may succeed. `cancel` ends the wait for another call that counts.
     ///
     /// # Errors
     /// Fails with the errors of `count`.
-    pub(in crate::fs) fn of(
+    pub(in crate::fs) fn get_or_count(
         &self,
         text: CountedText,
         cancel: &CancelToken,
-        count: impl FnOnce() -> Counted,
-    ) -> Counted {
-        let once = self.once(&text);
+        count: impl FnOnce() -> CountResult,
+    ) -> CountResult {
+        let once = self.slot(&text);
         let mut known = cancel.lock(&once)?;
         if let Some(counted) = &*known {
             return counted.clone();
@@ -68,7 +68,7 @@ impl Counts {
         counted
     }
 
-    fn once(&self, text: &CountedText) -> CountOnce {
+    fn slot(&self, text: &CountedText) -> CountOnce {
         let mut counts = lock(&self.0);
         if let Some(once) = counts.get(text) {
             return Arc::clone(once);
@@ -84,7 +84,11 @@ impl Counts {
 /// # Errors
 /// Fails if a unit cannot be written, and with [`Error::unwanted`](h5fs_reader::error::Error::unwanted)
 /// if the request with this `effort` must end.
-pub(in crate::fs) fn count_units(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
+pub(in crate::fs) fn count_units(
+    units: &dyn Units,
+    engine: &Engine,
+    effort: &Effort,
+) -> CountResult {
     if units.even().is_none() && units.values() > limits::QUICK_VALUES {
         effort.cancel().begin_heavy()?;
     }
@@ -96,7 +100,7 @@ pub(in crate::fs) fn count_units(units: &dyn Units, engine: &Engine, effort: &Ef
 ///
 /// # Errors
 /// Fails as [`count_units`] does.
-pub(in crate::fs) fn count_parts(text: &impl ResumableText, effort: &Effort) -> Counted {
+pub(in crate::fs) fn count_parts(text: &impl ResumableText, effort: &Effort) -> CountResult {
     let count = Count::of_parts(text, effort, || effort.cancel().begin_heavy())?;
     Ok(count.map(Arc::new))
 }
@@ -111,9 +115,9 @@ mod tests {
     use super::*;
 
     /// A text of one line that counts how often it is written, and fails at first.
-    struct Line(AtomicU32, Error);
+    struct FailingLine(AtomicU32, Error);
 
-    impl Units for Line {
+    impl Units for FailingLine {
         fn count(&self) -> u64 {
             1
         }
@@ -128,8 +132,8 @@ mod tests {
     }
 
     fn counted(error: Error) -> (Vec<bool>, u32) {
-        let (counts, engine) = (Counts::default(), Engine::new(0, 1));
-        let line = Line(AtomicU32::new(0), error);
+        let (counts, engine) = (CountCache::default(), Engine::new(0, 1));
+        let line = FailingLine(AtomicU32::new(0), error);
         let text = CountedText {
             form: 9,
             node: NodeId::of(1),
@@ -139,7 +143,7 @@ mod tests {
         let effort = Effort::default();
         let count_line = || count_units(&line, &engine, &effort);
         let count = |_| {
-            let counted = counts.of(text.clone(), &effort.cancel(), count_line);
+            let counted = counts.get_or_count(text.clone(), &effort.cancel(), count_line);
             counted.is_ok()
         };
         let found = times.map(count).collect();

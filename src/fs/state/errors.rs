@@ -15,13 +15,13 @@ use crate::limits;
 /// The most recent errors of a mounted file. Clones share the log.
 #[derive(Debug, Clone, Default)]
 pub(in crate::fs) struct Errors {
-    last: Arc<Mutex<Last>>,
+    last: Arc<Mutex<ErrorLog>>,
     /// The log of all files of a directory, and the path of this file.
     all: Option<(Arc<Errors>, String)>,
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct ErrorLog {
     lines: VecDeque<String>,
     /// Number of errors of each kind, in the order of [`ErrorKind`].
     counts: [u64; ErrorKind::ALL.len()],
@@ -55,7 +55,7 @@ impl ErrorKind {
     ];
 
     /// Returns the kind of an error.
-    pub(in crate::fs) fn of(error: &Error) -> Self {
+    pub(in crate::fs) fn from_error(error: &Error) -> Self {
         match error {
             Error::Corrupt { .. } => ErrorKind::Corrupt,
             Error::Unsupported { .. } => ErrorKind::Unsupported,

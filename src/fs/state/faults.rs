@@ -28,7 +28,7 @@ impl Default for Faults {
 
 impl Faults {
     /// Records an error. Returns whether it differs from the recorded one.
-    pub(in crate::fs) fn note(&self, ino: u64, error: &Error) -> bool {
+    pub(in crate::fs) fn record(&self, ino: u64, error: &Error) -> bool {
         let text = error.to_string();
         let mut faults = lock(&self.0);
         let is_known = faults.get(&ino).is_some_and(|known| known.text == text);
@@ -38,7 +38,7 @@ impl Faults {
     }
 
     /// Removes the error of an object if it was temporary.
-    pub(in crate::fs) fn forgive(&self, ino: u64) {
+    pub(in crate::fs) fn remove_temporary(&self, ino: u64) {
         let mut faults = lock(&self.0);
         if faults.peek(&ino).is_some_and(|fault| fault.is_passing) {
             faults.pop(&ino);

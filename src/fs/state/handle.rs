@@ -9,10 +9,10 @@ use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
 use nix::errno::Errno;
 
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::errno::{refusal, stale};
-use crate::fs::forest::file_state::FileState;
-use crate::fs::state::listing::Listing;
-use crate::fs::state::pins::{Document, Pin};
+use crate::fs::state::listing::ListingState;
+use crate::fs::state::pins::{OpenDocument, Pin};
 use crate::limits;
 
 /// The handle of an open file or directory.
@@ -38,7 +38,7 @@ pub enum Caching {
 /// All facts are determined when the handle is created. A later call could fail because the source
 /// has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedHandle {
     /// The handle, to be released with [`Requests::release`](crate::fs::Requests::release).
     pub handle: Handle,
     /// How the kernel may cache the content.
@@ -48,24 +48,27 @@ pub struct Opened {
 }
 
 /// The file or directory of a handle.
-pub(in crate::fs) struct Open {
+pub(in crate::fs) struct OpenInode {
     /// Inode number of the opened file or directory.
     pub(in crate::fs) ino: u64,
     /// The file that contains the inode, in the state when it was opened.
     pub(in crate::fs) file: Arc<FileState>,
-    pub(in crate::fs) content: Content,
+    pub(in crate::fs) content: HandleContent,
     held: HeldMemory,
     _pin: Option<Pin>,
 }
 
-impl Open {
+impl OpenInode {
     /// Creates the entry of a file handle.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if all open files together need too much memory.
-    pub(in crate::fs) fn file(ino: u64, (document, pin): (Document, Option<Pin>)) -> Result<Self> {
+    pub(in crate::fs) fn file(
+        ino: u64,
+        (document, pin): (OpenDocument, Option<Pin>),
+    ) -> Result<Self> {
         let file = Arc::clone(&document.file);
-        Self::new(ino, file, Content::File(document), pin)
+        Self::new(ino, file, HandleContent::File(document), pin)
     }
 
     /// Creates the entry of a directory handle.
@@ -73,14 +76,19 @@ impl Open {
     /// # Errors
     /// Fails as [`file`](Self::file) does.
     pub(in crate::fs) fn directory(ino: u64, file: Arc<FileState>) -> Result<Self> {
-        Self::new(ino, file, Content::Directory(Mutex::default()), None)
+        Self::new(ino, file, HandleContent::Directory(Mutex::default()), None)
     }
 
-    fn new(ino: u64, file: Arc<FileState>, content: Content, pin: Option<Pin>) -> Result<Self> {
+    fn new(
+        ino: u64,
+        file: Arc<FileState>,
+        content: HandleContent,
+        pin: Option<Pin>,
+    ) -> Result<Self> {
         let held = file
             .engine
             .hold(limits::OPEN_HANDLE + content.own_bytes())?;
-        Ok(Open {
+        Ok(OpenInode {
             ino,
             file,
             content,
@@ -94,7 +102,7 @@ impl Open {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory was freed.
-    pub(in crate::fs) fn settle(&self) -> Result<()> {
+    pub(in crate::fs) fn account_memory(&self) -> Result<()> {
         let counted = self.count();
         if counted.is_err() {
             self.content.forget();
@@ -110,25 +118,25 @@ impl Open {
     }
 }
 
-pub(in crate::fs) enum Content {
-    File(Document),
-    Directory(Mutex<Listing>),
+pub(in crate::fs) enum HandleContent {
+    File(OpenDocument),
+    Directory(Mutex<ListingState>),
 }
 
-impl Content {
+impl HandleContent {
     /// Returns the bytes of memory that belong to this handle alone.
     fn own_bytes(&self) -> u64 {
         match self {
-            Content::File(document) => document.view.own_bytes(),
-            Content::Directory(listing) => lock(listing).own_bytes(),
+            HandleContent::File(document) => document.view.own_bytes(),
+            HandleContent::Directory(listing) => lock(listing).own_bytes(),
         }
     }
 
     /// Frees memory whose content can be determined again.
     fn forget(&self) {
         match self {
-            Content::File(document) => document.view.forget(),
-            Content::Directory(listing) => lock(listing).forget(),
+            HandleContent::File(document) => document.view.forget(),
+            HandleContent::Directory(listing) => lock(listing).forget(),
         }
     }
 }
@@ -139,19 +147,19 @@ pub(in crate::fs) trait Openable {
     fn is_given_up(&self) -> bool;
 
     /// Returns whether the state of the source in which this was opened has ended.
-    fn is_over(&self) -> bool;
+    fn has_ended(&self) -> bool;
 }
 
-impl Openable for Open {
+impl Openable for OpenInode {
     fn is_given_up(&self) -> bool {
         match &self.content {
-            Content::File(document) => document.view.is_given_up(),
-            Content::Directory(_) => false,
+            HandleContent::File(document) => document.view.is_given_up(),
+            HandleContent::Directory(_) => false,
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.file.is_over()
+    fn has_ended(&self) -> bool {
+        self.file.has_ended()
     }
 }
 
@@ -187,7 +195,7 @@ impl<O: Openable> Handles<O> {
         handle: Handle,
         open: O,
         caching: Caching,
-    ) -> Result<Opened> {
+    ) -> Result<OpenedHandle> {
         let is_given_up = open.is_given_up();
         let mut others = lock(&self.open);
         refuse_over(&open)?;
@@ -196,7 +204,7 @@ impl<O: Openable> Handles<O> {
         }
         let place = others.entry(handle.0);
         place.or_insert_with(|| Some(Arc::new(open)));
-        Ok(Opened {
+        Ok(OpenedHandle {
             handle,
             caching,
             is_given_up,
@@ -204,7 +212,7 @@ impl<O: Openable> Handles<O> {
     }
 
     /// Returns whether the handle is bound, or was until its state ended.
-    pub(in crate::fs) fn has(&self, handle: Handle) -> bool {
+    pub(in crate::fs) fn contains(&self, handle: Handle) -> bool {
         lock(&self.open).contains_key(&handle.0)
     }
 
@@ -261,7 +269,7 @@ impl<O: Openable> Handles<O> {
 }
 
 fn refuse_over(open: &impl Openable) -> Result<()> {
-    if open.is_over() {
+    if open.has_ended() {
         return Err(stale());
     }
     Ok(())

@@ -12,7 +12,7 @@
 //! 45 set.
 //!
 //! When the source changes, all numbers except the root's are mapped to others, see
-//! [`of_generation`]. A number that the kernel knows must not get another meaning while a process
+//! [`number_in_generation`]. A number that the kernel knows must not get another meaning while a process
 //! has the old file open.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -136,11 +136,11 @@ impl Inode {
 
     /// Returns whether the inode stays after the kernel has forgotten it, while the state
     /// `generation` of the source is shown.
-    pub(in crate::fs) fn stays(&self, generation: u32) -> bool {
+    pub(in crate::fs) fn is_retained(&self, generation: u32) -> bool {
         let is_views = self.node_type == NodeType::Views && self.tree == SOURCE;
         let is_fixed = self.node_type == NodeType::Group || is_views;
         // All entries of the directory of views stay as well.
-        let views = of_generation(generation, VIEWS);
+        let views = number_in_generation(generation, VIEWS);
         self.generation == generation && (is_fixed || self.parent == views)
     }
 }
@@ -156,7 +156,7 @@ pub(in crate::fs) fn is_object(tree: Tree, node: NodeId) -> bool {
 /// The result differs from the numbers of earlier states, except for objects at very large offsets,
 /// where the bits of the generation overlap the address. The bits of the generation are reversed,
 /// so that after few changes this affects only offsets beyond terabytes.
-pub(in crate::fs) fn of_generation(generation: u32, number: u64) -> u64 {
+pub(in crate::fs) fn number_in_generation(generation: u32, number: u64) -> u64 {
     let shift = match number & (LINK | BESIDE) {
         BESIDE => HASHED.trailing_zeros() - u32::BITS,
         _ => BESIDE.trailing_zeros() - u32::BITS,
@@ -175,13 +175,13 @@ pub(in crate::fs) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
         SOURCE => node.number(),
         _ => within(tree) | (node.number() & (HASHED - 1)),
     };
-    of_generation(generation, first)
+    number_in_generation(generation, first)
 }
 
 /// Returns the object of an inode number, if the number belongs to an object; the inverse of
 /// [`of_node`].
 pub(in crate::fs) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
-    let first = of_generation(generation, ino);
+    let first = number_in_generation(generation, ino);
     NodeId::new(match first & BESIDE {
         0 => first,
         _ => first & (HASHED - 1),
@@ -200,7 +200,7 @@ pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &
         SOURCE => hash | LINK,
         _ => within(tree) | HASHED | (hash & (HASHED - 1)),
     };
-    of_generation(generation, first)
+    number_in_generation(generation, first)
 }
 
 /// Returns the inode number of the element `number` of the array `node` in `tree`. Numbers of one
@@ -209,12 +209,12 @@ pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &
 pub(in crate::fs) fn of_element(generation: u32, tree: Tree, node: NodeId, number: u64) -> u64 {
     let first = node.number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let element = first.wrapping_add(number) & (HASHED - 1);
-    of_generation(generation, within(tree) | HASHED | element)
+    number_in_generation(generation, within(tree) | HASHED | element)
 }
 
 /// Returns a different inode number for the inode `ino` in the state of its file that was opened at
 /// `opened`.
-pub(in crate::fs) fn of_state(ino: u64, opened: Instant) -> u64 {
+pub(in crate::fs) fn number_in_state(ino: u64, opened: Instant) -> u64 {
     let mut hasher = DefaultHasher::new();
     (ino, opened).hash(&mut hasher);
     let hash = HASHED | hasher.finish() & (HASHED - 1);
@@ -278,7 +278,7 @@ mod tests {
                     assert!(numbers.insert(number) && number != ROOT);
                 }
                 assert!(numbers.insert(of_link(generation, tree, far, b"x")));
-                assert!(numbers.insert(of_generation(generation, VIEWS)) || tree != SOURCE);
+                assert!(numbers.insert(number_in_generation(generation, VIEWS)) || tree != SOURCE);
             }
         }
         // A hostile file can claim an object whose number would be mapped to the root's.

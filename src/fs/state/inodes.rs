@@ -10,7 +10,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::NodeId;
 
 use crate::fs::state::inode::{Inode, NodeType, Tree, is_hash, next_hash};
-use crate::fs::state::inodes::table::Table;
+use crate::fs::state::inodes::table::InodeTable;
 
 const SHARDS: usize = 16;
 
@@ -18,36 +18,36 @@ const SHARDS: usize = 16;
 /// The latter ensures that no group is a directory in two places.
 #[derive(Debug)]
 pub(in crate::fs) struct Inodes {
-    shards: Box<[Mutex<Table<Numbered>>]>,
+    shards: Box<[Mutex<InodeTable<InodeRecord>>]>,
     /// The generation of the source that is shown.
     generation: AtomicU32,
 }
 
 /// An [`Inode`] without its name, with additional state.
 #[derive(Debug, Clone, Copy)]
-struct Numbered {
+struct InodeRecord {
     node: NodeId,
     parent: u64,
     generation: u32,
     tree: Tree,
     node_type: NodeType,
     /// Whether the last listing of the directory was incomplete.
-    unsure: bool,
+    is_unsure: bool,
 }
 
-impl Numbered {
-    fn of(inode: &Inode) -> Self {
-        Numbered {
+impl InodeRecord {
+    fn from_inode(inode: &Inode) -> Self {
+        InodeRecord {
             node: inode.node,
             parent: inode.parent,
             generation: inode.generation,
             tree: inode.tree,
             node_type: inode.node_type,
-            unsure: false,
+            is_unsure: false,
         }
     }
 
-    fn named(self, name: &[u8]) -> Inode {
+    fn into_inode(self, name: &[u8]) -> Inode {
         Inode {
             node_type: self.node_type,
             generation: self.generation,
@@ -60,8 +60,8 @@ impl Numbered {
 }
 
 /// Returns the inode with the number `ino` in `shard`.
-fn find(shard: &Table<Numbered>, ino: u64) -> Option<Inode> {
-    shard.get(ino).map(|(found, name)| found.named(name))
+fn find_inode(shard: &InodeTable<InodeRecord>, ino: u64) -> Option<Inode> {
+    shard.get(ino).map(|(found, name)| found.into_inode(name))
 }
 
 impl Inodes {
@@ -82,7 +82,7 @@ impl Inodes {
         }
     }
 
-    fn shard(&self, ino: u64) -> &Mutex<Table<Numbered>> {
+    fn shard(&self, ino: u64) -> &Mutex<InodeTable<InodeRecord>> {
         // Fibonacci hashing, because the numbers are addresses with similar low bits.
         let mixed = ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
         &self.shards[usize::try_from(mixed).unwrap_or(0) % self.shards.len()]
@@ -90,7 +90,7 @@ impl Inodes {
 
     /// Returns the inode with the number `ino`.
     pub(in crate::fs) fn get(&self, ino: u64) -> Option<Inode> {
-        find(&lock(self.shard(ino)), ino)
+        find_inode(&lock(self.shard(ino)), ino)
     }
 
     /// Counts a lookup of `entry` under `ino`, and stores the entry at the first lookup. Returns
@@ -99,14 +99,14 @@ impl Inodes {
         let mut ino = ino;
         loop {
             let mut shard = lock(self.shard(ino));
-            match find(&shard, ino) {
+            match find_inode(&shard, ino) {
                 Some(known) if known.generation == entry.generation => {
                     if is_hash(ino) && !known.is_same_link(entry) {
                         ino = next_hash(ino);
                         continue;
                     }
                 }
-                _ => shard.put(ino, Numbered::of(entry), &entry.name),
+                _ => shard.insert(ino, InodeRecord::from_inode(entry), &entry.name),
             }
             if let Some(lookups) = shard.lookups(ino) {
                 *lookups = lookups.saturating_add(1);
@@ -117,12 +117,12 @@ impl Inodes {
 
     /// Returns the location where the group with number `ino` is a directory. The first call sets
     /// the location to `place`.
-    pub(in crate::fs) fn settle(&self, ino: u64, place: Inode) -> (u64, Box<[u8]>) {
+    pub(in crate::fs) fn directory_location(&self, ino: u64, place: Inode) -> (u64, Box<[u8]>) {
         let mut shard = lock(self.shard(ino));
-        let known = find(&shard, ino);
+        let known = find_inode(&shard, ino);
         let settled = known.filter(|known| known.is_home(place.generation));
         let home = settled.unwrap_or_else(|| {
-            shard.put(ino, Numbered::of(&place), &place.name);
+            shard.insert(ino, InodeRecord::from_inode(&place), &place.name);
             place
         });
         (home.parent, home.name)
@@ -140,13 +140,13 @@ impl Inodes {
     pub(in crate::fs) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
         let mut shard = lock(self.shard(ino));
         let known = shard.entry(ino);
-        known.is_some_and(|known| std::mem::replace(&mut known.unsure, is_unsure))
+        known.is_some_and(|known| std::mem::replace(&mut known.is_unsure, is_unsure))
     }
 
     /// Stores `entry` under `ino` with a lookup count of 0.
     pub(in crate::fs) fn pin(&self, ino: u64, entry: &Inode) {
         let mut shard = lock(self.shard(ino));
-        shard.put(ino, Numbered::of(entry), &entry.name);
+        shard.insert(ino, InodeRecord::from_inode(entry), &entry.name);
         if let Some(lookups) = shard.lookups(ino) {
             *lookups = 0;
         }
@@ -162,14 +162,14 @@ impl Inodes {
         let lookups = u32::try_from(lookups).unwrap_or(u32::MAX);
         *left = left.saturating_sub(lookups);
         let now = self.generation.load(Ordering::Relaxed);
-        if *left == 0 && find(&shard, ino).is_some_and(|entry| !entry.stays(now)) {
+        if *left == 0 && find_inode(&shard, ino).is_some_and(|entry| !entry.is_retained(now)) {
             shard.remove(ino);
         }
     }
 
     /// Switches to the state `generation` of the source. Inodes of other states stay until the
     /// kernel forgets them.
-    pub(in crate::fs) fn show(&self, generation: u32) {
+    pub(in crate::fs) fn set_generation(&self, generation: u32) {
         self.generation.store(generation, Ordering::Relaxed);
         for shard in &self.shards {
             lock(shard).drop_unknown(|old| old.generation != generation);
@@ -199,7 +199,7 @@ impl Inodes {
 
     /// Returns the numbers of all inodes that belong to a state of the source other than
     /// `generation`.
-    pub(in crate::fs) fn outdated(&self, generation: Option<u32>) -> Vec<u64> {
+    pub(in crate::fs) fn outdated_numbers(&self, generation: Option<u32>) -> Vec<u64> {
         let mut outdated = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn an_inode_has_forty_bytes() {
-        assert_eq!(size_of::<table::Slot<Numbered>>(), 40);
+        assert_eq!(size_of::<table::Slot<InodeRecord>>(), 40);
     }
 
     fn entry(node_type: NodeType, parent: u64, name: &[u8]) -> Inode {
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn forgets_files_but_not_where_groups_are() {
         let inodes = Inodes::new();
-        inodes.show(1);
+        inodes.set_generation(1);
         inodes.enter(96, &entry(NodeType::Object, 1, b"data"));
         inodes.enter(96, &entry(NodeType::Object, 7, b"same"));
         inodes.enter(800, &entry(NodeType::Group, 1, b"group"));
@@ -250,7 +250,10 @@ mod tests {
         inodes.forget(800, 1);
         assert!(inodes.get(96).is_none());
         let elsewhere = entry(NodeType::Group, 7, b"other");
-        assert_eq!(inodes.settle(800, elsewhere), (1, b"group"[..].into()));
+        assert_eq!(
+            inodes.directory_location(800, elsewhere),
+            (1, b"group"[..].into())
+        );
     }
 
     /// For each state, adds a thousand groups that the kernel has forgotten, and one that the
@@ -260,13 +263,13 @@ mod tests {
         let inodes = Inodes::new();
         let other = inodes.len();
         for generation in 0..8 {
-            inodes.show(generation);
+            inodes.set_generation(generation);
             let met = |ino| {
                 let group = Inode {
                     generation,
                     ..entry(NodeType::Group, 1, b"group")
                 };
-                inodes.settle(ino, group.clone());
+                inodes.directory_location(ino, group.clone());
                 inodes.enter(ino, &group)
             };
             let first = 100_000 * u64::from(generation + 1);
@@ -278,7 +281,7 @@ mod tests {
             let known = usize::try_from(generation).unwrap() + 1;
             assert_eq!(inodes.len(), other + 1000 + known);
         }
-        inodes.show(8);
+        inodes.set_generation(8);
         assert_eq!(inodes.len(), other + 8);
         for generation in 0..8 {
             inodes.forget(100_000 * (generation + 1) + 1000, 1);
@@ -289,7 +292,7 @@ mod tests {
     #[test]
     fn groups_go_with_their_tree() {
         let inodes = Inodes::new();
-        inodes.show(1);
+        inodes.set_generation(1);
         for tree in [FIRST_FILE, FIRST_FILE + 1] {
             for node in 100..200 {
                 let group = Inode {

@@ -7,27 +7,31 @@ use h5fs_reader::memory;
 use h5fs_reader::model::link_order;
 use h5fs_reader::model::{Container, Link, LinkStream, NodeId};
 
-use crate::fs::stat::{Entry, Kind};
-use crate::fs::views::store_chunks::Walk;
+use crate::fs::stat::{FileKind, LookupEntry};
+use crate::fs::views::store_chunks::IndexWalk;
 
 /// The first two entries of every directory, `.` and `..`.
 pub(in crate::fs) const DOTS: u64 = 2;
 
 /// An entry of a listing.
-pub(in crate::fs) struct Listed<'a> {
+pub(in crate::fs) struct ListingEntry<'a> {
     /// The name as shown.
     pub(in crate::fs) name: &'a [u8],
     pub(in crate::fs) ino: u64,
-    pub(in crate::fs) kind: Kind,
+    pub(in crate::fs) kind: FileKind,
     /// Determines the attributes, for a listing with attributes.
-    pub(in crate::fs) stat: &'a dyn Fn() -> Listable,
+    pub(in crate::fs) stat: &'a dyn Fn() -> ListedAttributes,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListingEntry<'a> {
     /// Creates the entry `.` or `..`, with the attributes from `stat`.
-    pub(in crate::fs) fn dot(name: &'a [u8], ino: u64, stat: &'a dyn Fn() -> Listable) -> Self {
-        let kind = Kind::Directory;
-        Listed {
+    pub(in crate::fs) fn dot(
+        name: &'a [u8],
+        ino: u64,
+        stat: &'a dyn Fn() -> ListedAttributes,
+    ) -> Self {
+        let kind = FileKind::Directory;
+        ListingEntry {
             name,
             ino,
             kind,
@@ -37,33 +41,33 @@ impl<'a> Listed<'a> {
 }
 
 /// The attributes of an entry in a listing.
-pub(in crate::fs) enum Listable {
+pub(in crate::fs) enum ListedAttributes {
     /// Attributes of an entry that is counted as looked up.
-    Counted(Entry),
+    Counted(LookupEntry),
     /// Attributes of an entry that is not counted.
-    Uncounted(Entry),
+    Uncounted(LookupEntry),
     /// Unknown until a lookup. Until then, the entry appears as this kind of file.
-    Unknown(Kind),
+    Unknown(FileKind),
 }
 
 /// A callback for an entry of a listing and the position after it. It returns `true`, without
 /// taking the entry, if there is no room.
-pub(in crate::fs) type Visit<'v> = dyn FnMut(&Listed<'_>, u64) -> bool + 'v;
+pub(in crate::fs) type ListingCallback<'v> = dyn FnMut(&ListingEntry<'_>, u64) -> bool + 'v;
 
 /// The state of an open directory's listing.
 #[derive(Default)]
-pub(in crate::fs) struct Listing {
+pub(in crate::fs) struct ListingState {
     cursor: Option<Cursor>,
     attributes: Option<Arc<AttributeNames>>,
     /// The position in the index of chunks, for the listing of a Zarr store.
-    pub(in crate::fs) walk: Option<Box<Walk>>,
+    pub(in crate::fs) walk: Option<Box<IndexWalk>>,
     /// Whether an entry could not be read.
     pub(in crate::fs) is_unsure: bool,
     /// Whether there are too many links for the requested order.
     pub(in crate::fs) is_unordered: bool,
 }
 
-impl Listing {
+impl ListingState {
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
         let cursor = self.cursor.as_ref().map_or(0, Cursor::own_bytes);
         let attributes = self.attributes.as_ref();
@@ -100,7 +104,7 @@ impl Listing {
                 self.cursor.insert(Cursor::new(links))
             }
         };
-        let found = cursor.at(position)?;
+        let found = cursor.link_at(position)?;
         Ok(found.map(|(link, behind)| (link.clone(), behind)))
     }
 
@@ -151,7 +155,7 @@ impl Cursor {
 
     /// Returns the first link at or after `position`, and the position after it. Unreadable links
     /// in between are skipped. Returns `None` after the last link.
-    fn at(&mut self, position: u64) -> Result<Option<(&Link, u64)>> {
+    fn link_at(&mut self, position: u64) -> Result<Option<(&Link, u64)>> {
         if let Some((at, error)) = &self.failed
             && *at == position
         {

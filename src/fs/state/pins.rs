@@ -13,13 +13,13 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::Shape;
 use h5fs_reader::source::identity::Identity;
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::view::View;
 
 /// The content of an open file, in one state of its source.
 #[derive(Clone)]
-pub(in crate::fs) struct Document {
+pub(in crate::fs) struct OpenDocument {
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) view: Arc<dyn View>,
     /// For the raw bytes of an array, all dimensions except the first. While they are unchanged,
@@ -27,7 +27,7 @@ pub(in crate::fs) struct Document {
     rows: Option<Box<[u64]>>,
 }
 
-impl Document {
+impl OpenDocument {
     /// Creates the document of `inode` with the content `view`, opened in the state `file`.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Document {
             None
         };
         let view = view.into();
-        Ok(Document { file, view, rows })
+        Ok(OpenDocument { file, view, rows })
     }
 
     /// Returns whether readers of this document also get the bytes appended in the later state
@@ -51,19 +51,19 @@ impl Document {
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
-    pub(in crate::fs) fn goes_on_in(&self, file: &FileState, inode: &Inode) -> Result<bool> {
+    pub(in crate::fs) fn continues_in(&self, file: &FileState, inode: &Inode) -> Result<bool> {
         Ok(self.rows.is_some() && self.rows == rows(file, inode)?)
     }
 
     /// Returns the state of a growing file to which the document is tied.
-    pub(in crate::fs) fn stays_in(&self) -> Option<Identity> {
+    pub(in crate::fs) fn tied_state(&self) -> Option<Identity> {
         let stays = self.file.is_growing() && self.rows.is_none();
         stays.then(|| self.file.identity()).flatten()
     }
 
     /// Returns whether this document continues `other`, in a later or the same state.
-    fn goes_on_from(&self, other: &Document) -> bool {
-        let is_later = self.file.opened() >= other.file.opened();
+    fn is_continuation(&self, other: &OpenDocument) -> bool {
+        let is_later = self.file.opened_at() >= other.file.opened_at();
         is_later && self.rows.is_some() && self.rows == other.rows
     }
 
@@ -86,11 +86,11 @@ fn rows(file: &FileState, inode: &Inode) -> Result<Option<Box<[u64]>>> {
     Ok(array.map(|array| behind_first(&array.shape)))
 }
 
-type ByNumber = HashMap<u64, (Document, usize)>;
+type DocumentsByInode = HashMap<u64, (OpenDocument, usize)>;
 
 /// The open documents of growing files.
 #[derive(Clone, Default)]
-pub(in crate::fs) struct Pins(Arc<Mutex<ByNumber>>);
+pub(in crate::fs) struct Pins(Arc<Mutex<DocumentsByInode>>);
 
 /// A guard that binds an inode to its document until the guard is dropped.
 pub(in crate::fs) struct Pin {
@@ -119,15 +119,15 @@ impl Pins {
         &self,
         ino: u64,
         inode: &Inode,
-        document: Document,
-    ) -> (Document, Option<Pin>) {
+        document: OpenDocument,
+    ) -> (OpenDocument, Option<Pin>) {
         if !document.is_pinned(inode) {
             return (document, None);
         }
         let mut pins = lock(&self.0);
         let (pinned, handles) = pins.entry(ino).or_insert_with(|| (document.clone(), 0));
         *handles += 1;
-        let gone = if document.goes_on_from(pinned) {
+        let gone = if document.is_continuation(pinned) {
             std::mem::replace(pinned, document)
         } else {
             document
@@ -153,10 +153,10 @@ impl Pins {
         ino: u64,
         file: &FileState,
         inode: &Inode,
-    ) -> Result<Option<Document>> {
+    ) -> Result<Option<OpenDocument>> {
         let pinned = lock(&self.0).get(&ino).map(|(pinned, _)| pinned.clone());
         match pinned {
-            Some(pinned) if !pinned.goes_on_in(file, inode)? => Ok(Some(pinned)),
+            Some(pinned) if !pinned.continues_in(file, inode)? => Ok(Some(pinned)),
             _ => Ok(None),
         }
     }
@@ -167,7 +167,9 @@ impl Pins {
     /// Fails as [`fixed`](Self::fixed) does.
     pub(in crate::fs) fn number(&self, ino: u64, file: &FileState, inode: &Inode) -> Result<u64> {
         Ok(match self.fixed(ino, file, inode)? {
-            Some(pinned) if !pinned.file.is_same_state(file) => inode::of_state(ino, file.opened()),
+            Some(pinned) if !pinned.file.is_same_state(file) => {
+                inode::number_in_state(ino, file.opened_at())
+            }
             _ => ino,
         })
     }

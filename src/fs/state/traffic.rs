@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A type of request that is counted, named as in the FUSE protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum RequestType {
     /// Looks up a name in a directory.
     Lookup,
     /// Reads attributes.
@@ -31,38 +31,38 @@ pub enum Call {
     Access,
 }
 
-impl Call {
-    const ALL: [Call; 12] = [
-        Call::Lookup,
-        Call::Getattr,
-        Call::Readlink,
-        Call::Open,
-        Call::Read,
-        Call::Lseek,
-        Call::Opendir,
-        Call::Readdir,
-        Call::Readdirplus,
-        Call::Getxattr,
-        Call::Listxattr,
-        Call::Access,
+impl RequestType {
+    const ALL: [RequestType; 12] = [
+        RequestType::Lookup,
+        RequestType::Getattr,
+        RequestType::Readlink,
+        RequestType::Open,
+        RequestType::Read,
+        RequestType::Lseek,
+        RequestType::Opendir,
+        RequestType::Readdir,
+        RequestType::Readdirplus,
+        RequestType::Getxattr,
+        RequestType::Listxattr,
+        RequestType::Access,
     ];
 
     /// Returns the name in small letters.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Call::Lookup => "lookup",
-            Call::Getattr => "getattr",
-            Call::Readlink => "readlink",
-            Call::Open => "open",
-            Call::Read => "read",
-            Call::Lseek => "lseek",
-            Call::Opendir => "opendir",
-            Call::Readdir => "readdir",
-            Call::Readdirplus => "readdirplus",
-            Call::Getxattr => "getxattr",
-            Call::Listxattr => "listxattr",
-            Call::Access => "access",
+            RequestType::Lookup => "lookup",
+            RequestType::Getattr => "getattr",
+            RequestType::Readlink => "readlink",
+            RequestType::Open => "open",
+            RequestType::Read => "read",
+            RequestType::Lseek => "lseek",
+            RequestType::Opendir => "opendir",
+            RequestType::Readdir => "readdir",
+            RequestType::Readdirplus => "readdirplus",
+            RequestType::Getxattr => "getxattr",
+            RequestType::Listxattr => "listxattr",
+            RequestType::Access => "access",
         }
     }
 }
@@ -70,14 +70,14 @@ impl Call {
 /// Counters of requests and bytes.
 #[derive(Debug, Default)]
 pub struct Traffic {
-    /// Number of requests of each type, in the order of [`Call`].
-    requests: [AtomicU64; Call::ALL.len()],
+    /// Number of requests of each type, in the order of [`RequestType`].
+    requests: [AtomicU64; RequestType::ALL.len()],
     bytes: AtomicU64,
 }
 
 impl Traffic {
     /// Counts a request.
-    pub fn asked(&self, call: Call) {
+    pub fn asked(&self, call: RequestType) {
         self.requests[call as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -87,12 +87,12 @@ impl Traffic {
     }
 
     /// Returns the types of requests that occurred, with the number of each.
-    pub(in crate::fs) fn requests(&self) -> impl Iterator<Item = (Call, u64)> {
+    pub(in crate::fs) fn requests(&self) -> impl Iterator<Item = (RequestType, u64)> {
         let counts = self
             .requests
             .iter()
             .map(|count| count.load(Ordering::Relaxed));
-        Call::ALL
+        RequestType::ALL
             .into_iter()
             .zip(counts)
             .filter(|(_, count)| *count > 0)
@@ -111,12 +111,18 @@ mod tests {
     #[test]
     fn each_kind_is_counted() {
         let traffic = Traffic::default();
-        Call::ALL.into_iter().for_each(|call| traffic.asked(call));
-        traffic.asked(Call::Read);
+        RequestType::ALL
+            .into_iter()
+            .for_each(|call| traffic.asked(call));
+        traffic.asked(RequestType::Read);
         for (call, count) in traffic.requests() {
-            assert_eq!(count, if call == Call::Read { 2 } else { 1 }, "{call:?}");
+            assert_eq!(
+                count,
+                if call == RequestType::Read { 2 } else { 1 },
+                "{call:?}"
+            );
             assert_eq!(format!("{call:?}").to_lowercase(), call.name());
         }
-        assert_eq!(traffic.requests().count(), Call::ALL.len());
+        assert_eq!(traffic.requests().count(), RequestType::ALL.len());
     }
 }

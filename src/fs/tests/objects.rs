@@ -11,7 +11,7 @@ use h5fs_reader::source::remote::message::{Failure, Request};
 use nix::errno::Errno;
 
 use super::{content, errno_of, names};
-use crate::fs::{Filesystem, Options, Requests, Unread};
+use crate::fs::{Filesystem, Options, Requests, UnreadSource};
 
 /// Returns a file with one ndarray `data` that starts with the bytes `first`, followed by zeros.
 fn file(first: &[u8], length: usize) -> Vec<u8> {
@@ -38,7 +38,10 @@ fn leading_to(other: &str) -> Vec<u8> {
 }
 
 fn mounted(pair: &Pair) -> Result<Filesystem, Error> {
-    Filesystem::of(Unread::of_object(&pair.connection)?, &Options::default())
+    Filesystem::from_source(
+        UnreadSource::of_object(&pair.connection)?,
+        &Options::default(),
+    )
 }
 
 fn opened(pair: &Pair) -> Vec<String> {

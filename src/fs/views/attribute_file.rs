@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::{Attribute, NodeId};
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::name;
-use crate::fs::nodes::node::{FsNode, Target};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::nodes::node::{FsNode, TargetInode};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::NodeType;
 use crate::fs::views::view_group::{ViewEntry, ViewGroup};
 use crate::view::View;
@@ -19,15 +19,15 @@ use crate::view::texts::text::Text;
 pub(in crate::fs) struct AttributeFile;
 
 impl FsNode for AttributeFile {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         target.of_length(text(target).map(|text| text.length()))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         Ok(Box::new(text(target)?))
     }
 }
@@ -37,28 +37,28 @@ impl FsNode for AttributeFile {
 /// # Errors
 /// `NotFound` if the attribute does not exist; fails if it cannot be read now.
 pub(in crate::fs) fn enter(
-    directory: &Target<'_>,
+    directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     name: &[u8],
-) -> Result<Entry> {
+) -> Result<LookupEntry> {
     let (file, object) = (directory.file, group.object);
     let mut is_missing = false;
-    let text = file.kept_text(object, name, || {
-        let found = find(file, object, name);
+    let text = file.cached_text(object, name, || {
+        let found = find_attribute(file, object, name);
         is_missing = found.is_err();
         render(file, found?)
     });
     if is_missing && let Err(error) = text {
         return Err(error);
     }
-    let shown = shown(group, name);
-    Target::enter(directory.mount, file, shown.ino, &shown.inode, |target| {
+    let shown = attribute_entry(group, name);
+    TargetInode::enter(directory.mount, file, shown.ino, &shown.inode, |target| {
         target.of_length(text.map(|text| text.length()))
     })
 }
 
 /// Returns the entry of the attribute file `name` in `group`.
-pub(in crate::fs) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
+pub(in crate::fs) fn attribute_entry(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
     ViewEntry {
         ino: group.link_number(name),
         inode: group.inode(NodeType::Attribute, group.object, name.to_vec()),
@@ -67,10 +67,10 @@ pub(in crate::fs) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
     }
 }
 
-fn text(target: &Target<'_>) -> Result<Text> {
+fn text(target: &TargetInode<'_>) -> Result<Text> {
     let (file, inode) = (target.file, target.inode);
-    file.kept_text(inode.node, &inode.name, || {
-        render(file, find(file, inode.node, &inode.name)?)
+    file.cached_text(inode.node, &inode.name, || {
+        render(file, find_attribute(file, inode.node, &inode.name)?)
     })
 }
 
@@ -79,8 +79,8 @@ fn render(file: &FileState, attribute: Attribute) -> Result<Text> {
     attribute_file::view(&*file.container, &paths, &attribute.content?)
 }
 
-/// Returns the attribute of `object` whose file is shown as `shown`.
-fn find(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attribute> {
+/// Returns the attribute of `object` whose file is shown as `attribute_entry`.
+fn find_attribute(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attribute> {
     let container = &*file.container;
     if let Some(name) = name::unescape(shown, false) {
         let name = name.strip_prefix(b"@").ok_or(Error::NotFound)?;

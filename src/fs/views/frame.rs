@@ -6,35 +6,35 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
 
 use crate::fs::name;
-use crate::fs::nodes::indexed::{self, Plain};
-use crate::fs::nodes::node::{Described, FsNode, Target};
-use crate::fs::nodes::selection::{self, Found};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::nodes::indexed::{self, PlainEntry};
+use crate::fs::nodes::node::{FsNode, ObjectDescription, TargetInode};
+use crate::fs::nodes::selection::{self, SelectionView};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::NodeType;
-use crate::fs::state::listing::Visit;
-use crate::fs::views::trees::view_tree::Form;
+use crate::fs::state::listing::ListingCallback;
+use crate::fs::views::trees::view_tree::ViewForm;
 use crate::fs::views::view_group::ViewGroup;
 use crate::view::View;
 use crate::view::pictures::frames::Frames;
 
 /// A picture of a stack, as a regular file.
-pub(in crate::fs) struct Frame;
+pub(in crate::fs) struct FrameFile;
 
-impl FsNode for Frame {
-    fn kind(&self) -> Kind {
-        Kind::File
+impl FsNode for FrameFile {
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         selection::stat(target, picture(target))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         selection::open(target, picture(target)?)
     }
 
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
-        Some(Described::by_opening(self, target))
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        Some(ObjectDescription::from_opening(self, target))
     }
 }
 
@@ -43,39 +43,39 @@ impl FsNode for Frame {
 /// # Errors
 /// `NotFound` if the picture does not exist; fails if that cannot be determined now.
 pub(in crate::fs) fn enter(
-    directory: &Target<'_>,
+    directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     name: &[u8],
-) -> Result<Entry> {
+) -> Result<LookupEntry> {
     name::refuse_long(name)?;
-    let stack = Stack::of(group)?;
+    let stack = FrameStack::from_group(group)?;
     let number = stack.frames.number(name).ok_or(Error::NotFound)?;
     let inode = group.inode(NodeType::Frame, group.object, name.to_vec());
-    directory.enter_entry(stack.ino(group, number)?, &inode, &Frame)
+    directory.enter_entry(stack.ino(group, number)?, &inode, &FrameFile)
 }
 
 /// Passes the pictures to `visit`. Their lengths are known only to `stat`.
 pub(in crate::fs) fn list(
-    directory: &Target<'_>,
+    directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     first: u64,
-    visit: &mut Visit<'_>,
+    visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
-    let stack = Stack::of(group)?;
+    let stack = FrameStack::from_group(group)?;
     indexed::list_all(directory, first, visit, stack.frames.count, |number| {
-        Ok(Plain {
+        Ok(PlainEntry {
             name: stack.frames.name(number),
             ino: stack.ino(group, number)?,
-            kind: Kind::File,
+            kind: FileKind::File,
         })
     })
 }
 
 /// Opens the picture of the target. Returns its view and the stack.
-fn picture(target: &Target<'_>) -> Result<Found> {
+fn picture(target: &TargetInode<'_>) -> Result<SelectionView> {
     let (file, inode) = (target.file, target.inode);
     let group = ViewGroup::new(target.mount, file, inode.tree, inode.node)?;
-    let stack = Stack::of(&group)?;
+    let stack = FrameStack::from_group(&group)?;
     let frames = &stack.frames;
     let number = frames.number(&inode.name).ok_or(Error::NotFound)?;
     let selector = frames.selector(number);
@@ -84,21 +84,21 @@ fn picture(target: &Target<'_>) -> Result<Found> {
 }
 
 /// An array of several pictures.
-struct Stack {
+struct FrameStack {
     /// The form of the files of the stack's tree.
-    form: &'static Form,
+    form: &'static ViewForm,
     node: Arc<Node>,
     frames: Frames,
 }
 
-impl Stack {
+impl FrameStack {
     /// Returns the stack with the directory `group`.
-    fn of(group: &ViewGroup<'_>) -> Result<Self> {
+    fn from_group(group: &ViewGroup<'_>) -> Result<Self> {
         let form = group.tree.forms.first().ok_or(Error::NotFound)?;
         let node = group.file.container.node(group.object)?;
         let frames = Frames::of_node(&*group.file.container, &node, form.suffix)?;
         let frames = frames.ok_or(Error::NotFound)?;
-        Ok(Stack { form, node, frames })
+        Ok(FrameStack { form, node, frames })
     }
 
     fn ino(&self, group: &ViewGroup<'_>, number: u64) -> Result<u64> {

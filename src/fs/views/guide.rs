@@ -161,7 +161,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::fs::forest::archive;
+    use crate::fs::data_files::archive;
     use crate::fs::views;
     use crate::fs::views::trees::{ROOT_FILES, TREES};
 

@@ -7,15 +7,15 @@
 use h5fs_reader::error::{Error, Result, if_lasting};
 use h5fs_reader::model::{NodeId, NodeKind, Reference};
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::name;
 use crate::fs::names::namespace::Namespace;
 use crate::fs::names::symlink;
-use crate::fs::nodes::indexed::{self, Plain};
-use crate::fs::nodes::node::{FsNode, Target};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::nodes::indexed::{self, PlainEntry};
+use crate::fs::nodes::node::{FsNode, TargetInode};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::fs::state::listing::Visit;
+use crate::fs::state::listing::ListingCallback;
 use crate::fs::views::view_group::ViewGroup;
 use crate::view::elements::Elements;
 use crate::view::elements::references::{Block, References, is_object};
@@ -24,31 +24,31 @@ use crate::view::elements::references::{Block, References, is_object};
 pub(in crate::fs) struct ReferenceLink;
 
 impl FsNode for ReferenceLink {
-    fn kind(&self) -> Kind {
-        Kind::Symlink
+    fn kind(&self) -> FileKind {
+        FileKind::Symlink
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         // Reading the link will report why it leads nowhere.
         let text = if_lasting(self.readlink(target))?;
         let length = text.as_ref().map_or(0, Vec::len);
-        Ok(target.link(length).kept_if(text.is_some()))
+        Ok(target.link(length).cacheable_if(text.is_some()))
     }
 
-    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+    fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
         let (file, inode) = (target.file, target.inode);
         let references = open(file, inode.node)?;
         let number = references.number(&inode.name).ok_or(Error::NotFound)?;
         let reference = references.target(&*file.container, number)?;
         let text = match reference {
             Reference::Object(node) | Reference::Region(node) => text(target, node)?,
-            Reference::Dangling(address) => Some(nowhere(address, "no object")),
+            Reference::Dangling(address) => Some(dangling_text(address, "no object")),
             Reference::External { file, address } => {
                 Some(symlink::outside(&file, format!("@{address:#x}").as_bytes()))
             }
             Reference::Null | Reference::Attribute { .. } => return Err(Error::NotFound),
         };
-        symlink::bounded(text)
+        symlink::checked_length(text)
     }
 }
 
@@ -57,10 +57,10 @@ impl FsNode for ReferenceLink {
 /// # Errors
 /// `NotFound` if the element does not exist or does not reference an object.
 pub(in crate::fs) fn enter(
-    directory: &Target<'_>,
+    directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     name: &[u8],
-) -> Result<Entry> {
+) -> Result<LookupEntry> {
     name::refuse_long(name)?;
     let file = directory.file;
     let references = open(file, group.object)?;
@@ -75,10 +75,10 @@ pub(in crate::fs) fn enter(
 
 /// Passes the elements that reference an object to `visit`.
 pub(in crate::fs) fn list(
-    directory: &Target<'_>,
+    directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     first: u64,
-    visit: &mut Visit<'_>,
+    visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
     let file = directory.file;
     let references = open(file, group.object)?;
@@ -92,10 +92,10 @@ pub(in crate::fs) fn list(
         };
         let mut links = Vec::new();
         if references.names_an_object(&*file.container, element) {
-            links.push(Plain {
+            links.push(PlainEntry {
                 name: references.name(number),
                 ino: of_element(group, number)?,
-                kind: Kind::Symlink,
+                kind: FileKind::Symlink,
             });
         }
         Ok(Some((links, number + 1)))
@@ -116,13 +116,13 @@ fn open(file: &FileState, object: NodeId) -> Result<References> {
 }
 
 /// Returns the text of the link for a reference to `node`.
-fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
+fn text(target: &TargetInode<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     let space = target.space();
     let found = if_lasting(target.file.container.node(node))?;
     let is_group = |kind: &NodeKind| matches!(kind, NodeKind::Group);
     let way = match &found {
         Some(found) if is_group(&found.kind) => space.path(node),
-        _ => place(&space, node),
+        _ => path_names(&space, node),
     };
     let index = target.file.index();
     let Some(way) = way else {
@@ -132,21 +132,21 @@ fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
             Some(_) if index.is_complete() => "an object without a path",
             Some(_) => "an object whose path is unknown",
         };
-        return Ok(Some(nowhere(node.number(), reason)));
+        return Ok(Some(dangling_text(node.number(), reason)));
     };
     let names = way.into_iter().map(Vec::from);
     let up = depth(target).map(|depth| std::iter::repeat_n(b"..".to_vec(), depth));
-    Ok(up.map(|up| symlink::joined(up.chain(names))))
+    Ok(up.map(|up| symlink::join_path(up.chain(names))))
 }
 
 /// Returns the text of a link for an address that leads nowhere. All other entries of the directory
 /// are links named by index, so the text cannot match one.
-fn nowhere(address: u64, reason: &str) -> Vec<u8> {
+fn dangling_text(address: u64, reason: &str) -> Vec<u8> {
     format!("@{address:#x}: {reason}").into_bytes()
 }
 
 /// Returns the names from the root to an object other than a group.
-fn place(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
+fn path_names(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
     let (group, name) = space.indexed_home(object)?;
     let mut way = space.path(group)?;
     way.push(name);
@@ -155,7 +155,7 @@ fn place(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
 
 /// Returns the number of directories between the root and the link: `.h5fs`, the tree, the groups,
 /// and the array.
-fn depth(target: &Target<'_>) -> Option<usize> {
+fn depth(target: &TargetInode<'_>) -> Option<usize> {
     const OUTER: usize = 3;
     let (space, inode) = (target.space(), target.inode);
     let directory: Option<Inode> = target.mount.inodes.get(inode.parent);

@@ -11,23 +11,23 @@ use std::sync::Arc;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
 use crate::fs::name;
-use crate::fs::names::follow::follow_to;
+use crate::fs::names::link_resolution::follow_to;
 use crate::fs::names::namespace::Namespace;
 use crate::fs::names::symlink;
-use crate::fs::nodes::object::{self, Stored};
+use crate::fs::nodes::object::{self, StoredSize};
 use crate::fs::state::inode::NodeType;
-use crate::fs::views::trees::view_tree::{Form, Size, ViewTree};
-use crate::fs::views::trees::{TREES, named};
+use crate::fs::views::trees::view_tree::{FileSize, ViewForm, ViewTree};
+use crate::fs::views::trees::{TREES, tree_named};
 use crate::limits;
 use crate::view::pictures::frames::Frames;
 use crate::view::texts::html::markup::Url;
 use crate::view::texts::html::site::{Beside, Member, Pictures, Place, Site, Step, Target};
 
 /// Shown names from a root.
-type Names = Vec<Box<[u8]>>;
+type ShownNames = Vec<Box<[u8]>>;
 
 /// The tree of pages.
 const PAGES: &[u8] = b"html";
@@ -47,16 +47,16 @@ pub(in crate::fs) struct PageSite<'a> {
     file: &'a Arc<FileState>,
     node: &'a Node,
     /// The group and the shown name where the object was found.
-    met: Option<(NodeId, Box<[u8]>)>,
-    names: OnceCell<Option<Names>>,
+    location: Option<(NodeId, Box<[u8]>)>,
+    names: OnceCell<Option<ShownNames>>,
     /// The directory of the page, if the page is about another object.
-    directory: Option<Names>,
+    directory: Option<ShownNames>,
     /// Number of links into other files that may still be followed.
     other_links: Cell<u64>,
 }
 
 impl<'a> PageSite<'a> {
-    /// Creates the site of `node`, which was found under the name `met` of a group.
+    /// Creates the site of `node`, which was found under the name `location` of a group.
     pub(in crate::fs) fn new(
         mount: &'a Mount,
         file: &'a Arc<FileState>,
@@ -67,7 +67,7 @@ impl<'a> PageSite<'a> {
             mount,
             file,
             node,
-            met: met.map(|(group, name)| (group, name.into())),
+            location: met.map(|(group, name)| (group, name.into())),
             names: OnceCell::new(),
             directory: None,
             other_links: Cell::new(limits::HTML_OTHER_LINKS),
@@ -88,7 +88,7 @@ impl<'a> PageSite<'a> {
             let several = self.node.link_count > 1;
             let (group, name) = match several.then(|| space.indexed_home(id)).flatten() {
                 Some(home) => home,
-                None => self.met.clone()?,
+                None => self.location.clone()?,
             };
             let mut names = space.path(group)?;
             names.push(name);
@@ -98,20 +98,20 @@ impl<'a> PageSite<'a> {
     }
 
     /// Returns the names from the root of the mount to the directory of the page.
-    fn directory(&self) -> Option<Names> {
+    fn directory(&self) -> Option<ShownNames> {
         if self.directory.is_some() {
             return self.directory.clone();
         }
-        let tree = named(PAGES)?;
+        let tree = tree_named(PAGES)?;
         let names = self.names()?;
         let above = names.split_last().map_or(&[][..], |(_, above)| above);
-        let mut directory = self.beneath(self.mount.others.way_to_file(self.file), tree);
+        let mut directory = self.tree_path(self.mount.others.file_root_path(self.file), tree);
         directory.extend(in_directories(tree, above));
         Some(directory)
     }
 
     /// Returns the names from the root of the mount to the root of a tree in the file at `way`.
-    fn beneath(&self, mut way: Names, tree: &ViewTree) -> Names {
+    fn tree_path(&self, mut way: ShownNames, tree: &ViewTree) -> ShownNames {
         way.extend([name::VIEWS, tree.name].map(Into::into));
         way
     }
@@ -119,7 +119,7 @@ impl<'a> PageSite<'a> {
     /// Returns the reference from the page to the entry at `names` from the root of the mount.
     fn url(&self, names: &[Box<[u8]>]) -> Option<Url> {
         let path = symlink::relative(&self.directory()?, names);
-        symlink::bounded(Some(path))
+        symlink::checked_length(Some(path))
             .ok()
             .map(|path| Url::of_path(&path))
     }
@@ -127,9 +127,9 @@ impl<'a> PageSite<'a> {
     /// Returns the reference to a file of a form, for the object at `names` in the file at `way`.
     fn file_of(
         &self,
-        way: Names,
+        way: ShownNames,
         tree: &ViewTree,
-        form: &Form,
+        form: &ViewForm,
         names: &[Box<[u8]>],
         selector: &str,
     ) -> Option<Url> {
@@ -139,13 +139,13 @@ impl<'a> PageSite<'a> {
     /// Returns the names of that file from the root of the mount.
     fn names_of(
         &self,
-        way: Names,
+        way: ShownNames,
         tree: &ViewTree,
-        form: &Form,
+        form: &ViewForm,
         names: &[Box<[u8]>],
         selector: &str,
-    ) -> Option<Names> {
-        let mut way = self.beneath(way, tree);
+    ) -> Option<ShownNames> {
+        let mut way = self.tree_path(way, tree);
         let shown = match names.split_last() {
             None => [tree.root_name?, selector.as_bytes(), form.suffix].concat(),
             Some((last, groups)) => {
@@ -161,29 +161,29 @@ impl<'a> PageSite<'a> {
     }
 
     /// Returns the reference to the page of the object at `names` in the file at `way`.
-    fn page(&self, way: Names, names: &[Box<[u8]>]) -> Option<Url> {
-        let tree = named(PAGES)?;
+    fn page(&self, way: ShownNames, names: &[Box<[u8]>]) -> Option<Url> {
+        let tree = tree_named(PAGES)?;
         self.file_of(way, tree, tree.forms.first()?, names, "")
     }
 
     /// Returns the reference to the page of the object at `names` in the same file.
     fn page_here(&self, names: &[Box<[u8]>]) -> Option<Url> {
-        self.page(self.mount.others.way_to_file(self.file), names)
+        self.page(self.mount.others.file_root_path(self.file), names)
     }
 
     /// Returns the reference to a part of the object's file in a tree.
-    fn part_in(&self, tree: &[u8], selector: &str) -> Option<Url> {
-        let tree = named(tree)?;
+    fn part_url(&self, tree: &[u8], selector: &str) -> Option<Url> {
+        let tree = tree_named(tree)?;
         let form = tree.forms.first()?;
         let is_there = form.size(self.file, self.node).ok()?.is_some();
-        let way = self.mount.others.way_to_file(self.file);
+        let way = self.mount.others.file_root_path(self.file);
         let names = self.names().filter(|_| is_there)?;
         self.file_of(way, tree, form, names, selector)
     }
 
     /// Returns the pictures of a stack.
     fn frames(&self) -> Option<Frames> {
-        let form = named(PICTURES)?.forms.first()?;
+        let form = tree_named(PICTURES)?.forms.first()?;
         Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
@@ -206,7 +206,7 @@ impl<'a> PageSite<'a> {
                 names
             }
         };
-        self.page(others.way_to_file(&place.file), &names)
+        self.page(others.file_root_path(&place.file), &names)
     }
 }
 
@@ -238,7 +238,7 @@ impl Site for PageSite<'_> {
         let Some(names) = self.names() else {
             return Ok(Vec::new());
         };
-        let way = || self.mount.others.way_to_file(self.file);
+        let way = || self.mount.others.file_root_path(self.file);
         let own = [way(), names.to_vec()].concat();
         let own = self.url(&own).map(|url| Beside {
             tree: b"",
@@ -266,8 +266,8 @@ impl Site for PageSite<'_> {
                     url,
                     path: path.join(&b'/'),
                     bytes: match size {
-                        Size::Exact(bytes) => Some(bytes),
-                        Size::Counted => None,
+                        FileSize::Exact(bytes) => Some(bytes),
+                        FileSize::Counted => None,
                     },
                 }));
             }
@@ -276,26 +276,26 @@ impl Site for PageSite<'_> {
     }
 
     fn is_root(&self) -> bool {
-        let is_mount = self.mount.others.way_to_file(self.file).is_empty();
+        let is_mount = self.mount.others.file_root_path(self.file).is_empty();
         is_mount && self.names().is_some_and(<[_]>::is_empty)
     }
 
     fn attribute(&self, name: &[u8]) -> Option<Url> {
-        let tree = named(b"attrs")?;
-        let mut way = self.beneath(self.mount.others.way_to_file(self.file), tree);
+        let tree = tree_named(b"attrs")?;
+        let mut way = self.tree_path(self.mount.others.file_root_path(self.file), tree);
         way.extend(in_directories(tree, self.names()?));
         way.push(name::escape(&[b"@", name].concat(), false).into());
         self.url(&way)
     }
 
     fn part(&self, selector: &str) -> Option<Url> {
-        self.part_in(TABLES, selector)
+        self.part_url(TABLES, selector)
     }
 
     fn numbers(&self, as_meant: bool) -> Option<Url> {
         let files = as_meant.then_some(&b"cf"[..]).into_iter();
         let mut files = files.chain([&b"npy"[..]]);
-        files.find_map(|tree| self.part_in(tree, ""))
+        files.find_map(|tree| self.part_url(tree, ""))
     }
 
     fn numbers_of(&self, node: NodeId, as_meant: bool) -> Option<Url> {
@@ -312,9 +312,9 @@ impl Site for PageSite<'_> {
         if !self.mount.options.scripts {
             return None;
         }
-        let tree = named(PAGES)?;
-        let way = self.mount.others.way_to_file(self.file);
-        let names = self.beneath(way, tree);
+        let tree = tree_named(PAGES)?;
+        let way = self.mount.others.file_root_path(self.file);
+        let names = self.tree_path(way, tree);
         Some(self.url(&names)?.of_directory())
     }
 
@@ -323,14 +323,14 @@ impl Site for PageSite<'_> {
             0 => String::new(),
             first => format!("[{first}:{}]", first.saturating_add(limits::HTML_ROWS)),
         };
-        self.part_in(PAGES, &selector)
+        self.part_url(PAGES, &selector)
     }
 
     fn pictures(&self) -> Pictures {
         if object::fault(self.file, self.node).is_some() {
             return Pictures::None;
         }
-        match (self.part_in(PICTURES, ""), self.frames()) {
+        match (self.part_url(PICTURES, ""), self.frames()) {
             (Some(url), _) => Pictures::One(url),
             (None, Some(frames)) => Pictures::Frames(frames.count),
             (None, None) => Pictures::None,
@@ -338,27 +338,27 @@ impl Site for PageSite<'_> {
     }
 
     fn frame(&self, number: u64) -> Option<Url> {
-        let tree = named(PICTURES)?;
-        let mut way = self.beneath(self.mount.others.way_to_file(self.file), tree);
+        let tree = tree_named(PICTURES)?;
+        let mut way = self.tree_path(self.mount.others.file_root_path(self.file), tree);
         way.extend(in_directories(tree, self.names()?));
         way.push(self.frames()?.name(number).into());
         self.url(&way)
     }
 
     fn drawn(&self, number: Option<u64>) -> Option<Url> {
-        let tree = named(PAGES)?;
+        let tree = tree_named(PAGES)?;
         let form = tree.forms.iter().find(|form| form.suffix == b".png")?;
         let selector = match number {
             Some(number) => String::from_utf8(self.frames()?.selector(number)).ok()?,
             None => String::new(),
         };
-        let way = self.mount.others.way_to_file(self.file);
+        let way = self.mount.others.file_root_path(self.file);
         self.file_of(way, tree, form, self.names()?, &selector)
     }
 
     fn member(&self, group: NodeId, link: &Link) -> Member {
         let directory = self.space().directory(group);
-        let found = directory.show(link.clone());
+        let found = directory.link_entry(link.clone());
         let is_here = matches!(found.inode.node_type, NodeType::Group | NodeType::Object);
         let page = || {
             let mut names = directory.path().filter(|_| is_here)?.to_vec();
@@ -448,7 +448,7 @@ impl Site for PageSite<'_> {
 
     fn stored_bytes(&self, node: &Node) -> Option<u64> {
         match object::measure(self.file, node, false) {
-            Ok((_, Stored::Known(stored))) => Some(stored.unwrap_or(0)),
+            Ok((_, StoredSize::Known(stored))) => Some(stored.unwrap_or(0)),
             _ => None,
         }
     }

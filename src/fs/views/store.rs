@@ -8,13 +8,13 @@ use h5fs_reader::model::Node;
 use h5fs_reader::wire::to_usize;
 
 use crate::fs::name;
-use crate::fs::nodes::indexed::{self, Plain};
-use crate::fs::nodes::node::{Described, FsNode, Target};
+use crate::fs::nodes::indexed::{self, PlainEntry};
+use crate::fs::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::fs::nodes::object;
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::counts::{CountedText, count_units};
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::fs::state::listing::{Listing, Visit};
+use crate::fs::state::listing::{ListingCallback, ListingState};
 use crate::fs::views::store_chunks::ChunkNames;
 use crate::fs::views::store_document::document;
 use crate::fs::views::store_object::{Store, find, in_store};
@@ -39,43 +39,43 @@ pub(in crate::fs) struct StoreFile;
 const UNKNOWN: u64 = 4;
 
 impl FsNode for StoreDirectory {
-    fn kind(&self) -> Kind {
-        Kind::Directory
+    fn kind(&self) -> FileKind {
+        FileKind::Directory
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let node = target.file.variables().node(target.inode.node)?;
-        Ok(target.bare(Kind::Directory).modified_as(&node))
+        Ok(target.empty_entry(FileKind::Directory).modified_as(&node))
     }
 
-    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         enter(target, name)
     }
 
-    fn lacks_for_good(&self, _: &Target<'_>) -> bool {
+    fn is_absence_final(&self, _: &TargetInode<'_>) -> bool {
         true
     }
 
     fn list(
         &self,
-        target: &Target<'_>,
-        listing: &mut Listing,
+        target: &TargetInode<'_>,
+        listing: &mut ListingState,
         first: u64,
-        visit: &mut Visit<'_>,
+        visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
-        list(target, listing, first, visit).inspect_err(|error| target.note(error))
+        list(target, listing, first, visit).inspect_err(|error| target.record_error(error))
     }
 }
 
 impl FsNode for StoreFile {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
-        let length = match place(target, &node, path)? {
+        let length = match chunk_entry(target, &node, path)? {
             Some(Place::Chunk(array, place)) => chunk_length(&array, &place)?,
             _ => None,
         };
@@ -89,25 +89,25 @@ impl FsNode for StoreFile {
             Ok,
         );
         let entry = target.of_length(length)?.modified_as(&node);
-        Ok(entry.kept_if(is_known && !node.is_partial()))
+        Ok(entry.cacheable_if(is_known && !node.is_partial()))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
-        match place(target, &node, path)? {
+        match chunk_entry(target, &node, path)? {
             Some(Place::Chunk(array, place)) => open_chunk(target, &node, array, &place),
             _ => Ok(Box::new(document(target, &node, path, store(target)?)?)),
         }
     }
 
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
-        Some(Described::by_opening(self, target))
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        Some(ObjectDescription::from_opening(self, target))
     }
 }
 
 /// Returns the entry at `path` in the directory of an array, or `None` in the directory of a group.
-fn place(target: &Target<'_>, node: &Node, path: &[u8]) -> Result<Option<Place>> {
+fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Option<Place>> {
     let store = store(target)?;
     let found = node.array();
     let found = found.map(|array| find(target.file, (node, array), path, store));
@@ -115,9 +115,9 @@ fn place(target: &Target<'_>, node: &Node, path: &[u8]) -> Result<Option<Place>>
 }
 
 /// Returns which chunks the target's store has.
-fn store(target: &Target<'_>) -> Result<Store> {
+fn store(target: &TargetInode<'_>) -> Result<Store> {
     let number = target.mount.others.number_in_source(target.inode.tree);
-    let tree = trees::of_number(number);
+    let tree = trees::tree_with_number(number);
     tree.and_then(ViewTree::store).ok_or(Error::NotFound)
 }
 
@@ -150,14 +150,14 @@ fn path(directory: &Inode) -> &[u8] {
 ///
 /// # Errors
 /// `NotFound` if the entry does not exist; fails if that cannot be determined now.
-pub(in crate::fs) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
+pub(in crate::fs) fn enter(directory: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
     name::refuse_long(name)?;
     let file = directory.file;
     let node = file.variables().node(directory.inode.node)?;
     let path = within(directory.inode, name);
     let node_type = match node.array() {
         Some(array) => match find(file, (&node, array), &path, store(directory)?)? {
-            Place::Chunk(array, place) if !is_there(&array, &place)? => {
+            Place::Chunk(array, place) if !chunk_exists(&array, &place)? => {
                 return Err(Error::NotFound);
             }
             place if place.is_directory() => NodeType::StoreDirectory,
@@ -183,16 +183,16 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry>
 
 /// Returns whether a chunk is a file. A chunk that cannot be found is one, so that a read reports
 /// the error.
-fn is_there(array: &ZarrArray, place: &[u64]) -> Result<bool> {
+fn chunk_exists(array: &ZarrArray, place: &[u64]) -> Result<bool> {
     Ok(if_lasting(array.holds(place))?.unwrap_or(true))
 }
 
 /// Returns the inode number of the entry at `path` in the directory of the object.
-fn number(directory: &Target<'_>, path: &[u8]) -> Result<u64> {
+fn number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
     let (file, others) = (directory.file, &directory.mount.others);
     // The number after the tree's own is free, because this tree has no forms of files.
     let in_source = others.number_in_source(directory.inode.tree) + 1;
-    let tree = others.number_in(file, in_source)?;
+    let tree = others.tree_number(file, in_source)?;
     Ok(inode::of_link(
         file.generation,
         tree,
@@ -201,10 +201,10 @@ fn number(directory: &Target<'_>, path: &[u8]) -> Result<u64> {
     ))
 }
 
-/// Opens the chunk at `place`, even if it cannot be read: a reader could mistake a failed open for
+/// Opens the chunk at `chunk_entry`, even if it cannot be read: a reader could mistake a failed open for
 /// a chunk that is not stored.
 fn open_chunk(
-    target: &Target<'_>,
+    target: &TargetInode<'_>,
     node: &Node,
     array: ZarrArray,
     place: &[u64],
@@ -214,7 +214,7 @@ fn open_chunk(
         let opened = array
             .stored_chunk(place)
             .and_then(|chunk| file.open_extent(chunk));
-        return readable(opened, UNKNOWN);
+        return open_or_error(opened, UNKNOWN);
     }
     let length = array.chunk_bytes();
     let opened = stored(target, node, &array, place).and_then(|stored| match length {
@@ -224,21 +224,26 @@ fn open_chunk(
             counted(target, texts).map(Some)
         }
     });
-    readable(
+    open_or_error(
         opened.and_then(|view| view.ok_or(Error::NotFound)),
         length.unwrap_or(UNKNOWN),
     )
 }
 
 /// Returns the opened file, or a file of `length` bytes whose reads report the error.
-fn readable(opened: Result<Box<dyn View>>, length: u64) -> Result<Box<dyn View>> {
+fn open_or_error(opened: Result<Box<dyn View>>, length: u64) -> Result<Box<dyn View>> {
     match opened {
         Err(error) if !error.is_passing() => Ok(Box::new(Unreadable { length, error })),
         opened => opened,
     }
 }
 
-fn stored(target: &Target<'_>, node: &Node, array: &ZarrArray, place: &[u64]) -> Result<Stored> {
+fn stored(
+    target: &TargetInode<'_>,
+    node: &Node,
+    array: &ZarrArray,
+    place: &[u64],
+) -> Result<Stored> {
     let file = target.file;
     if let Err(error) = &array.array.storage {
         return Err(error.clone());
@@ -248,7 +253,7 @@ fn stored(target: &Target<'_>, node: &Node, array: &ZarrArray, place: &[u64]) ->
 }
 
 /// Opens the texts of a chunk, whose bytes are counted once.
-fn counted(target: &Target<'_>, texts: Texts) -> Result<Box<dyn View>> {
+fn counted(target: &TargetInode<'_>, texts: Texts) -> Result<Box<dyn View>> {
     let text = CountedText {
         form: target.inode.tree,
         node: target.inode.node,
@@ -270,10 +275,10 @@ fn counted(target: &Target<'_>, texts: Texts) -> Result<Box<dyn View>> {
 /// # Errors
 /// Fails if the chunk index cannot be read at `first`.
 pub(in crate::fs) fn list(
-    directory: &Target<'_>,
-    listing: &mut Listing,
+    directory: &TargetInode<'_>,
+    listing: &mut ListingState,
     first: u64,
-    visit: &mut Visit<'_>,
+    visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
     let node = directory.file.variables().node(directory.inode.node)?;
     let array = node.array().ok_or(Error::NotFound)?;
@@ -289,11 +294,13 @@ pub(in crate::fs) fn list(
         };
         let kind = match (name, &place) {
             // The chunk of a scalar array that is not stored.
-            (Name::Chunks(true), Place::Shown(Shown::Array(array))) if !is_there(array, &[])? => {
+            (Name::Chunks(true), Place::Shown(Shown::Array(array)))
+                if !chunk_exists(array, &[])? =>
+            {
                 return Ok(Some((Vec::new(), at + 1)));
             }
-            (Name::Chunks(false) | Name::Field(_), _) => Kind::Directory,
-            _ => Kind::File,
+            (Name::Chunks(false) | Name::Field(_), _) => FileKind::Directory,
+            _ => FileKind::File,
         };
         let shown = match name {
             Name::Field(_) => in_store(&name::escape(name.text(), false)),
@@ -303,25 +310,25 @@ pub(in crate::fs) fn list(
     })
 }
 
-fn entry(directory: &Target<'_>, name: Vec<u8>, kind: Kind) -> Result<Plain> {
+fn entry(directory: &TargetInode<'_>, name: Vec<u8>, kind: FileKind) -> Result<PlainEntry> {
     let ino = number(directory, &within(directory.inode, &name))?;
-    Ok(Plain { name, ino, kind })
+    Ok(PlainEntry { name, ino, kind })
 }
 
 /// Passes the chunks whose first indices are `above` to `visit`, or the directories that lead to
 /// them, which may be empty. The position of an entry is the number of its chunk.
 fn list_chunks(
-    directory: &Target<'_>,
-    listing: &mut Listing,
+    directory: &TargetInode<'_>,
+    listing: &mut ListingState,
     (array, above): (&ZarrArray, &[u64]),
     first: u64,
-    visit: &mut Visit<'_>,
+    visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
     let names = ChunkNames::new(array, above);
     let kind = if names.are_chunks() {
-        Kind::File
+        FileKind::File
     } else {
-        Kind::Directory
+        FileKind::Directory
     };
     let walk = listing.walk.get_or_insert_default();
     indexed::list(directory, first, visit, |at| {

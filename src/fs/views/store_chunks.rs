@@ -24,11 +24,11 @@ pub(in crate::fs) struct ChunkNames<'a> {
     above: &'a [u64],
     /// Maximum number of entries.
     width: u64,
-    way: Way<'a>,
+    search: ChunkSearch<'a>,
 }
 
 /// The method to find existing entries.
-enum Way<'a> {
+enum ChunkSearch<'a> {
     /// All entries exist.
     All,
     /// The index is queried for each entry.
@@ -41,14 +41,14 @@ enum Way<'a> {
 
 /// The progress of a listing in the index.
 #[derive(Default)]
-pub(in crate::fs) struct Walk {
+pub(in crate::fs) struct IndexWalk {
     cursor: IndexCursor,
     /// The number requested last.
     at: u64,
     /// Numbers that the index has returned since then.
     ahead: VecDeque<u64>,
     /// If the store's chunks differ from the file's, the lowest numbers found by the current walk.
-    met: BTreeSet<u64>,
+    lowest: BTreeSet<u64>,
 }
 
 impl<'a> ChunkNames<'a> {
@@ -62,15 +62,17 @@ impl<'a> ChunkNames<'a> {
             array,
             above,
             width,
-            way: Way::All,
+            search: ChunkSearch::All,
         };
         if names.are_chunks() && !array.has_all_chunks() {
-            names.way = match array.index() {
-                Some(index) if width > ASKED_CHUNKS && array.has_stored_shape() => Way::Walk(index),
-                Some(index) if width > ASKED_CHUNKS => Way::WalkAround(index),
-                Some(_) => Way::Ask,
-                None if array.has_own_grid() && width <= ASKED_CHUNKS => Way::Ask,
-                None => Way::All,
+            names.search = match array.index() {
+                Some(index) if width > ASKED_CHUNKS && array.has_stored_shape() => {
+                    ChunkSearch::Walk(index)
+                }
+                Some(index) if width > ASKED_CHUNKS => ChunkSearch::WalkAround(index),
+                Some(_) => ChunkSearch::Ask,
+                None if array.has_own_grid() && width <= ASKED_CHUNKS => ChunkSearch::Ask,
+                None => ChunkSearch::All,
             };
         }
         names
@@ -89,41 +91,43 @@ impl<'a> ChunkNames<'a> {
     /// Fails if the index is damaged.
     pub(in crate::fs) fn find(
         &self,
-        walk: &mut Walk,
+        walk: &mut IndexWalk,
         at: u64,
         effort: &Effort,
     ) -> Result<Option<(Option<u64>, u64)>> {
-        let is_there = match self.way {
+        let is_there = match self.search {
             _ if at >= self.width => return Ok(None),
-            Way::All => true,
-            Way::Ask => self.array.holds(&[self.above, &[at]].concat())?,
-            Way::Walk(index) => return walk.find(index, (self.above, self.width), at, effort),
-            Way::WalkAround(index) => {
+            ChunkSearch::All => true,
+            ChunkSearch::Ask => self.array.holds(&[self.above, &[at]].concat())?,
+            ChunkSearch::Walk(index) => {
+                return walk.find(index, (self.above, self.width), at, effort);
+            }
+            ChunkSearch::WalkAround(index) => {
                 let around = |place: &[u64]| {
                     let around = self.array.around(place);
                     let number = around.strip_prefix(self.above)?.first().copied();
                     number.filter(|number| *number < self.width)
                 };
-                return walk.find_around(index, &around, at, effort);
+                return walk.find_converted(index, &around, at, effort);
             }
         };
         Ok(Some((is_there.then_some(at), at + 1)))
     }
 }
 
-impl Walk {
+impl IndexWalk {
     /// Returns the bytes of memory of the walk.
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
         let ahead = memory::piece(self.ahead.capacity() * size_of::<u64>());
-        let met = memory::piece(self.met.len() * 2 * size_of::<u64>());
+        let met = memory::piece(self.lowest.len() * 2 * size_of::<u64>());
         let cursor = memory::piece(size_of_val(&*self.cursor.0));
         ahead.saturating_add(met).saturating_add(cursor)
     }
 
     /// Returns the first number from `at` that the index has already returned.
-    fn known(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
+    fn cached_number(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
         if at < self.at {
-            *self = Walk::default();
+            *self = IndexWalk::default();
         }
         self.at = at;
         let passed = self.ahead.iter().take_while(|number| **number < at).count();
@@ -135,18 +139,18 @@ impl Walk {
     /// Finds the first existing chunk number of the store from `at`, where `around` converts the
     /// file's chunks to the store's. The index has these in another order, so each walk of the
     /// whole index finds only the next few.
-    fn find_around(
+    fn find_converted(
         &mut self,
         index: &dyn ChunkIndex,
         around: &dyn Fn(&[u64]) -> Option<u64>,
         at: u64,
         effort: &Effort,
     ) -> Result<Option<(Option<u64>, u64)>> {
-        if let Some(known) = self.known(at) {
+        if let Some(known) = self.cached_number(at) {
             return Ok(Some(known));
         }
         let mut passed = 0;
-        let met = &mut self.met;
+        let met = &mut self.lowest;
         index.walk_from(&mut self.cursor, effort, &mut |place, _| {
             passed += 1;
             met.extend(around(place).filter(|number| *number >= at));
@@ -163,8 +167,8 @@ impl Walk {
             return Ok(Some((None, at)));
         }
         self.cursor = IndexCursor::default();
-        self.ahead = std::mem::take(&mut self.met).into_iter().collect();
-        Ok(self.known(at))
+        self.ahead = std::mem::take(&mut self.lowest).into_iter().collect();
+        Ok(self.cached_number(at))
     }
 
     /// Finds the first existing chunk below `above` with a number from `at` to `width`. Every index
@@ -176,7 +180,7 @@ impl Walk {
         at: u64,
         effort: &Effort,
     ) -> Result<Option<(Option<u64>, u64)>> {
-        if let Some(known) = self.known(at) {
+        if let Some(known) = self.cached_number(at) {
             return Ok(Some(known));
         }
         let mut passed = 0;

@@ -8,10 +8,10 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::text::Object;
 use h5fs_reader::model::{Container, Link, Node, NodeId};
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
 use crate::fs::name;
-use crate::fs::nodes::node::Target;
+use crate::fs::nodes::node::TargetInode;
 use crate::fs::state::inode::Tree;
 use crate::fs::views::store_object::{Store, find, grid, in_store, of_array, of_group};
 use crate::fs::views::view_group::ViewGroup;
@@ -29,7 +29,7 @@ const BELOW: u64 = limits::REQUEST_METADATA / 4 * 3;
 /// # Errors
 /// `NotFound` if there is no document; fails if a part cannot be read now.
 pub(in crate::fs) fn document(
-    target: &Target<'_>,
+    target: &TargetInode<'_>,
     node: &Node,
     path: &[u8],
     store: Store,
@@ -40,7 +40,7 @@ pub(in crate::fs) fn document(
     };
     let key = [kind, path].concat();
     let mut unkept = None;
-    let kept = target.file.kept_text(node.id, &key, || {
+    let kept = target.file.cached_text(node.id, &key, || {
         let (text, is_partial) = written(target, node, path, store)?;
         if is_partial {
             unkept = Some(Text::of_the_moment(text));
@@ -54,18 +54,25 @@ pub(in crate::fs) fn document(
 
 /// Writes a document. Returns its text, and whether unreadable parts are missing that a later
 /// attempt may read.
-fn written(target: &Target<'_>, node: &Node, path: &[u8], store: Store) -> Result<(Vec<u8>, bool)> {
+fn written(
+    target: &TargetInode<'_>,
+    node: &Node,
+    path: &[u8],
+    store: Store,
+) -> Result<(Vec<u8>, bool)> {
     let file = target.file;
     let Some(array) = node.array() else {
         if path != DOCUMENT {
             return Err(Error::NotFound);
         }
-        let members = Members::collect(target, store, |members| {
+        let members = ObjectDocuments::collect(target, store, |members| {
             members.add_group(node.id, b"", limits::ZARR_CONSOLIDATED_DEPTH)
         })?;
         let tell = |link: &Link, error: &Error| {
-            let found = target.directory().show(link.clone());
-            target.mount.note(file, found.ino, &found.inode, error);
+            let found = target.directory().link_entry(link.clone());
+            target
+                .mount
+                .record_error(file, found.ino, &found.inode, error);
         };
         let (members, is_partial) = members;
         return Ok((of_group(file, node, &tell, members)?, is_partial));
@@ -73,7 +80,7 @@ fn written(target: &Target<'_>, node: &Node, path: &[u8], store: Store) -> Resul
     let Place::Document(shown) = find(file, (node, array), path, store)? else {
         return Err(Error::NotFound);
     };
-    let (members, is_partial) = Members::collect(target, store, |members| {
+    let (members, is_partial) = ObjectDocuments::collect(target, store, |members| {
         members.add_fields(node, &shown, b"")
     })?;
     let text = of_array(file, node, &shown, path == DOCUMENT, members)?;
@@ -81,7 +88,7 @@ fn written(target: &Target<'_>, node: &Node, path: &[u8], store: Store) -> Resul
 }
 
 /// The documents of the objects below a group, by path.
-struct Members<'a> {
+struct ObjectDocuments<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
     tree: Tree,
@@ -93,19 +100,19 @@ struct Members<'a> {
     left: usize,
 }
 
-impl Members<'_> {
+impl ObjectDocuments<'_> {
     /// Returns the documents added by `add`, or `None` if `add` fails: an incomplete list would
     /// make readers believe that no others exist. Also returns whether a later attempt may succeed.
     ///
     /// # Errors
     /// Fails if the request is cancelled.
     fn collect(
-        target: &Target<'_>,
+        target: &TargetInode<'_>,
         store: Store,
-        add: impl FnOnce(&mut Members<'_>) -> Result<()>,
+        add: impl FnOnce(&mut ObjectDocuments<'_>) -> Result<()>,
     ) -> Result<(Option<Object>, bool)> {
         let file = target.file.for_a_part(BELOW);
-        let mut members = Members {
+        let mut members = ObjectDocuments {
             mount: target.mount,
             tree: target.inode.tree,
             store,
@@ -131,11 +138,11 @@ impl Members<'_> {
         let directory = ViewGroup::new(self.mount, self.file, self.tree, group)?;
         let mut links = self.file.container.links(group)?;
         while let Some(link) = links.next()? {
-            self.look()?;
+            self.count_read()?;
             let Some((entry, node)) = directory.stored(link)? else {
                 continue;
             };
-            let path = below(path, &entry.inode.name);
+            let path = child_path(path, &entry.inode.name);
             match self.variables.node(node.id)? {
                 array if array.array().is_some() => self.add_array(&array, &path)?,
                 group => {
@@ -167,8 +174,8 @@ impl Members<'_> {
             return Err(too_many());
         }
         for name in fields(record) {
-            self.look()?;
-            let path = below(path, &in_store(&name::escape(name, false)));
+            self.count_read()?;
+            let path = child_path(path, &in_store(&name::escape(name, false)));
             let field = record.field(name).ok_or(Error::NotFound)?;
             let document = of_array(self.file, node, &field, false, Some(Object::default()))?;
             self.add(&path, &document)?;
@@ -178,7 +185,7 @@ impl Members<'_> {
     }
 
     /// Counts a link or a field that is read.
-    fn look(&mut self) -> Result<()> {
+    fn count_read(&mut self) -> Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         Ok(())
     }
@@ -212,7 +219,7 @@ fn too_many() -> Error {
 }
 
 /// Returns the path of the entry `name` in the group at `path`.
-fn below(path: &[u8], name: &[u8]) -> Vec<u8> {
+fn child_path(path: &[u8], name: &[u8]) -> Vec<u8> {
     match path {
         b"" => name.to_vec(),
         path => [path, b"/", name].concat(),

@@ -8,7 +8,7 @@ use h5fs_reader::model::value::Context;
 use h5fs_reader::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::name;
 use crate::limits;
 use crate::view::elements::dimensions::{has_no_values, is_scale};
@@ -30,7 +30,7 @@ pub(in crate::fs) enum Store {
 
 /// Whether an object is in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::fs) enum Presence {
+pub(in crate::fs) enum StorePresence {
     Group,
     Array,
     /// The object is not in the store, and its group reports it as missing: readers do not support
@@ -45,7 +45,7 @@ pub(in crate::fs) enum Presence {
 /// # Errors
 /// Fails if that cannot be determined, or if a reader could not determine the meaning of the
 /// elements; the object is then not in the store.
-pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence> {
+pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePresence> {
     let container = &*file.container;
     let Some(array) = node.array() else {
         let is_group = matches!(node.kind, NodeKind::Group);
@@ -56,15 +56,15 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence>
         };
         return Ok(
             if is_group && (node.id == container.root() || !is_value()?) {
-                Presence::Group
+                StorePresence::Group
             } else {
-                Presence::Implied
+                StorePresence::Implied
             },
         );
     };
     if attributes::are_dimensions_named(container, node.id)? {
         if is_scale(container, node.id)? && has_no_values(container, node.id)? {
-            return Ok(Presence::Implied);
+            return Ok(StorePresence::Implied);
         }
         let paths = |node| file.index().known_path(node);
         dimensions::named(container, node.id, array.shape.dims().len(), &paths)?;
@@ -81,9 +81,9 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence>
         _ => Shown::of(array, Grid::Decoded).is_some(),
     };
     Ok(if is_shown {
-        Presence::Array
+        StorePresence::Array
     } else {
-        Presence::Unknown
+        StorePresence::Unknown
     })
 }
 
@@ -123,7 +123,7 @@ pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
             _ => name.push(byte),
         }
     }
-    name::clip(name)
+    name::shorten(name)
 }
 
 /// Returns the name in the tree for the name in a store.
@@ -172,7 +172,7 @@ fn field(record: &Record, name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A callback for a link whose object is not in the store, with the reason.
-pub(in crate::fs) type Tell<'a> = dyn Fn(&Link, &Error) + 'a;
+pub(in crate::fs) type OmissionCallback<'a> = dyn Fn(&Link, &Error) + 'a;
 
 /// Returns the document of a group, with the documents of its `members`. Damaged links of the group
 /// are reported to `tell`.
@@ -182,7 +182,7 @@ pub(in crate::fs) type Tell<'a> = dyn Fn(&Link, &Error) + 'a;
 pub(in crate::fs) fn of_group(
     file: &FileState,
     node: &Node,
-    tell: &Tell<'_>,
+    tell: &OmissionCallback<'_>,
     members: Option<Object>,
 ) -> Result<Vec<u8>> {
     let container = &*file.container;
@@ -218,8 +218,8 @@ pub(in crate::fs) fn of_group(
 /// the store in any form.
 fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes) -> Result<bool> {
     match presence(file, object)? {
-        Presence::Unknown => Ok(false),
-        Presence::Implied if file.container.extras().is_some() => {
+        StorePresence::Unknown => Ok(false),
+        StorePresence::Implied if file.container.extras().is_some() => {
             let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole()?;
             Ok(attributes.add(&link.name, value.trim_ascii_end()))
         }

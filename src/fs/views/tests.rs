@@ -8,7 +8,7 @@ use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
-use crate::fs::{Filesystem, Kind, Options, Requests};
+use crate::fs::{FileKind, Filesystem, Options, Requests};
 
 fn graph() -> Fake {
     let mut fake = Fake::new();
@@ -26,15 +26,15 @@ fn graph() -> Fake {
     fake.hard(800, "x.npy", 1600);
     fake.hard(ROOT, "y", 1600);
     fake.hard(ROOT, "z", 3200);
-    fake.soft(1600, "up", "/g/@at");
-    fake.soft(1600, "group", "/g/x.npy");
-    fake.soft(1600, "nowhere", "/none");
+    fake.soft_link(1600, "up", "/g/@at");
+    fake.soft_link(1600, "group", "/g/x.npy");
+    fake.soft_link(1600, "nowhere", "/none");
     fake.external(1600, "other", "other", "/");
     fake
 }
 
 fn mounted() -> Filesystem {
-    graph().mounted()
+    graph().into_filesystem()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn attributes_are_files() {
     let big = fs.resolve(b".h5fs/attrs/g/%40at/@big").unwrap();
     assert_eq!(
         (big.attributes.kind, big.attributes.size),
-        (Kind::File, 100_001)
+        (FileKind::File, 100_001)
     );
     let absent = fs.resolve(b".h5fs/attrs/g/@absent");
     assert_eq!(errno_of(absent), Errno::ENOENT);
@@ -100,7 +100,10 @@ fn directories_stand_in_one_place() {
         let path = format!(".h5fs/npy/{name}");
         fs.resolve_link(path.as_bytes()).unwrap()
     });
-    assert_eq!((here.attributes.kind, here.ino), (Kind::File, there.ino));
+    assert_eq!(
+        (here.attributes.kind, here.ino),
+        (FileKind::File, there.ino)
+    );
     let views = fs.resolve(b".h5fs").unwrap();
     let tree = fs.resolve(b".h5fs/npy").unwrap();
     assert_eq!(fs.mount.find_inode(tree.ino).unwrap().1.parent, views.ino);
@@ -131,7 +134,7 @@ fn long_names_are_cut_with_their_suffix() {
         fake.bytes(number, 1, number.to_string().as_bytes());
         fake.hard(ROOT, vec![b'n'; length], number);
     }
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let listed = names(&fs, ".h5fs/npy");
     assert_eq!(listed[0], format!("{}.npy", "n".repeat(251)));
     assert!(listed.iter().all(|name| name.len() == 255));
@@ -173,7 +176,7 @@ fn parts_of_arrays_are_found_by_name() {
     let mut fake = graph();
     fake.bytes(4000, 1, b"real");
     fake.hard(ROOT, "z[0]", 4000);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     assert_eq!(content(&fs, "g/@at[1::3]").unwrap(), b"147");
     assert_eq!(content(&fs, "z[-1]").unwrap(), b"s");
     // A link with the literal name takes precedence; otherwise, the text after the name is a

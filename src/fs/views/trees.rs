@@ -41,7 +41,7 @@ mod tiff;
 pub(in crate::fs) mod view_tree;
 
 use crate::fs::state::inode::Tree;
-use crate::fs::views::trees::view_tree::{Form, ViewTree};
+use crate::fs::views::trees::view_tree::{ViewForm, ViewTree};
 
 /// All trees, in listing order.
 pub(in crate::fs) static TREES: &[ViewTree] = &[
@@ -95,19 +95,19 @@ pub(in crate::fs) static ROOT_FILES: &[RootFile] = &[
 ];
 
 /// Returns the tree called `name`.
-pub(in crate::fs) fn named(name: &[u8]) -> Option<&'static ViewTree> {
+pub(in crate::fs) fn tree_named(name: &[u8]) -> Option<&'static ViewTree> {
     TREES.iter().find(|tree| tree.name == name)
 }
 
 /// Returns the tree whose directories, or whose files of any form, have this number.
-pub(in crate::fs) fn of_number(number: Tree) -> Option<&'static ViewTree> {
-    let has = |form: &Form| form.number == number;
+pub(in crate::fs) fn tree_with_number(number: Tree) -> Option<&'static ViewTree> {
+    let has = |form: &ViewForm| form.number == number;
     let mut trees = TREES.iter();
     trees.find(|tree| number == tree.number || tree.forms.iter().any(has))
 }
 
 /// Returns the form whose files have this number.
-pub(in crate::fs) fn form_of_number(number: Tree) -> Option<&'static Form> {
+pub(in crate::fs) fn form_of_number(number: Tree) -> Option<&'static ViewForm> {
     let mut forms = TREES.iter().flat_map(|tree| tree.forms);
     forms.find(|form| form.number == number)
 }
@@ -138,9 +138,9 @@ mod tests {
             let first = tree.forms.first();
             assert!(first.is_none_or(|form| form.number == tree.number + 1));
         }
-        let of = |name: &[u8]| named(name).expect("a tree").number;
+        let of = |name: &[u8]| tree_named(name).expect("a tree").number;
         assert_eq!((of(b"assembled"), of(b"json"), of(b"offsets")), (2, 10, 18));
-        assert_eq!(of_number(11).expect("files").name, b"json");
+        assert_eq!(tree_with_number(11).expect("files").name, b"json");
         assert_eq!(form_of_number(11).expect("files").suffix, b".json");
         assert!(form_of_number(10).is_none());
         assert!(
@@ -148,6 +148,6 @@ mod tests {
                 .iter()
                 .all(|file| form_of_number(file.number).is_some())
         );
-        assert!(of_number(0).is_none() && of_number(1).is_none());
+        assert!(tree_with_number(0).is_none() && tree_with_number(1).is_none());
     }
 }

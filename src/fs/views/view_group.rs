@@ -15,17 +15,17 @@ use h5fs_reader::error::{Error, Result, if_lasting};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
-use crate::fs::forest::other_files::ShownAt;
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
+use crate::fs::data_files::other_files::ShownLocation;
 use crate::fs::name;
-use crate::fs::names::follow::{Place, follow_to, is_circle};
-use crate::fs::names::namespace::{Directory, LinkEntry, Namespace};
+use crate::fs::names::link_resolution::{LinkedObject, follow_to, is_circle};
+use crate::fs::names::namespace::{LinkEntry, Namespace, ShownGroup};
 use crate::fs::names::symlink;
 use crate::fs::state::inode::{self, Inode, NodeType, Tree};
-use crate::fs::views::store_object::{NO_COORDINATE, Presence, presence};
+use crate::fs::views::store_object::{NO_COORDINATE, StorePresence, presence};
 use crate::fs::views::trees;
-use crate::fs::views::trees::view_tree::{Form, Shape, ViewTree};
+use crate::fs::views::trees::view_tree::{Shape, ViewForm, ViewTree};
 use crate::limits;
 use crate::view::elements::references::References;
 use crate::view::pictures::frames::Frames;
@@ -41,23 +41,23 @@ pub(in crate::fs) struct ViewGroup<'a> {
     /// The group, or the object whose attributes are shown.
     pub(in crate::fs) object: NodeId,
     /// The group's directory in the source's tree.
-    source: Directory<'a>,
+    source: ShownGroup<'a>,
 }
 
 /// The destination of a link other than a hard link.
-struct Way {
-    from: From,
+struct LinkPath {
+    start: PathStart,
     names: Vec<Vec<u8>>,
 }
 
 /// The starting point of a path.
 #[derive(Debug, PartialEq, Eq)]
-enum From {
+enum PathStart {
     /// The group that contains the link.
     Here,
     Root,
     /// The root of another file.
-    Other(ShownAt),
+    Other(ShownLocation),
 }
 
 /// An entry of a directory of views.
@@ -86,11 +86,11 @@ impl<'a> ViewGroup<'a> {
         object: NodeId,
     ) -> Result<Self> {
         let in_source = mount.others.number_in_source(number);
-        let tree = trees::of_number(in_source).ok_or(Error::NotFound)?;
+        let tree = trees::tree_with_number(in_source).ok_or(Error::NotFound)?;
         Ok(ViewGroup {
             file,
             tree,
-            number: mount.others.number_in(file, tree.number)?,
+            number: mount.others.tree_number(file, tree.number)?,
             mount,
             object,
             source: mount.space(file).directory(object),
@@ -106,8 +106,8 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// `Limit` for too many trees.
-    pub(in crate::fs) fn number_here(&self, in_source: Tree) -> Result<Tree> {
-        self.mount.others.number_in(self.file, in_source)
+    pub(in crate::fs) fn tree_number(&self, in_source: Tree) -> Result<Tree> {
+        self.mount.others.tree_number(self.file, in_source)
     }
 
     /// Returns the inode number of an element of the object, in the tree with the number
@@ -116,7 +116,7 @@ impl<'a> ViewGroup<'a> {
     /// # Errors
     /// `Limit` for too many trees.
     pub(in crate::fs) fn element_number(&self, in_source: Tree, element: u64) -> Result<u64> {
-        let (tree, generation) = (self.number_here(in_source)?, self.file.generation);
+        let (tree, generation) = (self.tree_number(in_source)?, self.file.generation);
         Ok(inode::of_element(generation, tree, self.object, element))
     }
 
@@ -149,7 +149,7 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the entry `shown`.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
-        let forms = match self.found(shown) {
+        let forms = match self.source_entry(shown) {
             Ok(found) => self.forms(&found)?,
             Err(Error::NotFound) => self.root_files()?,
             Err(error) => return Err(error),
@@ -202,7 +202,7 @@ impl<'a> ViewGroup<'a> {
         let node = self.file.container.node(self.object)?;
         for form in self.tree.forms {
             let shown = [name, form.suffix].concat();
-            if form.size(self.file, &node)?.is_some() && self.found(&shown).is_err() {
+            if form.size(self.file, &node)?.is_some() && self.source_entry(&shown).is_err() {
                 files.push(self.form(Some(form), &node, shown, None)?);
             }
         }
@@ -211,7 +211,7 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the document of the group.
     fn document(&self) -> Result<ViewEntry> {
-        let number = self.number_here(self.tree.number + 1)?;
+        let number = self.tree_number(self.tree.number + 1)?;
         let generation = self.file.generation;
         Ok(ViewEntry {
             ino: inode::of_link(generation, number, self.object, DOCUMENT),
@@ -222,12 +222,12 @@ impl<'a> ViewGroup<'a> {
     }
 
     /// Returns the entry of the source's tree for the view `shown`.
-    pub(in crate::fs) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
+    pub(in crate::fs) fn source_entry(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let names = self.object_names(shown).map(|(_, name)| name);
         for name in names.chain([self.tree.group_name(shown)]) {
             match self.source.find(&name) {
-                Ok(found) if self.is_name_of(shown, &found) => return Ok(found),
+                Ok(found) if self.is_entry_name(shown, &found) => return Ok(found),
                 Ok(_) | Err(Error::NotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -238,7 +238,7 @@ impl<'a> ViewGroup<'a> {
         Err(Error::NotFound)
     }
 
-    fn is_name_of(&self, shown: &[u8], found: &LinkEntry) -> bool {
+    fn is_entry_name(&self, shown: &[u8], found: &LinkEntry) -> bool {
         self.is_shown_as(&found.inode.name, shown)
     }
 
@@ -253,9 +253,9 @@ impl<'a> ViewGroup<'a> {
         let mut links = self.file.container.links(self.object)?;
         let mut left = limits::CUT_NAME_LINKS;
         while let Some(link) = links.next()? {
-            let name = self.source.shown(&link);
+            let name = self.source.shown_name(&link);
             if self.is_shown_as(&name, shown) {
-                return Ok(self.source.show(link));
+                return Ok(self.source.link_entry(link));
             }
             match left.checked_sub(link.cost()) {
                 Some(after) => left = after,
@@ -270,7 +270,7 @@ impl<'a> ViewGroup<'a> {
     pub(in crate::fs) fn object_names(
         &self,
         shown: &[u8],
-    ) -> impl Iterator<Item = (&'static Form, Vec<u8>)> {
+    ) -> impl Iterator<Item = (&'static ViewForm, Vec<u8>)> {
         let forms = self.tree.forms.iter();
         forms.filter_map(|form| {
             let stem = shown.strip_suffix(form.suffix)?;
@@ -286,7 +286,7 @@ impl<'a> ViewGroup<'a> {
         self.tree.directory_name(name)
     }
 
-    fn file_name(&self, form: &Form, name: &[u8]) -> Vec<u8> {
+    fn file_name(&self, form: &ViewForm, name: &[u8]) -> Vec<u8> {
         self.tree.file_name(form, name, self.is_root())
     }
 
@@ -314,11 +314,11 @@ impl<'a> ViewGroup<'a> {
         }
         // Without a suffix, the directory and the file would have the same name.
         let has_place = files.iter().all(|form| !form.suffix.is_empty());
-        let way = self.way(&found.target)?;
+        let way = self.link_path(&found.target)?;
         if has_place && self.has_directory(node) {
             let text = match &way {
-                Some(way) => self.soft(way, None).map(Some),
-                None => self.elsewhere(node, found, None),
+                Some(way) => self.soft_link_text(way, None).map(Some),
+                None => self.link_to_location(node, found, None),
             };
             if text.is_none() {
                 // The link may lead to an object once all objects can be read.
@@ -332,8 +332,8 @@ impl<'a> ViewGroup<'a> {
         for form in files {
             let text = match &way {
                 Some(_) if place.link.is_none() => self.soft_to_group(&place, form).map(Some),
-                Some(way) => self.soft(way, Some(form)).map(Some),
-                None if form.has_pages => self.elsewhere(node, found, Some(form)),
+                Some(way) => self.soft_link_text(way, Some(form)).map(Some),
+                None if form.has_pages => self.link_to_location(node, found, Some(form)),
                 None => Some(None),
             };
             let shown = self.file_name(form, name);
@@ -357,7 +357,7 @@ impl<'a> ViewGroup<'a> {
     /// # Errors
     /// Fails if the object cannot be read now.
     pub(in crate::fs) fn stored(&self, link: Link) -> Result<Option<(ViewEntry, Arc<Node>)>> {
-        self.in_store(&self.source.show(link))
+        self.in_store(&self.source.link_entry(link))
     }
 
     /// Returns the entry in a store, and the object. The entry is a directory of a group or an
@@ -373,20 +373,23 @@ impl<'a> ViewGroup<'a> {
                 Some(place) => (place.node, None),
                 None => return Ok(None),
             },
-            target => match self.place(target)? {
+            target => match self.link_target(target)? {
                 Some(place) if !place.is_across_files => (place.node, place.link),
                 _ => return Ok(None),
             },
         };
-        let note = |error: &Error| self.mount.note(self.file, found.ino, &found.inode, error);
+        let note = |error: &Error| {
+            self.mount
+                .record_error(self.file, found.ino, &found.inode, error)
+        };
         let presence = if_lasting(presence(self.file, &node).inspect_err(note))?;
-        let text = match presence.unwrap_or(Presence::Unknown) {
-            Presence::Group if found.inode.node_type == NodeType::Group => None,
-            Presence::Array if is_hard => match self.elsewhere(&node, found, None) {
+        let text = match presence.unwrap_or(StorePresence::Unknown) {
+            StorePresence::Group if found.inode.node_type == NodeType::Group => None,
+            StorePresence::Array if is_hard => match self.link_to_location(&node, found, None) {
                 Some(text) => text,
                 None => return Ok(None),
             },
-            Presence::Array => match self.way_along(link) {
+            StorePresence::Array => match self.link_text_to(link) {
                 Some(text) => Some(text),
                 None => return Ok(None),
             },
@@ -405,16 +408,16 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the text of a link from this directory to an object in the given group, with the
     /// given name.
-    fn way_along(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
+    fn link_text_to(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
         let (group, name) = link?;
         // Only netCDF creates such names, and netCDF does not create links.
         if name.starts_with(NO_COORDINATE) {
             return None;
         }
         let shown = name::escape(&name, group == self.space().root());
-        let mut way = self.way_to(group)?;
+        let mut way = self.group_path(group)?;
         way.push(self.directory_name(&shown).into());
-        Some(symlink::relative(&self.way_to(self.object)?, &way))
+        Some(symlink::relative(&self.group_path(self.object)?, &way))
     }
 
     /// Returns the entries for an unreadable object of the source's tree: the pages about it.
@@ -422,7 +425,7 @@ impl<'a> ViewGroup<'a> {
         let is_object = found.inode.node_type == NodeType::Object;
         let forms = self.tree.forms.iter();
         let forms = forms.filter(|form| form.has_pages && is_object);
-        let entry = |form: &Form| {
+        let entry = |form: &ViewForm| {
             let node = form.node(self.file, found.inode.node)?;
             let shown = self.file_name(form, &found.inode.name);
             self.form(Some(form), &node, shown, None)
@@ -442,14 +445,14 @@ impl<'a> ViewGroup<'a> {
     }
 
     /// Returns the maximum number of entries for one entry of the source's tree.
-    pub(in crate::fs) fn most_forms(&self) -> u64 {
+    pub(in crate::fs) fn max_entries(&self) -> u64 {
         to_u64(self.tree.forms.len()) + 1
     }
 
     /// Returns the target object of a link, or `None` if the object cannot be read or the link
     /// leads nowhere.
-    fn target(&self, found: &LinkEntry) -> Result<Option<Place>> {
-        let here = |node| Place {
+    fn target(&self, found: &LinkEntry) -> Result<Option<LinkedObject>> {
+        let here = |node| LinkedObject {
             file: Arc::clone(self.file),
             node,
             link: None,
@@ -461,12 +464,12 @@ impl<'a> ViewGroup<'a> {
         if let LinkTarget::Hard(node) = &found.target {
             return Ok(if_lasting(self.file.container.node(*node))?.map(here));
         }
-        self.place(&found.target)
+        self.link_target(&found.target)
     }
 
     /// Returns the target object of a link other than a hard link, or `None` if the link leads
     /// nowhere.
-    fn place(&self, target: &LinkTarget) -> Result<Option<Place>> {
+    fn link_target(&self, target: &LinkTarget) -> Result<Option<LinkedObject>> {
         match follow_to(self.mount, self.file, self.object, target) {
             Err(error) if is_circle(&error) => Ok(None),
             place => Ok(if_lasting(place)?.flatten()),
@@ -490,7 +493,7 @@ impl<'a> ViewGroup<'a> {
     /// symbolic link.
     fn form(
         &self,
-        form: Option<&Form>,
+        form: Option<&ViewForm>,
         node: &Node,
         shown: Vec<u8>,
         text: Option<Vec<u8>>,
@@ -503,7 +506,7 @@ impl<'a> ViewGroup<'a> {
             ),
             (None, Some(form)) => {
                 let inode = self.inode(NodeType::View, node.id, shown);
-                let tree = self.number_here(form.number)?;
+                let tree = self.tree_number(form.number)?;
                 (self.number_of(tree, node.id), Inode { tree, ..inode })
             }
             (None, None) => (
@@ -534,11 +537,11 @@ impl<'a> ViewGroup<'a> {
     /// Returns the text of the symbolic link to a directory, or to a page of a form, whose place is
     /// elsewhere. The inner `None` means that the place is here; the outer `None`, that no link can
     /// lead there.
-    fn elsewhere(
+    fn link_to_location(
         &self,
         node: &Node,
         found: &LinkEntry,
-        form: Option<&Form>,
+        form: Option<&ViewForm>,
     ) -> Option<Option<Vec<u8>>> {
         let place = match node.kind {
             NodeKind::Group if found.inode.node_type == NodeType::Group => None,
@@ -556,14 +559,14 @@ impl<'a> ViewGroup<'a> {
         let Some(place) = place else {
             return Some(None);
         };
-        let place = self.tree.shown(&place, form, true)?;
+        let place = self.tree.shown_path(&place, form, true)?;
         let place: Vec<Box<[u8]>> = place.into_iter().map(Into::into).collect();
-        let here = self.way_to(self.object)?;
+        let here = self.group_path(self.object)?;
         Some(Some(symlink::relative(&here, &place)))
     }
 
     /// Returns the names from this tree's root to a group's directory in the tree.
-    fn way_to(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
+    fn group_path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
         let names = self.space().path(group)?;
         let names = names.iter().map(|name| self.directory_name(name).into());
         Some(names.collect())
@@ -571,13 +574,17 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the destination of a link other than a hard link, with names as the file's tree
     /// shows them.
-    fn way(&self, target: &LinkTarget) -> Result<Option<Way>> {
+    fn link_path(&self, target: &LinkTarget) -> Result<Option<LinkPath>> {
         let names = match target {
             LinkTarget::Soft(path) => {
                 let absolute = path.starts_with(b"/");
                 let from_root = absolute || self.source.is_root();
-                return Ok(Some(Way {
-                    from: if absolute { From::Root } else { From::Here },
+                return Ok(Some(LinkPath {
+                    start: if absolute {
+                        PathStart::Root
+                    } else {
+                        PathStart::Here
+                    },
                     names: symlink::components(path, from_root).collect(),
                 }));
             }
@@ -591,54 +598,56 @@ impl<'a> ViewGroup<'a> {
             _ => return Ok(None),
         };
         let from = match target.other_file() {
-            None => From::Root,
-            Some(file) => match self.mount.others.place(self.file, file) {
-                Some(place) => From::Other(place),
+            None => PathStart::Root,
+            Some(file) => match self.mount.others.shown_location(self.file, file) {
+                Some(place) => PathStart::Other(place),
                 None => return Ok(None),
             },
         };
-        Ok(Some(Way { from, names }))
+        Ok(Some(LinkPath { start: from, names }))
     }
 
     /// Returns the text of the symbolic link to a directory of this tree, or to a file of `form`.
-    fn soft(&self, way: &Way, form: Option<&Form>) -> Option<Vec<u8>> {
-        let names = self.names_on(way, form)?;
-        let up = match &way.from {
-            From::Here => 0,
-            From::Root => self.source.path()?.len(),
-            From::Other(place) => return self.across(self.mount.others.way_to(place), names),
+    fn soft_link_text(&self, way: &LinkPath, form: Option<&ViewForm>) -> Option<Vec<u8>> {
+        let names = self.tree_names(way, form)?;
+        let up = match &way.start {
+            PathStart::Here => 0,
+            PathStart::Root => self.source.path()?.len(),
+            PathStart::Other(place) => {
+                return self.link_text_across(self.mount.others.root_path(place), names);
+            }
         };
         let up = std::iter::repeat_n(b"..".to_vec(), up);
-        Some(symlink::joined(up.chain(names)))
+        Some(symlink::join_path(up.chain(names)))
     }
 
     /// Returns the text of a symbolic link to a file of a group, by the group's own path. A link
     /// whose path has no names (`/`, `.`) leads to such a group. Returns `None` if the group has no
     /// file in this tree, for example a root in a tree without root files.
-    fn soft_to_group(&self, place: &Place, form: &Form) -> Option<Vec<u8>> {
+    fn soft_to_group(&self, place: &LinkedObject, form: &ViewForm) -> Option<Vec<u8>> {
         let path = self.mount.space(&place.file).path(place.node.id)?;
-        let names = self.tree.shown(&path, Some(form), true)?;
-        self.across(self.mount.others.way_to_file(&place.file), names)
+        let names = self.tree.shown_path(&path, Some(form), true)?;
+        self.link_text_across(self.mount.others.file_root_path(&place.file), names)
     }
 
-    /// Returns the text of a symbolic link to the names in this tree of the file at `way`.
-    fn across(&self, way: Vec<Box<[u8]>>, names: Vec<Vec<u8>>) -> Option<Vec<u8>> {
-        let mut here = self.beneath(self.mount.others.way_to_file(self.file));
-        here.extend(self.way_to(self.object)?);
-        let mut there = self.beneath(way);
+    /// Returns the text of a symbolic link to the names in this tree of the file at `link_path`.
+    fn link_text_across(&self, way: Vec<Box<[u8]>>, names: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+        let mut here = self.tree_root_path(self.mount.others.file_root_path(self.file));
+        here.extend(self.group_path(self.object)?);
+        let mut there = self.tree_root_path(way);
         there.extend(names.into_iter().map(Into::into));
         Some(symlink::relative(&here, &there))
     }
 
     /// Converts the names of a path to this tree. Returns `None` if no file can have them.
-    fn names_on(&self, way: &Way, form: Option<&Form>) -> Option<Vec<Vec<u8>>> {
-        let from_root = way.from != From::Here || self.is_root();
-        self.tree.shown(&way.names, form, from_root)
+    fn tree_names(&self, way: &LinkPath, form: Option<&ViewForm>) -> Option<Vec<Vec<u8>>> {
+        let from_root = way.start != PathStart::Here || self.is_root();
+        self.tree.shown_path(&way.names, form, from_root)
     }
 
-    /// Returns the path to the root of this tree in another file. `way` is the path to the root of
+    /// Returns the path to the root of this tree in another file. `link_path` is the path to the root of
     /// that file.
-    fn beneath(&self, way: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
+    fn tree_root_path(&self, way: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
         let tree = [name::VIEWS, self.tree.name].map(Into::into);
         way.into_iter().chain(tree).collect()
     }

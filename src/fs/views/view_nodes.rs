@@ -8,24 +8,26 @@ use h5fs_reader::memory::distinct::keep_first_of_each;
 use h5fs_reader::model::{Node, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::fs::forest::file_state::FileState;
-use crate::fs::forest::mount::Mount;
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
 use crate::fs::names::namespace::LinkEntry;
 use crate::fs::names::symlink;
-use crate::fs::nodes::indexed::{self, Found, Show};
-use crate::fs::nodes::node::{Described, FsNode, Target};
+use crate::fs::nodes::indexed::{self, IndexedEntries, IndexedEntry};
+use crate::fs::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::fs::nodes::object;
 use crate::fs::nodes::selection;
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, NodeType, Tree};
-use crate::fs::state::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::state::listing::{
+    AttributeNames, DOTS, ListedAttributes, ListingCallback, ListingEntry, ListingState,
+};
 use crate::fs::views::attribute_file;
 use crate::fs::views::frame;
 use crate::fs::views::reference_link;
 use crate::fs::views::site::PageSite;
 use crate::fs::views::store::{self, StoreFile};
 use crate::fs::views::trees;
-use crate::fs::views::trees::view_tree::{Form, Shape, Size, Subject};
+use crate::fs::views::trees::view_tree::{FileSize, Shape, ViewForm, ViewSubject};
 use crate::fs::views::view_group::{ViewEntry, ViewGroup};
 use crate::view::View;
 use crate::view::zarr::place::DOCUMENT;
@@ -40,20 +42,20 @@ pub(in crate::fs) struct ViewFile;
 pub(in crate::fs) struct ViewLink;
 
 impl FsNode for ViewDirectory {
-    fn kind(&self) -> Kind {
-        Kind::Directory
+    fn kind(&self) -> FileKind {
+        FileKind::Directory
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let node = if_lasting(target.file.container.node(target.inode.node))?;
-        let entry = target.bare(Kind::Directory);
+        let entry = target.empty_entry(FileKind::Directory);
         Ok(match node {
             Some(node) => entry.modified_as(&node),
-            None => entry.kept_if(false),
+            None => entry.cacheable_if(false),
         })
     }
 
-    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         let group = view_group(target)?;
         match group.tree.shape {
             Shape::Attributes if name.starts_with(b"@") => {
@@ -74,51 +76,53 @@ impl FsNode for ViewDirectory {
         }
     }
 
-    fn why_absent(&self, target: &Target<'_>, name: &[u8]) -> Result<Option<String>> {
-        selection::why_absent(target, name)
+    fn absence_reason(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<Option<String>> {
+        selection::absence_reason(target, name)
     }
 
     /// Returns true for stores, where readers request many missing names and no link leads out.
-    fn lacks_for_good(&self, target: &Target<'_>) -> bool {
+    fn is_absence_final(&self, target: &TargetInode<'_>) -> bool {
         view_group(target).is_ok_and(|group| group.tree.store().is_some())
     }
 
     fn list(
         &self,
-        target: &Target<'_>,
-        listing: &mut Listing,
+        target: &TargetInode<'_>,
+        listing: &mut ListingState,
         first: u64,
-        visit: &mut Visit<'_>,
+        visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
         let listed = list(target, listing, first, visit);
-        listed.inspect_err(|error| target.note(error))
+        listed.inspect_err(|error| target.record_error(error))
     }
 }
 
 impl FsNode for ViewFile {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> FileKind {
+        FileKind::File
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let form = form(target)?;
         let node = form.node(target.file, target.inode.node)?;
         let entry = match form.size(target.file, &node)? {
-            Some(Size::Exact(length)) => target.sized(length),
-            Some(Size::Counted) => target.of_length(self.open(target).map(|view| view.length()))?,
-            None => target.sized(0).kept_if(false),
+            Some(FileSize::Exact(length)) => target.sized_entry(length),
+            Some(FileSize::Counted) => {
+                target.of_length(self.open(target).map(|view| view.length()))?
+            }
+            None => target.sized_entry(0).cacheable_if(false),
         };
-        Ok(entry.modified_as(&node).kept_if(!node.is_partial()))
+        Ok(entry.modified_as(&node).cacheable_if(!node.is_partial()))
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+    fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let form = form(target)?;
         let node = form.node(target.file, target.inode.node)?;
         let found = viewed(target, &node)?;
         let met = found
             .as_ref()
             .map(|(group, found)| (*group, &*found.inode.name));
-        form.open(&Subject {
+        form.open(&ViewSubject {
             file: target.file,
             node: &node,
             form: target.inode.tree,
@@ -130,57 +134,57 @@ impl FsNode for ViewFile {
     }
 
     /// Describes why the file cannot be opened, because its size does not show that.
-    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
-        Some(Described::by_opening(self, target))
+    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        Some(ObjectDescription::from_opening(self, target))
     }
 }
 
 impl FsNode for ViewLink {
-    fn kind(&self) -> Kind {
-        Kind::Symlink
+    fn kind(&self) -> FileKind {
+        FileKind::Symlink
     }
 
-    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+    fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let shown = view_group(target)?.find(&target.inode.name)?;
         let is_lasting = shown.is_lasting;
-        Ok(target.link(text(shown)?.len()).kept_if(is_lasting))
+        Ok(target.link(text(shown)?.len()).cacheable_if(is_lasting))
     }
 
-    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+    fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
         text(view_group(target)?.find(&target.inode.name)?)
     }
 }
 
 /// Returns the text of a symbolic link.
 fn text(link: ViewEntry) -> Result<Vec<u8>> {
-    symlink::bounded(Some(link.text.ok_or(Error::NotFound)?))
+    symlink::checked_length(Some(link.text.ok_or(Error::NotFound)?))
 }
 
 /// Returns the form of the target file.
-fn form(target: &Target<'_>) -> Result<&'static Form> {
+fn form(target: &TargetInode<'_>) -> Result<&'static ViewForm> {
     form_of_number(target.mount, target.inode.tree).ok_or(Error::NotFound)
 }
 
 /// Returns the directory that is the target or contains it.
-fn view_group<'a>(target: &Target<'a>) -> Result<ViewGroup<'a>> {
+fn view_group<'a>(target: &TargetInode<'a>) -> Result<ViewGroup<'a>> {
     let inode = target.inode;
     ViewGroup::new(target.mount, target.file, inode.tree, inode.node)
 }
 
 /// Returns the form whose files have this number in their file.
-fn form_of_number(mount: &Mount, number: Tree) -> Option<&'static Form> {
+fn form_of_number(mount: &Mount, number: Tree) -> Option<&'static ViewForm> {
     trees::form_of_number(mount.others.number_in_source(number))
 }
 
 /// Counts a lookup of an entry other than an attribute, and describes the entry.
-fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entry> {
-    Target::enter(
+fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<LookupEntry> {
+    TargetInode::enter(
         mount,
         file,
         shown.ino,
         &shown.inode,
         |target| match &shown.text {
-            Some(text) => Ok(target.link(text.len()).kept_if(shown.is_lasting)),
+            Some(text) => Ok(target.link(text.len()).cacheable_if(shown.is_lasting)),
             None if shown.inode.node_type == NodeType::View => ViewFile.stat(target),
             None if shown.inode.node_type == NodeType::StoreFile => StoreFile.stat(target),
             None => ViewDirectory.stat(target),
@@ -188,32 +192,32 @@ fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entr
     )
 }
 
-fn kind_of(shown: &ViewEntry) -> Kind {
+fn kind_of(shown: &ViewEntry) -> FileKind {
     match shown.inode.node_type {
-        NodeType::ViewDirectory | NodeType::Unreadable => Kind::Directory,
-        NodeType::ViewLink => Kind::Symlink,
-        _ => Kind::File,
+        NodeType::ViewDirectory | NodeType::Unreadable => FileKind::Directory,
+        NodeType::ViewLink => FileKind::Symlink,
+        _ => FileKind::File,
     }
 }
 
 /// Returns the attributes of the entry `shown` in a listing of `directory`, unless they are
 /// expensive.
-fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
+fn listable(directory: &TargetInode<'_>, shown: &ViewEntry) -> ListedAttributes {
     let mount = directory.mount;
     let kind = kind_of(shown);
     if matches!(
         shown.inode.node_type,
         NodeType::Attribute | NodeType::Unreadable
     ) {
-        return Listable::Unknown(kind);
+        return ListedAttributes::Unknown(kind);
     }
     let (file, inode) = (directory.file, &shown.inode);
     // The document of a group contains the documents of all objects below it.
     if inode.node_type == NodeType::StoreFile {
-        return Listable::Unknown(kind);
+        return ListedAttributes::Unknown(kind);
     }
     if inode.node_type == NodeType::View && is_counted(mount, file, inode.node, inode.tree) {
-        return Listable::Unknown(kind);
+        return ListedAttributes::Unknown(kind);
     }
     // The listing belongs to the state when the directory was opened. If the file has grown since
     // then, the kernel gets the current attributes.
@@ -226,7 +230,7 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
         Some(_) => enter(mount, directory.file, shown).ok(),
         None => None,
     };
-    entry.map_or(Listable::Unknown(kind), Listable::Counted)
+    entry.map_or(ListedAttributes::Unknown(kind), ListedAttributes::Counted)
 }
 
 /// Returns whether the size of the object's file with the form `form` must be counted.
@@ -241,23 +245,27 @@ pub(in crate::fs) fn is_counted(
     let size = form
         .zip(node.ok())
         .map(|(form, node)| form.shown_size(file, &node));
-    size == Some(Ok(Some(Size::Counted)))
+    size == Some(Ok(Some(FileSize::Counted)))
 }
 
 /// Returns the entry of the source's tree for a view, and its group. Returns `None` for the root.
-fn viewed(target: &Target<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)>> {
+fn viewed(target: &TargetInode<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)>> {
     let (file, inode) = (target.file, target.inode);
     if node.id == file.container.root() {
         return Ok(None);
     }
     let parent = inode::node_of(file.generation, inode.parent).ok_or(Error::NotFound)?;
     let group = ViewGroup::new(target.mount, file, inode.tree, parent)?;
-    let found = group.found(&inode.name)?;
+    let found = group.source_entry(&inode.name)?;
     Ok(Some((parent, found)))
 }
 
 /// Returns the path of the view's object, with names as in the file.
-fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> Result<Vec<u8>> {
+fn viewed_path(
+    target: &TargetInode<'_>,
+    node: &Node,
+    found: Option<&LinkEntry>,
+) -> Result<Vec<u8>> {
     let Some(found) = found else {
         return Ok(b"/".to_vec());
     };
@@ -273,10 +281,10 @@ fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> R
 
 /// Lists attributes, then the root's own files, then the entries of the group.
 fn list(
-    target: &Target<'_>,
-    listing: &mut Listing,
+    target: &TargetInode<'_>,
+    listing: &mut ListingState,
     first: u64,
-    visit: &mut Visit<'_>,
+    visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
     let group = view_group(target)?;
     match group.tree.shape {
@@ -303,7 +311,10 @@ fn list(
     indexed::list(target, first, visit, |at| {
         let place = to_usize(at)?;
         if let Some(name) = names.get(place) {
-            return Ok(Some((vec![attribute_file::shown(&group, name)], at + 1)));
+            return Ok(Some((
+                vec![attribute_file::attribute_entry(&group, name)],
+                at + 1,
+            )));
         }
         if let Some(file) = root_files.get(place - names.len()) {
             return Ok(Some((vec![file.clone()], at + 1)));
@@ -325,12 +336,12 @@ fn list(
 /// Returns the entries from number `at` of the link that owns this number, and the number after the
 /// link. Each link has as many numbers as a link can have entries.
 fn entries_of_link(
-    target: &Target<'_>,
+    target: &TargetInode<'_>,
     group: &ViewGroup<'_>,
-    listing: &mut Listing,
+    listing: &mut ListingState,
     at: u64,
-) -> Result<Found<ViewEntry>> {
-    let places = group.most_forms();
+) -> Result<IndexedEntries<ViewEntry>> {
+    let places = group.max_entries();
     let link = listing.link(
         &*target.file.container,
         group.object,
@@ -340,7 +351,7 @@ fn entries_of_link(
     let Some((link, behind)) = link else {
         return Ok(None);
     };
-    let found = target.directory().show(link);
+    let found = target.directory().link_entry(link);
     let forms = group.forms(&found);
     let is_lasting = |forms: &Vec<ViewEntry>| forms.iter().all(|form| form.is_lasting);
     if !forms.as_ref().is_ok_and(is_lasting) || found.target.other_file().is_some() {
@@ -351,9 +362,14 @@ fn entries_of_link(
     Ok(Some((forms, places * behind)))
 }
 
-impl Show for ViewEntry {
-    fn show(&self, directory: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
-        let listed = Listed {
+impl IndexedEntry for ViewEntry {
+    fn visit(
+        &self,
+        directory: &TargetInode<'_>,
+        next: u64,
+        visit: &mut ListingCallback<'_>,
+    ) -> bool {
+        let listed = ListingEntry {
             name: &self.inode.name,
             ino: self.ino,
             kind: kind_of(self),

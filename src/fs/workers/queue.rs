@@ -8,7 +8,7 @@ use h5fs_reader::memory::cancel::Ticket;
 
 /// The object of a request. Requests to the same object wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::fs) enum Object {
+pub(in crate::fs) enum RequestObject {
     /// The bytes of a file, which must be decoded.
     Content(u64),
     /// Any other request about an inode or a name. Such requests have slots of their own.
@@ -18,22 +18,22 @@ pub(in crate::fs) enum Object {
     Values,
 }
 
-impl Object {
+impl RequestObject {
     pub(super) fn is_content(self) -> bool {
-        matches!(self, Object::Content(_))
+        matches!(self, RequestObject::Content(_))
     }
 }
 
 /// The number of the file that contains an object, in a directory of files; `None` in the tree of
 /// one file.
-pub(in crate::fs) type File = Option<u64>;
+pub(in crate::fs) type FileNumber = Option<u64>;
 
 /// The object and the file of a request.
-pub(in crate::fs) type Of = (Object, File);
+pub(in crate::fs) type RequestSubject = (RequestObject, FileNumber);
 
 /// The caller that waits for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::fs) struct Asker {
+pub(in crate::fs) struct Caller {
     /// Number of the request.
     pub(in crate::fs) unique: u64,
     /// Thread ID of the caller, or 0 if unknown.
@@ -42,12 +42,12 @@ pub(in crate::fs) struct Asker {
 
 /// A request.
 #[derive(Clone)]
-pub(super) struct Request {
-    pub(super) of: Of,
-    pub(super) asker: Asker,
+pub(super) struct WorkerRequest {
+    pub(super) subject: RequestSubject,
+    pub(super) caller: Caller,
     pub(super) ticket: Arc<Ticket>,
     /// Time of arrival or, for a running request, of its start.
-    pub(super) since: Instant,
+    pub(super) started: Instant,
 }
 
 /// The result of an attempt to handle a request.
@@ -60,8 +60,8 @@ pub(in crate::fs) enum Attempt {
 }
 
 /// A waiting request.
-pub(super) struct Waiting {
-    pub(super) request: Request,
+pub(super) struct QueuedRequest {
+    pub(super) request: WorkerRequest,
     /// Tries to handle the request.
     pub(super) job: Box<dyn FnMut() -> Attempt + Send>,
 }
@@ -69,8 +69,8 @@ pub(super) struct Waiting {
 /// The queue of waiting requests.
 #[derive(Default)]
 pub(super) struct Queue {
-    turns: VecDeque<Of>,
-    waiting: HashMap<Of, VecDeque<Waiting>>,
+    turns: VecDeque<RequestSubject>,
+    waiting: HashMap<RequestSubject, VecDeque<QueuedRequest>>,
 }
 
 impl Queue {
@@ -85,14 +85,14 @@ impl Queue {
     }
 
     /// Returns all waiting requests, in arbitrary order.
-    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
+    pub(super) fn requests(&self) -> impl Iterator<Item = &WorkerRequest> {
         let waiting = self.waiting.values().flatten();
         waiting.map(|waiting| &waiting.request)
     }
 
     /// Appends a request to the queue of its object.
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        let of = waiting.request.of;
+    pub(super) fn push(&mut self, waiting: QueuedRequest) {
+        let of = waiting.request.subject;
         let requests = self.waiting.entry(of).or_default();
         requests.push_back(waiting);
         if requests.len() == 1 {
@@ -101,7 +101,10 @@ impl Queue {
     }
 
     /// Removes and returns the first request of the next object for which `is_one` returns true.
-    pub(super) fn take(&mut self, is_one: impl Fn(Of) -> bool) -> Option<Waiting> {
+    pub(super) fn remove_first(
+        &mut self,
+        is_one: impl Fn(RequestSubject) -> bool,
+    ) -> Option<QueuedRequest> {
         let place = self.turns.iter().position(|&of| is_one(of))?;
         let of = self.turns.remove(place)?;
         let requests = self.waiting.get_mut(&of)?;
@@ -115,10 +118,13 @@ impl Queue {
     }
 
     /// Removes and returns the requests of callers that have ended.
-    pub(super) fn take_left(&mut self, has_gone: &impl Fn(Asker) -> bool) -> Vec<Waiting> {
+    pub(super) fn remove_ended(
+        &mut self,
+        has_gone: &impl Fn(Caller) -> bool,
+    ) -> Vec<QueuedRequest> {
         let mut left = Vec::new();
         for requests in self.waiting.values_mut() {
-            let gone = |waiting: &Waiting| has_gone(waiting.request.asker);
+            let gone = |waiting: &QueuedRequest| has_gone(waiting.request.caller);
             let (of_gone, others): (Vec<_>, _) = requests.drain(..).partition(gone);
             *requests = others.into();
             left.extend(of_gone);

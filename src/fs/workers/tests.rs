@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use h5fs_reader::memory::cancel::CancelToken;
 
-use super::queue::File;
+use super::queue::FileNumber;
 use super::*;
 
 /// Number of quick slots in addition to one for each thread.
@@ -15,7 +15,12 @@ const SLOW: usize = limits::SLOW_REQUESTS;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Schedules a job that ignores cancellation.
-fn answer(workers: &Workers, object: Object, file: File, mut job: impl FnMut() + Send + 'static) {
+fn answer(
+    workers: &Workers,
+    object: RequestObject,
+    file: FileNumber,
+    mut job: impl FnMut() + Send + 'static,
+) {
     ask(workers, (object, file), 0, move |_| {
         job();
         Attempt::Answered
@@ -25,14 +30,14 @@ fn answer(workers: &Workers, object: Object, file: File, mut job: impl FnMut() +
 /// Schedules a job with its token, for the calling thread `thread`.
 fn ask(
     workers: &Workers,
-    of: Of,
+    of: RequestSubject,
     thread: u32,
     mut job: impl FnMut(&CancelToken) -> Attempt + Send + 'static,
 ) {
     let ticket = Arc::<Ticket>::default();
     let token = CancelToken::default().with(&ticket);
-    let asker = Asker { unique: 0, thread };
-    workers.answer(of, (asker, ticket), move || job(&token));
+    let caller = Caller { unique: 0, thread };
+    workers.answer(of, (caller, ticket), move || job(&token));
 }
 
 /// Schedules a request that runs until its sender is dropped.
@@ -40,9 +45,9 @@ fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
     endless_of(workers, object, None)
 }
 
-fn endless_of(workers: &Workers, object: u64, file: File) -> (Sender<()>, Receiver<()>) {
+fn endless_of(workers: &Workers, object: u64, file: FileNumber) -> (Sender<()>, Receiver<()>) {
     let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
-    answer(workers, Object::Content(object), file, move || {
+    answer(workers, RequestObject::Content(object), file, move || {
         begun.send(()).unwrap();
         let _ended = until.recv();
     });
@@ -55,7 +60,7 @@ fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
         let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
         let workers = Arc::clone(workers);
         thread::spawn(move || {
-            answer(&workers, Object::Content(object), None, move || {
+            answer(&workers, RequestObject::Content(object), None, move || {
                 begun.send(()).unwrap();
                 let _ended = until.recv();
             });
@@ -79,7 +84,7 @@ fn others_are_answered_while_eight_are_slow() {
     let (_, refused) = endless(&workers, 3);
     for object in 100..200 {
         let (sender, answered) = channel();
-        answer(&workers, Object::Content(object), None, move || {
+        answer(&workers, RequestObject::Content(object), None, move || {
             sender.send(()).unwrap();
         });
         answered.recv_timeout(LIMIT).unwrap();
@@ -112,7 +117,7 @@ fn a_file_has_its_share_however_many_of_its_objects_are_slow() {
         let (sender, answered) = channel();
         answer(
             &workers,
-            Object::Content(2000 + object),
+            RequestObject::Content(2000 + object),
             Some(object % 7),
             move || {
                 sender.send(()).unwrap();
@@ -154,7 +159,7 @@ fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
     let ask_one = |object| {
         let (end, until) = channel::<()>();
         let at_work = Arc::clone(&at_work);
-        let of = (Object::Description(object), None);
+        let of = (RequestObject::Description(object), None);
         ask(workers, of, 1 + object as u32, move |cancel| {
             let begun = cancel.begin_heavy();
             if cancel.is_put_off_by(&begun) {
@@ -191,7 +196,7 @@ fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
         until(|| at_work.load(Ordering::Relaxed) == 2);
         for object in 2000..2100 {
             let (sender, answered) = channel();
-            answer(&workers, Object::Content(object), None, move || {
+            answer(&workers, RequestObject::Content(object), None, move || {
                 sender.send(()).unwrap();
             });
             answered.recv_timeout(LIMIT).unwrap();
@@ -214,7 +219,7 @@ fn slow_requests_make_room_for_others() {
     let (began, has_ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
     for object in 0..100 {
         let (began, has_ended) = (Arc::clone(&began), Arc::clone(&has_ended));
-        let of = (Object::Content(object), None);
+        let of = (RequestObject::Content(object), None);
         ask(&workers, of, 0, move |cancel| {
             began.fetch_add(1, Ordering::Relaxed);
             loop {
@@ -227,7 +232,7 @@ fn slow_requests_make_room_for_others() {
         });
     }
     let (sender, answered) = channel();
-    answer(&workers, Object::Content(2000), None, move || {
+    answer(&workers, RequestObject::Content(2000), None, move || {
         sender.send(()).unwrap();
     });
     answered.recv_timeout(LIMIT).unwrap();
@@ -238,19 +243,19 @@ fn slow_requests_make_room_for_others() {
 
 #[test]
 fn requests_that_wait_are_counted_until_their_askers_go() {
-    let workers = Arc::new(Workers::apart(1));
+    let workers = Arc::new(Workers::with_receiving_thread(1));
     let (_ends, _) = heavy(&workers, 3);
     until(|| workers.waiting() == 2);
     let told = Arc::new(AtomicUsize::new(0));
     for unique in 1..=5 {
         let (held, told) = (Arc::clone(&told), Arc::clone(&told));
-        let asker = Asker { unique, thread: 0 };
-        let of = ("test", (Object::Description(7), None));
+        let caller = Caller { unique, thread: 0 };
+        let of = ("test", (RequestObject::Description(7), None));
         let (token, ticket) = (CancelToken::default(), Arc::default());
         let work = |_: &mut Arc<AtomicUsize>, token: &CancelToken| token.begin_heavy();
         workers.request(
             of,
-            asker,
+            caller,
             (token, ticket),
             held,
             work,
@@ -261,9 +266,13 @@ fn requests_that_wait_are_counted_until_their_askers_go() {
         );
     }
     until(|| workers.waiting() == 7);
-    workers.askers().leave(|asker| asker.unique == 4);
+    workers
+        .waiting_callers()
+        .cancel_ended(|caller| caller.unique == 4);
     until(|| told.load(Ordering::Relaxed) == 1 && workers.waiting() == 6);
-    workers.askers().leave(|asker| asker.unique != 0);
+    workers
+        .waiting_callers()
+        .cancel_ended(|caller| caller.unique != 0);
     // The values held for the requests are dropped.
     until(|| Arc::strong_count(&told) == 1 && workers.waiting() == 2);
     assert_eq!(told.load(Ordering::Relaxed), 5);
@@ -274,14 +283,14 @@ fn who_has_gone_is_waited_for_no_more() {
     let workers = Workers::new(2);
     let (ends, at_work) = heavy(&workers, 50);
     until(|| at_work.load(Ordering::Relaxed) == 2);
-    let askers = workers.askers();
-    assert_eq!(askers.waiting_for(Duration::ZERO).unwrap().len(), 50);
-    assert!(askers.waiting_for(LIMIT).unwrap().is_empty());
-    askers.leave(|asker| asker.thread != 7);
-    until(|| askers.waiting_for(Duration::ZERO) == Some(vec![7]));
+    let callers = workers.waiting_callers();
+    assert_eq!(callers.waiting_for(Duration::ZERO).unwrap().len(), 50);
+    assert!(callers.waiting_for(LIMIT).unwrap().is_empty());
+    callers.cancel_ended(|caller| caller.thread != 7);
+    until(|| callers.waiting_for(Duration::ZERO) == Some(vec![7]));
     until(|| at_work.load(Ordering::Relaxed) == 1);
     drop((ends, workers));
-    until(|| askers.waiting_for(Duration::ZERO).is_none());
+    until(|| callers.waiting_for(Duration::ZERO).is_none());
 }
 
 #[test]
@@ -291,7 +300,7 @@ fn requests_of_one_object_keep_their_order_where_one_is_begun_at_a_time() {
     let (sender, answered) = channel();
     for number in 0..50 {
         let sender = sender.clone();
-        answer(&workers, Object::Content(7), None, move || {
+        answer(&workers, RequestObject::Content(7), None, move || {
             sender.send(number).unwrap();
         });
     }
@@ -307,14 +316,16 @@ fn as_many_as_there_are_threads_are_under_way_and_a_panic_ends_none() {
     let workers = Workers::new(4);
     let workers = Arc::new(workers);
     let slow = taken(&workers);
-    answer(&workers, Object::Values, None, || panic!("on purpose"));
+    answer(&workers, RequestObject::Values, None, || {
+        panic!("on purpose")
+    });
     drop(slow);
     let barrier = Arc::new(Barrier::new(4));
     let meeting: Vec<_> = (0..4)
         .map(|_| {
             let (workers, barrier) = (Arc::clone(&workers), Arc::clone(&barrier));
             thread::spawn(move || {
-                answer(&workers, Object::Content(5), None, move || {
+                answer(&workers, RequestObject::Content(5), None, move || {
                     barrier.wait();
                 });
             })

@@ -362,7 +362,7 @@ impl Scan {
                 Wanted::Elements => read().map(|read| read.map_or(Known::Nothing, Known::Elements)),
             };
             let name = found.path.escape_ascii().to_string();
-            values.push(known.map_err(|error| error.of(name))?);
+            values.push(known.map_err(|error| error.within(name))?);
         }
         self.values = values.into();
         Ok(())

@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use h5fs_reader::error::{Result, quoted};
+use h5fs_reader::error::{Result, quote};
 use h5fs_reader::model::attribute_value::{is_there, text};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId};
 use h5fs_reader::wire::to_u64;
@@ -72,7 +72,7 @@ pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
             Ok(has_axes(group, &node)? && Variable::of(group.container, &node, &path)?.is_some())
         };
         is_found = match node.and_then(is_variable) {
-            Err(error) if error.is_passing() => return Err(error.of(named(&link))),
+            Err(error) if error.is_passing() => return Err(error.within(named(&link))),
             found => found.unwrap_or(false),
         };
         Ok(!is_found)
@@ -94,18 +94,18 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>>
         let is_group = |link: &Link| matches!(link.target, LinkTarget::Hard(node) if group.container.looks_like_group(node));
         let node = match node {
             Err(_) if is_group(&link) => return Ok(true),
-            node => node.map_err(|error| error.of(named(&link)))?,
+            node => node.map_err(|error| error.within(named(&link)))?,
         };
         if node.array().is_none() {
             return Ok(true);
         }
         bytes += read_names(group, node.id, &mut named_by_others)?;
-        if !has_axes(group, &node).map_err(|error| error.of(named(&link)))? {
+        if !has_axes(group, &node).map_err(|error| error.within(named(&link)))? {
             return Ok(true);
         }
         let path = || Ok([path, b"/", &link.name].concat());
         let found = Variable::among(group.container, &node, &path, &siblings);
-        let found = found.map_err(|error| error.of(named(&link)))?;
+        let found = found.map_err(|error| error.within(named(&link)))?;
         if is_there(group.container, node.id, ROLE)? {
             bytes += to_u64(link.name.len());
             named_by_others.insert(link.name.clone());
@@ -232,5 +232,5 @@ fn has_any(group: &Group<'_>, node: NodeId, attributes: &[&[u8]]) -> Result<bool
 }
 
 fn named(link: &Link) -> String {
-    format!("table: {}", quoted(&link.name))
+    format!("table: {}", quote(&link.name))
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::memory::distinct::keep_first_of_each;
 use h5fs_reader::model::attribute_value::targets;
 use h5fs_reader::model::{Node, NodeKind};
@@ -80,7 +80,7 @@ fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
         }),
         NULLABLE_INTEGER | NULLABLE_BOOLEAN | NULLABLE_TEXT => nullable(&column),
         _ => {
-            let (name, encoding) = (quoted(name), quoted(&encoding));
+            let (name, encoding) = (quote(name), quote(&encoding));
             let what = format!("column {name} of a dataframe: encoding-type {encoding}");
             Err(Error::unsupported(what, None))
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::memory::piece;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::shape::product;
@@ -286,7 +286,7 @@ impl GroupTable {
     pub(crate) fn push(&mut self, name: Vec<u8>, source: Source) -> Result<()> {
         let rows = source.rows();
         if rows != self.rows {
-            let name = quoted(&name);
+            let name = quote(&name);
             let what = format!(
                 "table: column {name} has {rows} rows instead of {}",
                 self.rows

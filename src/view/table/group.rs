@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use h5fs_reader::array::{Engine, Reader};
-use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::attribute_value::{self, numbers, strings};
 use h5fs_reader::model::paths::{resolve, resolve_names};
 use h5fs_reader::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
@@ -65,7 +65,7 @@ impl<'a> Group<'a> {
     /// `Corrupt` if the member does not exist; otherwise fails as [`find`](Self::find) does.
     pub(crate) fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
         let found = self.find(name);
-        let found = found.map_err(|error| error.of(format_args!("table: {}", quoted(name))))?;
+        let found = found.map_err(|error| error.within(format_args!("table: {}", quote(name))))?;
         found.ok_or_else(|| missing(name, "does not exist"))
     }
 
@@ -79,7 +79,7 @@ impl<'a> Group<'a> {
             && let Some(encoding) = self.at(node.id).text(ENCODING)?
         {
             let attribute = str::from_utf8(ENCODING).unwrap_or_default();
-            let form = format!("{attribute} {}", quoted(&encoding));
+            let form = format!("{attribute} {}", quote(&encoding));
             return Err(unknown(name, &form));
         }
         part_of(&node, name)
@@ -221,12 +221,12 @@ pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<Part> {
 
 /// Returns the error for a member `name` with an unsupported form.
 pub(crate) fn unknown(name: &[u8], form: &str) -> Error {
-    Error::unsupported(format!("table: {}: {form}", quoted(name)), None)
+    Error::unsupported(format!("table: {}: {form}", quote(name)), None)
 }
 
 /// Returns the error for a malformed member `name`; the file is damaged.
 pub(crate) fn missing(name: &[u8], why: &str) -> Error {
-    Error::corrupt(format!("table: {} {why}", quoted(name)), None)
+    Error::corrupt(format!("table: {} {why}", quote(name)), None)
 }
 
 /// Rejects a table whose columns take too many `bytes` of memory, or whose group has too many

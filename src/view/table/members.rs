@@ -13,7 +13,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
@@ -129,7 +129,7 @@ fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
 
 /// Returns the column that a link leads to, if any.
 fn member(group: &Group<'_>, damaged: Damaged, link: Link) -> Result<Option<Member>> {
-    let named = |error: Error| error.of(format_args!("table: {}", quoted(&link.name)));
+    let named = |error: Error| error.within(format_args!("table: {}", quote(&link.name)));
     let is_none = || damaged == Damaged::IsNone || looks_like_group(group, &link);
     let node = match group.followed(&link) {
         Ok(Some(node)) => node,

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::array::{Array, Storage};
 use h5fs_reader::model::attribute_value::{content, integers, is_there, strings, text};
 use h5fs_reader::model::datatype::Class;
@@ -211,7 +211,7 @@ fn pickled(group: &Group<'_>, values: &Part, name: &[u8]) -> Result<Vec<Texts>> 
     let pickle = group.first_sequence(values)?;
     let _room = group.engine.hold(PICKLE_ROOM)?;
     let unknown = || {
-        let what = format!("{}: Python objects", quoted(name));
+        let what = format!("{}: Python objects", quote(name));
         Error::unsupported(what, None)
     };
     columns(&pickle).ok_or_else(unknown)

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, quoted};
+use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::attribute_value::{content, of_attribute, strings};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Attribute, Node};
@@ -115,7 +115,7 @@ impl<'a> Frame<'a> {
             None => None,
         };
         names.map(|names| names.texts).ok_or_else(|| {
-            let what = format!("names of the columns in {}", quoted(member));
+            let what = format!("names of the columns in {}", quote(member));
             Error::unsupported(what, None)
         })
     }
@@ -355,7 +355,7 @@ fn pickled(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
 }
 
 fn not_understood(attribute: &[u8]) -> Error {
-    let what = format!("attribute {}: the pickle in it", quoted(attribute));
+    let what = format!("attribute {}: the pickle in it", quote(attribute));
     Error::unsupported(what, None)
 }
 

@@ -1,7 +1,7 @@
 //! The response of a tree at a path, summarized as one line. Tests of time and memory compare the
 //! line, so that no test passes because every request failed.
 
-use h5fs::fs::{Kind, Requests};
+use h5fs::fs::{FileKind, Requests};
 use h5fs_reader::error::Result;
 
 use super::tree::Tree;
@@ -33,9 +33,9 @@ impl Tree {
     pub(crate) fn answer(&self, path: &str) -> String {
         match self.kind(path) {
             Err(error) => format!("error: {error}"),
-            Ok(Kind::Symlink) => format!("link: {}", said(self.link(path), |text| cut(&text))),
-            Ok(Kind::Directory) => format!("directory: {}", self.first_names(path)),
-            Ok(Kind::File) => {
+            Ok(FileKind::Symlink) => format!("link: {}", said(self.link(path), |text| cut(&text))),
+            Ok(FileKind::Directory) => format!("directory: {}", self.first_names(path)),
+            Ok(FileKind::File) => {
                 let size = said(self.size(path), |size| size.to_string());
                 let content = said(self.part(path, 0, SHOWN + 1), |bytes| list(&bytes));
                 format!("file of {size} bytes: [{content}]")

@@ -1,6 +1,6 @@
 //! ASDF files that no library would write.
 
-use h5fs::fs::{Kind, Requests};
+use h5fs::fs::{FileKind, Requests};
 
 use super::tree::*;
 use super::visit::{Bounds, filesystem, walk};
@@ -102,7 +102,7 @@ fn alias_bombs() {
         text += &format!("a{level}: &a{level} [{aliases}]\n");
     }
     let tree = Tree::new(file(&text, &[]));
-    assert_eq!(tree.kind("a9/0"), Ok(Kind::Symlink));
+    assert_eq!(tree.kind("a9/0"), Ok(FileKind::Symlink));
     assert_eq!(tree.content("a9/0/0/0/0/0/0/0/0/0/0"), Ok(b"x\n".to_vec()));
     let seen = soon(|| walk(&tree.0, Bounds::OWN));
     assert_eq!((seen.objects, seen.errors), (10 + 10 * 9, 0));
@@ -119,9 +119,9 @@ fn alias_bombs() {
 #[test]
 fn aliases_of_themselves() {
     let tree = Tree::new(file("x: &x {y: *x, z: 1}\ns: &s [*s, [*s]]", &[]));
-    assert_eq!(tree.kind("x/y"), Ok(Kind::Symlink));
+    assert_eq!(tree.kind("x/y"), Ok(FileKind::Symlink));
     assert_eq!(tree.content("x/y/y/y/z"), Ok(b"1\n".to_vec()));
-    assert_eq!(tree.kind("s/1/0"), Ok(Kind::Symlink));
+    assert_eq!(tree.kind("s/1/0"), Ok(FileKind::Symlink));
     let seen = soon(|| walk(&tree.0, Bounds::OWN));
     assert_eq!(seen.objects, 7);
     let tree = Tree::new(file("x: &x {<<: *x, z: 1}", &[]));
@@ -249,7 +249,7 @@ fn references_anywhere() {
     ];
     for text in texts {
         let tree = good_is_good(beside(&format!("{{$ref: '{text}'}}"), &[]));
-        assert_eq!(tree.kind("bad"), Ok(Kind::Symlink), "{text}");
+        assert_eq!(tree.kind("bad"), Ok(FileKind::Symlink), "{text}");
         tree.content("bad").expect_err("nothing is followed");
         let link = tree.link("bad").expect("a text");
         let path = link.split_once(':').map_or(&*link, |(_, path)| path);

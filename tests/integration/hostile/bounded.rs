@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use h5fs::fs::{Filesystem, Kind, Options, Requests};
+use h5fs::fs::{FileKind, Filesystem, Options, Requests};
 
 use super::hdf5::*;
 use super::tree::*;
@@ -178,7 +178,7 @@ fn groups_a_hundred_thousand_deep() {
     let mut at = tree.0.resolve(b"top").expect("the first").ino;
     for _ in 0..DEPTH {
         let next = tree.0.lookup(at, b"g").expect("the next");
-        assert_eq!(next.attributes.kind, Kind::Directory);
+        assert_eq!(next.attributes.kind, FileKind::Directory);
         at = next.ino;
     }
     let bottom = tree.0.lookup(at, b"bottom").expect("the last");

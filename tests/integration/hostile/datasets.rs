@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use h5fs::fs::{Filesystem, Options, Requests, Whence};
+use h5fs::fs::{Filesystem, Options, Requests, SeekKind};
 use h5fs_reader::error::Error;
 use nix::errno::Errno;
 
@@ -668,8 +668,8 @@ fn a_dataset_of_an_exabyte() {
             assert_eq!(middle, Ok(vec![fill; 100_000]));
             let bad = tree.0.resolve(b"bad").unwrap().ino;
             let handle = tree.0.open_file(bad).unwrap().handle;
-            let data = soon(|| tree.0.lseek(handle, 5, Whence::Data));
-            let hole = soon(|| tree.0.lseek(handle, 5, Whence::Hole));
+            let data = soon(|| tree.0.lseek(handle, 5, SeekKind::Data));
+            let hole = soon(|| tree.0.lseek(handle, 5, SeekKind::Hole));
             match fill {
                 0 => assert_eq!((data.is_err(), hole), (true, Ok(5))),
                 _ => assert_eq!((data, hole), (Ok(5), Ok(exabyte))),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use h5fs::fs::{Filesystem, Kind, Options, Requests};
+use h5fs::fs::{FileKind, Filesystem, Options, Requests};
 use nix::errno::Errno;
 
 use super::hdf5::*;
@@ -94,12 +94,12 @@ fn link_messages_that_lie() {
     // An external link with an unknown version or flag.
     let body = link_body(b"odd", 64, b"\x05\0\x01a\0b\0");
     let tree = good_is_good(root_of(&[Message(kind::LINK, 0, body)]));
-    assert_eq!(tree.kind("odd"), Ok(Kind::File));
+    assert_eq!(tree.kind("odd"), Ok(FileKind::File));
     // The target of the link is not an object.
     for at in [0, 8, 1 << 60, UNDEFINED - 1] {
         let tree = good_is_good(root_of(&[hard_link(b"odd", at)]));
         tree.content("odd").expect_err("nothing to read");
-        assert_eq!(tree.kind("odd"), Ok(Kind::File));
+        assert_eq!(tree.kind("odd"), Ok(FileKind::File));
     }
 }
 
@@ -135,7 +135,7 @@ fn external_links_out_of_the_directory() {
         external_link(b"nul", b"", b""),
     ]));
     for name in ["up", "absolute"] {
-        assert_eq!(tree.kind(name), Ok(Kind::Symlink));
+        assert_eq!(tree.kind(name), Ok(FileKind::Symlink));
         tree.content(name).expect_err("nothing is followed");
     }
 }
@@ -157,7 +157,7 @@ fn external_links_without_end() {
     }
     let filesystem = soon(|| Filesystem::open(&path, &Options::default())).expect("a mount");
     let tree = Tree(filesystem);
-    assert_eq!(tree.kind("0"), Ok(Kind::Symlink));
+    assert_eq!(tree.kind("0"), Ok(FileKind::Symlink));
     assert_eq!(tree.link("0"), Ok(".h5fs/external/b.h5/1".to_owned()));
     for name in ["0", "500", ".h5fs/external/b.h5/1"] {
         assert_eq!(errno_of(soon(|| tree.content(name))), Errno::ELOOP);
@@ -186,7 +186,7 @@ fn groups_that_hold_themselves() {
     ]));
     assert_eq!(at, root);
     let tree = good_is_good(file.rooted(root));
-    assert_eq!(tree.kind("in"), Ok(Kind::Directory));
+    assert_eq!(tree.kind("in"), Ok(FileKind::Directory));
     assert_eq!(tree.link("in/self"), Ok(".".to_owned()));
     assert_eq!(tree.link("in/up"), Ok("..".to_owned()));
 }

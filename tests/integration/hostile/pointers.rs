@@ -1,7 +1,7 @@
 //! The cost of a request if elements point to one object, to many collections, or to other
 //! datasets.
 
-use h5fs::fs::{Kind, Opened, Requests};
+use h5fs::fs::{FileKind, OpenedHandle, Requests};
 
 use super::answers::GOOD;
 use super::hdf5::*;
@@ -73,7 +73,7 @@ fn is_read_for_little(bytes: Vec<u8>, answer: &str) {
     let mut timed = costs_little(bytes);
     timed.tree.answers(&[("bad", answer), GOOD]);
     let bad = timed.tree.0.resolve(b"bad").expect("bad").ino;
-    if let Some(Opened { handle, .. }) = timed.time("open", "bad", |fs| fs.open_file(bad)) {
+    if let Some(OpenedHandle { handle, .. }) = timed.time("open", "bad", |fs| fs.open_file(bad)) {
         for offset in [0, 20_000] {
             timed.time("read", "bad", |fs| fs.read(handle, offset, 128 << 10));
         }
@@ -208,5 +208,5 @@ fn virtual_parts_that_grow_with_nothing() {
     };
     let root = timed.tree.0.root();
     let found = timed.time("lookup", "grows", |fs| fs.lookup(root, b"grows"));
-    timed.object(found.expect("a dataset").ino, Kind::File, "grows");
+    timed.object(found.expect("a dataset").ino, FileKind::File, "grows");
 }

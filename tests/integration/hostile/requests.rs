@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use h5fs::fs::{Filesystem, Ino, Kind, Opened, Requests, Whence};
+use h5fs::fs::{FileKind, Filesystem, Ino, OpenedHandle, Requests, SeekKind};
 use h5fs_reader::error::Result;
 
 use super::answers::GOOD;
@@ -72,7 +72,7 @@ impl Timed {
         let mut pending = vec![(ino, path.to_owned())];
         let mut objects = 0;
         while let Some((directory, path)) = pending.pop() {
-            self.object(directory, Kind::Directory, &path);
+            self.object(directory, FileKind::Directory, &path);
             let brackets = [b"x".to_vec(), b"[0]".repeat(80)].concat();
             for absent in [&b"absent"[..], &brackets] {
                 let found = self.time("lookup of nothing in", &path, |fs| {
@@ -91,7 +91,7 @@ impl Timed {
                     continue;
                 };
                 match found.attributes.kind {
-                    Kind::Directory => pending.push((found.ino, below)),
+                    FileKind::Directory => pending.push((found.ino, below)),
                     kind => self.object(found.ino, kind, &below),
                 }
             }
@@ -99,10 +99,10 @@ impl Timed {
     }
 
     #[track_caller]
-    pub(super) fn object(&mut self, ino: Ino, kind: Kind, path: &str) {
+    pub(super) fn object(&mut self, ino: Ino, kind: FileKind, path: &str) {
         self.time("getattr", path, |fs| fs.getattr(ino));
         let names = match kind {
-            Kind::Symlink => {
+            FileKind::Symlink => {
                 self.time("readlink", path, |fs| fs.readlink(ino));
                 return;
             }
@@ -113,10 +113,11 @@ impl Timed {
             let what = format!("getxattr {}", name.escape_ascii());
             self.time(&what, path, |fs| fs.getxattr(ino, name));
         }
-        if kind == Kind::File
-            && let Some(Opened { handle, .. }) = self.time("open", path, |fs| fs.open_file(ino))
+        if kind == FileKind::File
+            && let Some(OpenedHandle { handle, .. }) =
+                self.time("open", path, |fs| fs.open_file(ino))
         {
-            self.time("lseek", path, |fs| fs.lseek(handle, 0, Whence::Hole));
+            self.time("lseek", path, |fs| fs.lseek(handle, 0, SeekKind::Hole));
             self.tree.0.release(handle);
         }
     }
@@ -510,11 +511,11 @@ fn a_path_of_names_that_are_cut() {
         let shown = h5fs::fs::name::escape(&[b'n'; 60_000], false);
         let next = timed.tree.0.lookup(at, &shown).expect("the next");
         at = next.ino;
-        if next.attributes.kind == Kind::File {
+        if next.attributes.kind == FileKind::File {
             break;
         }
     }
-    timed.object(at, Kind::File, "the last");
+    timed.object(at, FileKind::File, "the last");
 }
 
 /// A deep chain of groups. The test requests the path of the innermost one.
@@ -535,8 +536,8 @@ fn a_path_of_thirty_thousand_names() {
         at = timed.tree.0.lookup(at, b"g").expect("the next").ino;
     }
     let bottom = timed.tree.0.lookup(at, b"bottom").expect("the last").ino;
-    timed.object(bottom, Kind::File, "bottom");
-    timed.object(at, Kind::Directory, "the last group");
+    timed.object(bottom, FileKind::File, "bottom");
+    timed.object(at, FileKind::Directory, "the last group");
 }
 
 /// Aliases of aliases, aliases of nodes below long names, and references with many names.
@@ -625,7 +626,7 @@ fn a_cut_name_among_long_ways() {
         let bad = timed.tree.0.resolve(b"bad").expect("a group").ino;
         let shown = h5fs::fs::name::escape(long.as_bytes(), false);
         let found = timed.time("lookup of a cut name", "bad", |fs| fs.lookup(bad, &shown));
-        assert!(found.is_some_and(|found| found.attributes.kind == Kind::File));
+        assert!(found.is_some_and(|found| found.attributes.kind == FileKind::File));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use h5fs::fs::{Filesystem, Handle, Kind, Requests, errno};
+use h5fs::fs::{FileKind, Filesystem, Handle, Requests, errno};
 use h5fs_reader::error::{Error, Result};
 use nix::errno::Errno;
 
@@ -83,7 +83,7 @@ impl Tree {
         Ok(String::from_utf8_lossy(&self.0.readlink(ino)?).into_owned())
     }
 
-    pub(crate) fn kind(&self, path: &str) -> Result<Kind> {
+    pub(crate) fn kind(&self, path: &str) -> Result<FileKind> {
         Ok(self.0.resolve_link(path.as_bytes())?.attributes.kind)
     }
 
@@ -95,7 +95,7 @@ impl Tree {
 /// Returns the error number for the kernel.
 #[track_caller]
 pub(crate) fn errno_of<T: std::fmt::Debug>(result: Result<T>) -> Errno {
-    Errno::from_raw(errno::of(&result.expect_err("an error")))
+    Errno::from_raw(errno::from_error(&result.expect_err("an error")))
 }
 
 /// Runs `work`, which must not take long.
@@ -112,18 +112,18 @@ pub(crate) fn bad_alone_is_bad(bytes: Vec<u8>) -> Error {
     assert_eq!(tree.names("/"), Ok(vec![b"bad".to_vec(), b"good".to_vec()]));
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
     let error = match soon(|| tree.kind("bad")) {
-        Ok(Kind::Directory) => tree
+        Ok(FileKind::Directory) => tree
             .names("bad")
             .expect_err("a directory that cannot be listed"),
         Ok(_) => soon(|| tree.content("bad")).expect_err("a file that cannot be read"),
         Err(error) => error,
     };
-    let answer = Errno::from_raw(errno::of(&error));
+    let answer = Errno::from_raw(errno::from_error(&error));
     assert!(
         matches!(answer, Errno::EIO | Errno::EOPNOTSUPP),
         "{answer}: {error}"
     );
-    if tree.kind("bad") == Ok(Kind::File) {
+    if tree.kind("bad") == Ok(FileKind::File) {
         let told = tree.attribute("bad", "user.h5fs.error");
         assert!(told.is_ok_and(|text| !text.is_empty()), "{error}");
     }

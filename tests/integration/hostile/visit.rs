@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5fs::fs::{Filesystem, Ino, Kind, Opened, Options, Origin, Requests, Whence};
+use h5fs::fs::{
+    FileKind, Filesystem, Ino, OpenedHandle, Options, Requests, SeekKind, SourceAttributes,
+};
 use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Container;
@@ -69,7 +71,7 @@ pub(crate) fn container(bytes: Vec<u8>) -> Result<Arc<dyn Container>> {
 
 /// Returns the tree of the file with these bytes.
 pub(crate) fn filesystem(bytes: Vec<u8>) -> Result<Filesystem> {
-    let origin = Origin {
+    let origin = SourceAttributes {
         path: PathBuf::new(),
         size: bytes.len() as u64,
         uid: 0,
@@ -151,10 +153,10 @@ impl Walk<'_> {
             };
             self.ask(|tree| tree.getattr(found.ino));
             match kind {
-                Kind::Directory if found.attributes.kind == Kind::Directory => {
+                FileKind::Directory if found.attributes.kind == FileKind::Directory => {
                     self.pending.push_back((found.ino, self.path.clone()));
                 }
-                Kind::Symlink => {
+                FileKind::Symlink => {
                     self.ask(|tree| tree.readlink(found.ino));
                 }
                 _ => {
@@ -181,8 +183,8 @@ impl Walk<'_> {
         }
     }
 
-    fn names(&mut self, ino: Ino) -> Vec<(Vec<u8>, Kind)> {
-        let Some(Opened { handle, .. }) = self.ask(|tree| tree.opendir(ino)) else {
+    fn names(&mut self, ino: Ino) -> Vec<(Vec<u8>, FileKind)> {
+        let Some(OpenedHandle { handle, .. }) = self.ask(|tree| tree.opendir(ino)) else {
             return Vec::new();
         };
         let (mut names, mut cookie) = (Vec::new(), 0);
@@ -219,7 +221,7 @@ impl Walk<'_> {
     }
 
     fn content(&mut self, ino: Ino, size: u64) {
-        let Some(Opened { handle, .. }) = self.ask(|tree| tree.open_file(ino)) else {
+        let Some(OpenedHandle { handle, .. }) = self.ask(|tree| tree.open_file(ino)) else {
             return;
         };
         let piece = self.bounds.bytes;
@@ -230,7 +232,7 @@ impl Walk<'_> {
             let read = self.ask(|tree| tree.read(handle, offset, piece));
             self.seen.bytes += read.map_or(0, |bytes| bytes.len());
         }
-        for (offset, whence) in [(0, Whence::Hole), (size / 2, Whence::Data)] {
+        for (offset, whence) in [(0, SeekKind::Hole), (size / 2, SeekKind::Data)] {
             match self.filesystem.lseek(handle, offset, whence) {
                 Ok(at) => assert!(at >= offset, "a seek backwards"),
                 Err(error) => assert!(!matches!(error, Error::Usage(_)), "{error}"),

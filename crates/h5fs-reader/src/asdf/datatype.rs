@@ -2,7 +2,7 @@
 
 use crate::asdf::fields::{self, Fields, Reading};
 use crate::asdf::yaml::Index;
-use crate::error::{Error, Result, quoted};
+use crate::error::{Error, Result, quote};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
 use crate::wire::{Count, to_u64};
@@ -56,7 +56,7 @@ impl Parser<'_> {
         };
         if let Some(name) = self.document.text(node) {
             return scalar(name, order).ok_or_else(|| {
-                let what = format!("ndarray: datatype {}", quoted(name.as_bytes()));
+                let what = format!("ndarray: datatype {}", quote(name.as_bytes()));
                 Error::unsupported(what, self.document.file_offset(node))
             });
         }

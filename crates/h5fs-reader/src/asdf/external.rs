@@ -8,7 +8,7 @@ use lru::LruCache;
 use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::content::Contents;
 use crate::asdf::{chain, header};
-use crate::error::{Cause, Error, Result, quoted};
+use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
@@ -51,7 +51,7 @@ impl Externals {
     /// `Io` if the file is missing or may not be opened. Otherwise fails if it is not an ASDF file.
     pub(crate) fn open(&self, name: &[u8], effort: &Effort) -> Result<Arc<Contents>> {
         let Some(file) = self.neighbours.open(name)? else {
-            let what = format!("other ASDF file {}: missing", quoted(name));
+            let what = format!("other ASDF file {}: missing", quote(name));
             return Err(Error::caused(Cause::Missing, what));
         };
         let state = file.opened();

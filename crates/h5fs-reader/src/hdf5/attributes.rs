@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
+use crate::error::{Error, Result, quote};
 use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
@@ -251,7 +251,7 @@ fn check_hash(dense: &Dense, record: &[u8], attribute: Attribute) -> Result<Attr
     if lookup3(&attribute.name) == hash(dense, record)? {
         Ok(attribute)
     } else {
-        let name = quoted(&attribute.name);
+        let name = quote(&attribute.name);
         let what = format!("attribute {name}: the index has another hash for it");
         Err(Error::corrupt(what, dense.name_index))
     }

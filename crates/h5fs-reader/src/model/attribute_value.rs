@@ -5,7 +5,7 @@
 //! An attribute list that cannot be read to its end is also an error, because the list may have
 //! contained the attribute.
 
-use crate::error::{Error, Result, quoted};
+use crate::error::{Error, Result, quote};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Class, Datatype};
@@ -41,7 +41,7 @@ pub fn is_there(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
 
 /// Adds an attribute's name to the error of its content.
 pub fn of_attribute(error: Error, name: &[u8]) -> Error {
-    error.of(format_args!("attribute {}", quoted(name)))
+    error.within(format_args!("attribute {}", quote(name)))
 }
 
 /// Returns the text of an attribute of one string.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 
-use crate::error::{Cause, Error, Result, quoted};
+use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::local::audience::Readers;
@@ -320,7 +320,7 @@ impl Neighbours {
             return Ok(Arc::clone(file));
         }
         let missing = || {
-            let name = quoted(name);
+            let name = quote(name);
             Error::corrupt(format!("external raw file {name}: missing"), None)
         };
         let file = self.open(name)?.ok_or_else(missing)?;

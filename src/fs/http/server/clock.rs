@@ -13,17 +13,19 @@ pub(super) struct Clock;
 
 impl Timer for Clock {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Slept(Box::pin(tokio::time::sleep(duration))))
+        Box::pin(TokioSleep(Box::pin(tokio::time::sleep(duration))))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Slept(Box::pin(tokio::time::sleep_until(deadline.into()))))
+        Box::pin(TokioSleep(Box::pin(tokio::time::sleep_until(
+            deadline.into(),
+        ))))
     }
 }
 
-struct Slept(Pin<Box<tokio::time::Sleep>>);
+struct TokioSleep(Pin<Box<tokio::time::Sleep>>);
 
-impl Future for Slept {
+impl Future for TokioSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -31,4 +33,4 @@ impl Future for Slept {
     }
 }
 
-impl Sleep for Slept {}
+impl Sleep for TokioSleep {}

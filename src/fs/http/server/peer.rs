@@ -3,23 +3,23 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::fs::http::server::guests::Guest;
+use crate::fs::http::server::unauthorized::UnauthorizedClient;
 
 /// The client of a connection.
 pub(super) struct Peer {
-    guest: Guest,
+    client: UnauthorizedClient,
     is_answered: AtomicBool,
     has_no_end: AtomicBool,
     is_whole: AtomicBool,
 }
 
 /// A response to a client, until all of it was handed to hyper.
-pub(super) struct Answering(Arc<Peer>);
+pub(super) struct PendingResponse(Arc<Peer>);
 
 impl Peer {
-    pub(super) fn new(guest: Guest) -> Self {
+    pub(super) fn new(client: UnauthorizedClient) -> Self {
         Peer {
-            guest,
+            client,
             is_answered: AtomicBool::new(false),
             has_no_end: AtomicBool::new(false),
             is_whole: AtomicBool::new(false),
@@ -27,9 +27,9 @@ impl Peer {
     }
 
     /// Starts a response.
-    pub(super) fn answer(peer: &Arc<Self>) -> Answering {
+    pub(super) fn answer(peer: &Arc<Self>) -> PendingResponse {
         peer.is_answered.store(true, Ordering::Relaxed);
-        Answering(Arc::clone(peer))
+        PendingResponse(Arc::clone(peer))
     }
 
     /// Returns whether a response is in progress.
@@ -48,24 +48,24 @@ impl Peer {
     }
 }
 
-impl Answering {
+impl PendingResponse {
     /// Grants the client access.
-    pub(super) fn let_in(&self) {
-        self.0.guest.let_in();
+    pub(super) fn grant_access(&self) {
+        self.0.client.grant_access();
     }
 
     /// Records that the response has neither a length nor an end marker.
-    pub(super) fn set_without_end(&self) {
+    pub(super) fn set_unbounded(&self) {
         self.0.has_no_end.store(true, Ordering::Relaxed);
     }
 
     /// Records that all of the response was handed to hyper.
-    pub(super) fn set_whole(&self) {
+    pub(super) fn set_complete(&self) {
         self.0.is_whole.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Answering {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         self.0.is_answered.store(false, Ordering::Relaxed);
     }

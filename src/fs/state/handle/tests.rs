@@ -5,7 +5,7 @@ use h5fs_reader::testing::eventually;
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
-use crate::fs::state::handle::{Handles, Open};
+use crate::fs::state::handle::{Handles, OpenInode};
 use crate::fs::tests::errno_of;
 use crate::fs::{Caching, Filesystem, Handle, Requests};
 use crate::limits;
@@ -20,7 +20,7 @@ fn tree() -> Filesystem {
     for i in 0..1000 {
         fake.attribute(SET, format!("{i:0200}").as_bytes(), b"a value");
     }
-    fake.mounted()
+    fake.into_filesystem()
 }
 
 fn listed(tree: &Filesystem, handle: Handle, cookie: u64) -> usize {
@@ -65,7 +65,7 @@ fn no_more_than_so_many_are_open_and_others_once_some_are_closed() {
 fn what_is_open_counts_even_where_it_keeps_nothing() {
     let tree = tree();
     let set = tree.resolve(b"/set").unwrap().ino;
-    let file = tree.mount.shown().unwrap();
+    let file = tree.mount.current_file().unwrap();
     let first = tree.open_file(set).unwrap().handle;
     let free = || {
         let mut free = limits::OPEN_BYTES;
@@ -86,7 +86,7 @@ fn what_is_open_counts_even_where_it_keeps_nothing() {
 fn a_listing_without_room_to_remember_goes_on() {
     let tree = tree();
     let attributes = tree.resolve(b"/.h5fs/attrs/set").unwrap().ino;
-    let file = tree.mount.shown().unwrap();
+    let file = tree.mount.current_file().unwrap();
     let handle = tree.opendir(attributes).unwrap().handle;
     let open = tree.mount.handles.get(handle).unwrap();
     let remembered = |least: bool| (open.content.own_bytes() > 200_000) == least;
@@ -144,8 +144,8 @@ fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
 #[test]
 fn no_handle_is_made_of_a_state_that_is_over() {
     let tree = tree();
-    let file = tree.mount.shown().unwrap();
-    let open = || Open::directory(1, Arc::clone(&file)).unwrap();
+    let file = tree.mount.current_file().unwrap();
+    let open = || OpenInode::directory(1, Arc::clone(&file)).unwrap();
     let handles = Handles::default();
     let insert = |handle| handles.insert(handle, open(), Caching::Never);
     let handle = insert(handles.unused()).unwrap().handle;
@@ -163,6 +163,6 @@ fn a_read_that_ends_after_its_state_is_not_answered() {
     let set = tree.resolve(b"/set").unwrap().ino;
     let handle = tree.open_file(set).unwrap().handle;
     assert!(tree.read(handle, 0, 10).is_ok());
-    tree.mount.shown().unwrap().end();
+    tree.mount.current_file().unwrap().end();
     assert_eq!(errno_of(tree.read(handle, 0, 10)), Errno::ESTALE);
 }

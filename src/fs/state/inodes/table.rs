@@ -12,7 +12,7 @@ const WASTE: usize = 64 << 10;
 
 /// Entries by number, each with a name and a lookup count.
 #[derive(Debug)]
-pub(in crate::fs) struct Table<E> {
+pub(in crate::fs) struct InodeTable<E> {
     positions: Positions,
     slots: Vec<Slot<E>>,
     names: NameArena,
@@ -30,9 +30,9 @@ pub(super) struct Slot<E> {
     name: NameAt,
 }
 
-impl<E> Default for Table<E> {
+impl<E> Default for InodeTable<E> {
     fn default() -> Self {
-        Table {
+        InodeTable {
             positions: Positions::default(),
             slots: Vec::new(),
             names: NameArena::default(),
@@ -41,7 +41,7 @@ impl<E> Default for Table<E> {
     }
 }
 
-impl<E: Copy> Table<E> {
+impl<E: Copy> InodeTable<E> {
     fn position(&self, ino: u64) -> Option<usize> {
         let found = self.positions.get(ino, |at| number(&self.slots, at));
         found.map(index)
@@ -66,7 +66,7 @@ impl<E: Copy> Table<E> {
     }
 
     /// Stores `entry` under `ino`. The count of an existing entry is kept; a new entry has count 0.
-    pub(in crate::fs) fn put(&mut self, ino: u64, entry: E, name: &[u8]) {
+    pub(in crate::fs) fn insert(&mut self, ino: u64, entry: E, name: &[u8]) {
         // The arena refuses only names longer than a directory can show, and more names than memory
         // can hold.
         let Some(name) = self.names.put(name) else {
@@ -84,7 +84,7 @@ impl<E: Copy> Table<E> {
                 let old = &mut self.slots[at];
                 slot.lookups = old.lookups;
                 let old = std::mem::replace(old, slot);
-                self.waste(old.name);
+                self.count_removed(old.name);
             }
             None => {
                 // Four billion entries of one table would not fit into memory.
@@ -113,11 +113,11 @@ impl<E: Copy> Table<E> {
             self.positions.replace(moved, from, at);
         }
         let removed = self.slots.swap_remove(index(at));
-        self.waste(removed.name);
+        self.count_removed(removed.name);
     }
 
     /// Counts the name as removed, and compacts the names if most are removed.
-    fn waste(&mut self, name: NameAt) {
+    fn count_removed(&mut self, name: NameAt) {
         self.unused += self.names.bytes_of(name);
         if self.unused < WASTE + self.names.weight() / 2 {
             return;
@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn what_is_put_is_found() {
-        let mut table = Table::default();
-        table.put(800, 'a', b"a");
+        let mut table = InodeTable::default();
+        table.insert(800, 'a', b"a");
         *table.lookups(800).unwrap() += 3;
-        table.put(800, 'b', b"another");
+        table.insert(800, 'b', b"another");
         assert_eq!(table.get(800), Some(('b', &b"another"[..])));
         assert_eq!(table.lookups(800), Some(&mut 3));
         assert!(table.get(801).is_none() && table.lookups(801).is_none());
@@ -199,9 +199,9 @@ mod tests {
     /// Every third entry stays. The memory of the others is freed.
     #[test]
     fn what_is_removed_leaves_room() {
-        let mut table = Table::default();
+        let mut table = InodeTable::default();
         for i in 0..30_000 {
-            table.put(i * 64, i, name(i).as_bytes());
+            table.insert(i * 64, i, name(i).as_bytes());
         }
         let full = table.names.weight();
         for i in (0..30_000).filter(|i| i % 3 != 0) {

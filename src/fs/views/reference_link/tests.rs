@@ -10,7 +10,7 @@ use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
-use crate::fs::{Filesystem, Kind, Requests};
+use crate::fs::{FileKind, Filesystem, Requests};
 use crate::limits;
 
 /// Creates `/run` with an array of references to objects of the graph and to itself.
@@ -32,7 +32,7 @@ fn graph() -> Fake {
 }
 
 fn mounted() -> Filesystem {
-    graph().mounted()
+    graph().into_filesystem()
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn links_have_numbers_of_their_own() {
     let mut fake = graph();
     fake.references(5600, 1, &[800; 5000]);
     fake.hard(ROOT, "more", 5600);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let mut numbers = HashSet::new();
     for path in [".h5fs/refs/run/links", ".h5fs/refs/more"] {
         let directory = fs.resolve(path.as_bytes()).unwrap().ino;
         for (name, ino, kind) in list(&fs, directory).into_iter().skip(2) {
-            assert_eq!(kind, Kind::Symlink);
+            assert_eq!(kind, FileKind::Symlink);
             assert!(numbers.insert(ino), "{path}/{name}");
             let found = fs.lookup(directory, name.as_bytes()).unwrap();
             assert_eq!(found.ino, ino, "{path}/{name}");
@@ -98,7 +98,7 @@ fn a_listing_goes_on_at_any_element() {
     let targets: Vec<u64> = (0..3000).map(|number| (number % 3) * ROOT).collect();
     fake.references(800, 1, &targets);
     fake.hard(ROOT, "links", 800);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let directory = fs.resolve(b".h5fs/refs/links").unwrap().ino;
     let handle = fs.opendir(directory).unwrap().handle;
     for (number, next) in [(0, 1), (1, 1), (2, 2), (3, 4), (1500, 1501), (2999, 2999)] {
@@ -124,7 +124,7 @@ fn a_listing_of_null_references_ends() {
     fake.references(1600, 1, &vec![0; 1 << 20]);
     fake.hard(ROOT, "unstored", 800);
     fake.hard(ROOT, "stored", 1600);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     let before = processor_time();
     assert!(names(&fs, ".h5fs/refs/unstored").is_empty());
     assert!(processor_time() - before < 40 * limits::LISTING_TIME);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::requests::Requests;
 use crate::fs::tests::{content, list, names};
-use crate::fs::{Filesystem, Kind};
+use crate::fs::{FileKind, Filesystem};
 use crate::limits;
 
 const STORE: &str = "/.h5fs/file.zarr";
@@ -24,17 +24,17 @@ fn sample() -> Fake {
     fake.hard(200, "other", 300);
     fake.hard(200, "again", 200);
     fake.hard(200, "broken", 400);
-    fake.soft(200, "soft", "array");
-    fake.soft(200, "circle", "/group");
-    fake.soft(200, "itself", "itself");
-    fake.soft(200, "nowhere", "/missing");
+    fake.soft_link(200, "soft", "array");
+    fake.soft_link(200, "circle", "/group");
+    fake.soft_link(200, "itself", "itself");
+    fake.soft_link(200, "nowhere", "/missing");
     fake.hard(200, "zarr.json", 300);
     fake
 }
 
 #[test]
 fn groups_and_arrays_are_directories() {
-    let fs = sample().mounted();
+    let fs = sample().into_filesystem();
     assert_eq!(names(&fs, STORE), ["zarr.json", "group"]);
     let group = names(&fs, &at("/group"));
     assert_eq!(
@@ -46,14 +46,14 @@ fn groups_and_arrays_are_directories() {
     assert!(content(&fs, &at("/group/array/c/1")).is_err());
     let directory = fs.resolve(at("/group").as_bytes()).unwrap().ino;
     let kinds = list(&fs, directory).into_iter();
-    let links = kinds.filter(|(.., kind)| *kind == Kind::Symlink);
+    let links = kinds.filter(|(.., kind)| *kind == FileKind::Symlink);
     let links: Vec<String> = links.map(|(name, ..)| name).collect();
     assert_eq!(links, ["other", "soft", "zarr%2Ejson"]);
 }
 
 #[test]
 fn a_document_names_what_is_absent() {
-    let fs = sample().mounted();
+    let fs = sample().into_filesystem();
     let document = String::from_utf8(content(&fs, &at("/group/zarr.json")).unwrap()).unwrap();
     assert!(
         document.contains(r#""_h5fs_absent": ["broken"]"#),
@@ -71,7 +71,7 @@ fn a_document_looks_at_so_many_links() {
     }
     fake.hard(ROOT, "seen", 400);
     fake.hard(ROOT, "behind", 400);
-    let document = content(&fake.mounted(), &at("/zarr.json")).unwrap();
+    let document = content(&fake.into_filesystem(), &at("/zarr.json")).unwrap();
     let document = String::from_utf8(document).unwrap();
     assert!(
         document.contains(r#""_h5fs_absent": ["seen"]"#),
@@ -82,14 +82,14 @@ fn a_document_looks_at_so_many_links() {
 /// Readers request names of other versions of Zarr in every directory.
 #[test]
 fn the_kernel_keeps_that_a_name_is_absent() {
-    let fs = sample().mounted();
+    let fs = sample().into_filesystem();
     for (path, is_kept) in [
         (at("/group"), true),
         (at("/group/array"), true),
         ("/group".into(), false),
     ] {
         let directory = fs.resolve(path.as_bytes()).unwrap().ino;
-        assert_eq!(fs.lacks_for_good(directory), is_kept, "{path}");
+        assert_eq!(fs.is_absence_final(directory), is_kept, "{path}");
     }
 }
 
@@ -106,7 +106,7 @@ fn document(fs: &Filesystem, path: &str) -> String {
 /// An array with several names has a document under each name. A group in a cycle occurs once.
 #[test]
 fn the_document_of_a_group_has_those_below_it() {
-    let fs = sample().mounted();
+    let fs = sample().into_filesystem();
     let (root, group) = (document(&fs, ""), document(&fs, "/group"));
     for name in ["array", "other", "soft", "zarr%2Ejson"] {
         let own = document(&fs, &format!("/group/{name}"));
@@ -135,7 +135,7 @@ fn the_documents_of_so_many_links_stand_in_one() {
         for number in 1..count {
             fake.hard(200, number.to_string(), 300);
         }
-        let fs = fake.mounted();
+        let fs = fake.into_filesystem();
         assert_eq!(
             document(&fs, "").contains(CONSOLIDATED),
             is_there,
@@ -158,7 +158,7 @@ fn documents_of_groups_so_deep_stand_in_one() {
             fake.hard(above, "g", group);
             above = group;
         }
-        let fs = fake.mounted();
+        let fs = fake.into_filesystem();
         assert_eq!(
             document(&fs, "").contains(CONSOLIDATED),
             is_there,
@@ -173,7 +173,7 @@ fn documents_of_groups_so_deep_stand_in_one() {
 fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
     let mut torn = sample();
     torn.tear(200, 1);
-    let fs = torn.mounted();
+    let fs = torn.into_filesystem();
     assert!(!document(&fs, "").contains(CONSOLIDATED));
 
     let mut fake = sample();
@@ -183,7 +183,7 @@ fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
     fake.hard(500, "array", 600);
     fake.on_bad_disk(600);
     let is_failing = Arc::clone(&fake.is_failing);
-    let fs = fake.mounted();
+    let fs = fake.into_filesystem();
     is_failing.store(true, Ordering::SeqCst);
     assert!(!document(&fs, "").contains(CONSOLIDATED));
     is_failing.store(false, Ordering::SeqCst);
@@ -204,7 +204,7 @@ fn only_the_document_of_a_group_costs_a_look_at_all_below() {
             fake.hard(200, number.to_string(), number);
         }
         let looks = Arc::clone(&fake.looks);
-        let fs = fake.mounted();
+        let fs = fake.into_filesystem();
         let cost = |of: &dyn Fn()| {
             let before = looks.load(Ordering::SeqCst);
             of();

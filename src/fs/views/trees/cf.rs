@@ -8,11 +8,11 @@ use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::{Array, Node, NodeId};
 use h5fs_reader::wire::to_u64;
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::csv::{group, is_plain_group};
 use crate::fs::views::trees::parquet;
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, viewed,
 };
 use crate::limits;
 use crate::view::View;
@@ -30,18 +30,18 @@ pub(super) const TREE: ViewTree = ViewTree {
     number: 24,
     root_name: Some(b"%"),
     forms: &[
-        Form {
+        ViewForm {
             number: 25,
             suffix: b".npy",
             size: |file, node| match variable(file, node)? {
-                Some(variable) => Ok(npy_length(&variable)?.map(Size::Exact)),
+                Some(variable) => Ok(npy_length(&variable)?.map(FileSize::Exact)),
                 None => Ok(None),
             },
             view: Some(|subject, elements| Ok(viewed(open_npy(subject, elements)?))),
             is_padded: true,
             ..OF_NOTHING
         },
-        Form {
+        ViewForm {
             number: 27,
             suffix: b".csv",
             size: table_size,
@@ -51,7 +51,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             is_padded: true,
             ..OF_NOTHING
         },
-        Form {
+        ViewForm {
             number: 45,
             suffix: b".parquet",
             size: table_size,
@@ -66,7 +66,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 };
 
 /// Returns the size of a table's file, which must always be counted.
-fn table_size(file: &FileState, node: &Node) -> Result<Option<Size>> {
+fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
             let (variables, budget) = (file.variables(), Budget::default());
@@ -75,7 +75,7 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     } else {
         variable(file, node)?.is_some()
     };
-    Ok(is_there.then_some(Size::Counted))
+    Ok(is_there.then_some(FileSize::Counted))
 }
 
 /// Returns the object as a variable, if it is one.
@@ -85,32 +85,32 @@ fn variable(file: &FileState, node: &Node) -> Result<Option<Variable>> {
 }
 
 /// Returns the selector of the part to show, if there is one.
-fn selector(subject: &Subject<'_>) -> Result<Option<Selector>> {
+fn selector(subject: &ViewSubject<'_>) -> Result<Option<Selector>> {
     match subject.selected {
         [] => Ok(None),
         text => Selector::parse(text).map(Some).ok_or(Error::NotFound),
     }
 }
 
-fn open_npy(subject: &Subject<'_>, elements: Elements) -> Result<Option<Framed>> {
+fn open_npy(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Framed>> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
     variable.check(selector(subject)?.as_ref())?;
     npy(variable, elements)
 }
 
-fn open_csv(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> {
+fn open_csv(subject: &ViewSubject<'_>, elements: Elements) -> Result<Box<dyn View>> {
     let long = long_table(subject, elements)?;
     let rows = 0..long.rows;
     subject.counted(table(long, rows, Arc::clone(&subject.file.engine))?)
 }
 
-fn group_csv(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+fn group_csv(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let long = group_table(subject)?;
     let rows = subject.rows(long.rows)?;
     subject.counted(table(long, rows, Arc::clone(&subject.file.engine))?)
 }
 
-fn open_parquet(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> {
+fn open_parquet(subject: &ViewSubject<'_>, elements: Elements) -> Result<Box<dyn View>> {
     let long = long_table(subject, elements)?;
     let description = parquet::description(subject, &subject.known_path()?)?;
     let unit = match subject.selected {
@@ -121,7 +121,7 @@ fn open_parquet(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn Vie
     parquet::file(subject, long_parquet(long, unit, pointers, description)?)
 }
 
-fn group_parquet(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+fn group_parquet(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let (members, path) = members(subject)?;
     let container = subject.file.variables();
     let mut description = Description::of(&subject.known_path()?);
@@ -154,7 +154,7 @@ fn rows_of_a_chunk(node: &Node) -> u64 {
 
 /// Returns the variables of a group that share a table, and the group's path without a slash at the
 /// end.
-fn members(subject: &Subject<'_>) -> Result<(Vec<Together>, Vec<u8>)> {
+fn members(subject: &ViewSubject<'_>) -> Result<(Vec<Together>, Vec<u8>)> {
     let (file, budget) = (subject.file, Budget::default());
     let path = subject.known_path()?;
     let path = path.strip_suffix(b"/").unwrap_or(&path).to_vec();
@@ -164,13 +164,13 @@ fn members(subject: &Subject<'_>) -> Result<(Vec<Together>, Vec<u8>)> {
 }
 
 /// Returns the table of the variables of a group.
-fn group_table(subject: &Subject<'_>) -> Result<LongTable> {
+fn group_table(subject: &ViewSubject<'_>) -> Result<LongTable> {
     let (members, path) = members(subject)?;
     side_by_side(members, &path, &surroundings(subject, &opener(subject)))
 }
 
 /// Returns the table of a variable and its coordinates, with one row for each value.
-fn long_table(subject: &Subject<'_>, elements: Elements) -> Result<LongTable> {
+fn long_table(subject: &ViewSubject<'_>, elements: Elements) -> Result<LongTable> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
     columns(
         variable,
@@ -181,7 +181,7 @@ fn long_table(subject: &Subject<'_>, elements: Elements) -> Result<LongTable> {
     )
 }
 
-fn surroundings<'a>(subject: &Subject<'_>, open: &'a Open<'a>) -> Surroundings<'a> {
+fn surroundings<'a>(subject: &ViewSubject<'_>, open: &'a OpenElements<'a>) -> Surroundings<'a> {
     Surroundings {
         container: subject.file.variables(),
         paths: subject.paths(),
@@ -190,9 +190,9 @@ fn surroundings<'a>(subject: &Subject<'_>, open: &'a Open<'a>) -> Surroundings<'
 }
 
 /// A function that opens all elements of an array.
-type Open<'a> = dyn Fn(NodeId, &Arc<Array>) -> Result<Elements> + 'a;
+type OpenElements<'a> = dyn Fn(NodeId, &Arc<Array>) -> Result<Elements> + 'a;
 
-fn opener(subject: &Subject<'_>) -> impl Fn(NodeId, &Arc<Array>) -> Result<Elements> {
+fn opener(subject: &ViewSubject<'_>) -> impl Fn(NodeId, &Arc<Array>) -> Result<Elements> {
     |node, array| {
         (subject.verify)(node)?;
         Elements::whole(subject.file.reader(node, array)?)

@@ -2,18 +2,18 @@
 
 use h5fs_reader::error::Error;
 
-use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
+use crate::fs::views::trees::view_tree::{FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES};
 use crate::view::texts::chunks::ChunkLines;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"chunks",
     number: 6,
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 7,
         suffix: b".tsv",
         size: |_, node| {
             let chunks = node.array().and_then(|array| array.chunk_shape.as_ref());
-            Ok(chunks.map(|_| Size::Counted))
+            Ok(chunks.map(|_| FileSize::Counted))
         },
         open: |subject| {
             subject.document(

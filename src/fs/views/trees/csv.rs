@@ -5,10 +5,10 @@ use std::sync::Arc;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::{Array, Container, Node, NodeKind};
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view,
 };
 use crate::view::View;
 use crate::view::csv::Table;
@@ -27,20 +27,20 @@ pub(super) const TREE: ViewTree = ViewTree {
     name: b"csv",
     number: 8,
     root_name: Some(b"%"),
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 9,
         suffix: b".csv",
         size: |file, node| {
             if is_plain_group(node) {
-                return Ok(convention(file, node)?.map(|_| Size::Counted));
+                return Ok(convention(file, node)?.map(|_| FileSize::Counted));
             }
             let has_columns = |array: &&Arc<Array>| values_of(&array.datatype) > 0;
-            Ok(node.array().filter(has_columns).map(|_| Size::Counted))
+            Ok(node.array().filter(has_columns).map(|_| FileSize::Counted))
         },
         view: Some(|subject, elements| {
             let engine = Arc::clone(&subject.file.engine);
             let container = Arc::clone(&subject.file.container);
-            let elements = subject.meant(elements)?;
+            let elements = subject.intended_elements(elements)?;
             let missing = mask::missing(subject, &elements)?;
             let paths = subject.paths();
             let table = array::table(elements, missing, engine, container, paths)?;
@@ -91,7 +91,7 @@ pub(super) fn group<'a>(
 ///
 /// # Errors
 /// `NotFound` if the group is not a table; fails if a column is missing or an index is damaged.
-pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
+pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
     let variables = file.variables();
@@ -100,7 +100,7 @@ pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
         if let Source::Runs { ends, rows } = &column.source {
             let check = || runs::check(ends, *rows, &file.engine, &file.effort.cancel());
             let checked = || check().map(|()| Text::new(Vec::new()));
-            file.kept_text(node.id, b".runs", checked)?;
+            file.cached_text(node.id, b".runs", checked)?;
         }
     }
     Ok(table)
@@ -110,7 +110,7 @@ pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
 ///
 /// # Errors
 /// Fails if a column cannot be opened.
-pub(super) fn opened_group(subject: &Subject<'_>, table: GroupTable) -> Result<Rows> {
+pub(super) fn opened_group(subject: &ViewSubject<'_>, table: GroupTable) -> Result<Rows> {
     let file = subject.file;
     let surroundings = Surroundings {
         engine: Arc::clone(&file.engine),
@@ -121,12 +121,12 @@ pub(super) fn opened_group(subject: &Subject<'_>, table: GroupTable) -> Result<R
 }
 
 /// Opens the file of a group's table.
-fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+fn group_table(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let columns = group_columns(subject)?;
     let shown_rows = subject.rows(columns.rows)?;
     let rows = opened_group(subject, columns)?;
     if rows.names().is_empty() {
-        return shown(Some(Text::new(Vec::new())));
+        return boxed_view(Some(Text::new(Vec::new())));
     }
     let engine = Arc::clone(&subject.file.engine);
     let count = shown_rows.end - shown_rows.start;

@@ -4,10 +4,10 @@
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group, opened_group};
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view, viewed,
 };
 use crate::limits;
 use crate::view::View;
@@ -23,7 +23,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     name: b"fits",
     number: 38,
     root_name: Some(b"%"),
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 39,
         suffix: b".fits",
         size,
@@ -43,32 +43,32 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 /// Returns the size of the file. The size must be counted, because the header contains attributes,
 /// which a listing does not read.
-fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
+fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
         Some(array) => fits::is_of(array)?,
         None => false,
     };
-    Ok(has_file.then_some(Size::Counted))
+    Ok(has_file.then_some(FileSize::Counted))
 }
 
-fn array(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     Ok(viewed(fits::file(elements, &cards(subject)?)?))
 }
 
-fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let rows = GroupRows::of(group_columns(subject)?, |table| {
         opened_group(subject, table)
     })?;
     let object = subject.node.id;
     let bounds = CountBounds::new(subject.file.effort.cancel(), limits::COUNTED_BYTES);
     let measure = || rows.measured(&bounds).map(Text::new);
-    let measured = subject.file.kept_text(object, b".fits", measure)?;
-    shown(Some(rows.file(measured.bytes(), &cards(subject)?)?))
+    let measured = subject.file.cached_text(object, b".fits", measure)?;
+    boxed_view(Some(rows.file(measured.bytes(), &cards(subject)?)?))
 }
 
 /// Returns the header cards of the object's attributes.
-fn cards(subject: &Subject<'_>) -> Result<Cards> {
+fn cards(subject: &ViewSubject<'_>) -> Result<Cards> {
     let path = subject.known_path()?;
     attributes::cards(&*subject.file.container, subject.node.id, &path)
 }

@@ -7,7 +7,7 @@ use h5fs_reader::model::{NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view,
 };
 use crate::fs::views::trees::{csv, mask};
 use crate::limits;
@@ -30,23 +30,23 @@ pub(super) const TREE: ViewTree = ViewTree {
     number: 40,
     root_name: Some(b"index"),
     forms: &[
-        Form {
+        ViewForm {
             number: 41,
             suffix: b".html",
-            size: |_, _| Ok(Some(Size::Counted)),
+            size: |_, _| Ok(Some(FileSize::Counted)),
             open: page,
             has_pages: true,
             is_meant: true,
             ..OF_NOTHING
         },
-        Form {
+        ViewForm {
             number: 47,
             suffix: b".png",
             size: |file, node| {
                 let image = image_of(&*file.container, node)?.filter(png::is_picture);
                 let drawn = image.zip(node.array());
                 let drawn = drawn.filter(|(image, array)| shaded::is_drawn(array, image));
-                Ok(drawn.map(|_| Size::Counted))
+                Ok(drawn.map(|_| FileSize::Counted))
             },
             view: Some(picture),
             ..OF_NOTHING
@@ -56,7 +56,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 };
 
 /// Renders the page of an object, or a further page of a group.
-fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+fn page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let first = match subject.selected {
         b"" => 0,
         selected if matches!(subject.node.kind, NodeKind::Group) => first_of(selected)?,
@@ -64,8 +64,8 @@ fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     };
     let name = [b".html", subject.selected].concat();
     let mut unkept = None;
-    let kept = subject.file.kept_text(subject.node.id, &name, || {
-        let page = rendered(subject, first)?;
+    let kept = subject.file.cached_text(subject.node.id, &name, || {
+        let page = render_page(subject, first)?;
         let text = Text::new(page.text);
         if page.is_partial {
             // A passing error is not cached either.
@@ -74,10 +74,10 @@ fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
             Ok(text)
         }
     });
-    shown(Some(unkept.map_or(kept, Ok)?))
+    boxed_view(Some(unkept.map_or(kept, Ok)?))
 }
 
-fn rendered(subject: &Subject<'_>, first: u64) -> Result<Rendered> {
+fn render_page(subject: &ViewSubject<'_>, first: u64) -> Result<Rendered> {
     let mut page = None;
     with_object(subject, first, None, &mut |object| {
         page = Some(render(object));
@@ -88,7 +88,7 @@ fn rendered(subject: &Subject<'_>, first: u64) -> Result<Rendered> {
 /// Calls `use_it` with the object as its page shows it. `group` is the group of an object that is
 /// not the page's own.
 fn with_object(
-    subject: &Subject<'_>,
+    subject: &ViewSubject<'_>,
     first: u64,
     group: Option<NodeId>,
     use_it: &mut dyn FnMut(&Object<'_>),
@@ -112,7 +112,7 @@ fn with_object(
         group,
         other: &|other, use_it| {
             let site = site.beside(other.node, &other.place);
-            let drawn = Subject {
+            let drawn = ViewSubject {
                 file: subject.file,
                 node: other.node,
                 form: subject.form,
@@ -128,7 +128,7 @@ fn with_object(
 }
 
 /// Returns the first columns of the object's table, or `None` if the object is not a table.
-fn group_rows(subject: &Subject<'_>) -> Result<Option<GroupRows>> {
+fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
     let (file, node) = (subject.file, subject.node);
     if !csv::is_plain_group(node) || csv::convention(file, node)?.is_none() {
         return Ok(None);
@@ -169,18 +169,18 @@ fn decoded(source: &Source) -> u64 {
 }
 
 /// Draws the picture of an array, or of one of a stack, as the object's page shows it.
-fn picture(subject: &Subject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
+fn picture(subject: &ViewSubject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
     let file = subject.file;
     let name = [b".shaded", subject.selected].concat();
-    let text = file.kept_text(subject.node.id, &name, || {
+    let text = file.cached_text(subject.node.id, &name, || {
         let cancel = file.effort.cancel();
         cancel.begin_heavy()?;
-        drawn(subject, &cancel)
+        draw_picture(subject, &cancel)
     })?;
     Ok(Some(Box::new(text)))
 }
 
-fn drawn(subject: &Subject<'_>, cancel: &CancelToken) -> Result<Text> {
+fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text> {
     let (file, node) = (subject.file, subject.node);
     let container = &*file.container;
     let too_large = || Error::limit("bytes to decode for a picture", limits::HTML_PICTURE);
@@ -205,12 +205,12 @@ fn drawn(subject: &Subject<'_>, cancel: &CancelToken) -> Result<Text> {
 }
 
 /// Returns properties of the array's values, from the cache or from a sample of them.
-fn shading(subject: &Subject<'_>) -> Result<Option<Shading>> {
+fn shading(subject: &ViewSubject<'_>) -> Result<Option<Shading>> {
     let file = subject.file;
     let Some(image) = image_of(&*file.container, subject.node)? else {
         return Ok(None);
     };
-    let kept = file.kept_text(subject.node.id, b".shading", || {
+    let kept = file.cached_text(subject.node.id, b".shading", || {
         let _memory = file.engine.hold(8 * limits::HTML_SAMPLED_VALUES)?;
         with_drawn(subject, |drawn| {
             let nature = Nature::of(drawn, &image)?;
@@ -226,7 +226,10 @@ fn shading(subject: &Subject<'_>) -> Result<Option<Shading>> {
 }
 
 /// Calls `use_it` with the object as an array to draw.
-fn with_drawn<T>(subject: &Subject<'_>, use_it: impl FnOnce(&Drawn<'_>) -> Result<T>) -> Result<T> {
+fn with_drawn<T>(
+    subject: &ViewSubject<'_>,
+    use_it: impl FnOnce(&Drawn<'_>) -> Result<T>,
+) -> Result<T> {
     use_it(&Drawn {
         container: &*subject.file.container,
         node: subject.node,
@@ -237,7 +240,7 @@ fn with_drawn<T>(subject: &Subject<'_>, use_it: impl FnOnce(&Drawn<'_>) -> Resul
 
 /// Returns the elements of the object's array that `selector` selects, and which of them are
 /// missing.
-fn part(subject: &Subject<'_>, selector: &[u8]) -> Result<(Elements, Option<Missing>)> {
+fn part(subject: &ViewSubject<'_>, selector: &[u8]) -> Result<(Elements, Option<Missing>)> {
     let array = subject.array()?;
     let reader = subject.file.reader(subject.node.id, &array)?;
     let elements = match selector {
@@ -247,7 +250,7 @@ fn part(subject: &Subject<'_>, selector: &[u8]) -> Result<(Elements, Option<Miss
             Part::new(reader, &selector)?.elements(None)?
         }
     };
-    let selected = Subject {
+    let selected = ViewSubject {
         file: subject.file,
         node: subject.node,
         form: subject.form,

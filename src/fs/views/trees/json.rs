@@ -5,10 +5,10 @@ use std::sync::Arc;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::{Node, NodeKind};
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view,
 };
 use crate::view::View;
 use crate::view::texts::asdf_json::AsdfJson;
@@ -18,12 +18,12 @@ use crate::view::texts::text::Text;
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"json",
     number: 10,
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 11,
         suffix: b".json",
         size: |file, node| {
             let has_value = node.array().is_some() || is_value(file, node);
-            Ok(has_value.then_some(Size::Counted))
+            Ok(has_value.then_some(FileSize::Counted))
         },
         open: |subject| {
             if is_value(subject.file, subject.node) {
@@ -35,7 +35,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         view: Some(|subject, elements| {
             let container = Arc::clone(&subject.file.container);
             let engine = Arc::clone(&subject.file.engine);
-            let elements = subject.meant(elements)?;
+            let elements = subject.intended_elements(elements)?;
             let missing = mask::missing(subject, &elements)?;
             let json = Json::new(elements, engine, container, subject.paths())?;
             subject.counted(json.without(missing)).map(Some)
@@ -54,11 +54,11 @@ fn is_value(file: &FileState, node: &Node) -> bool {
 }
 
 /// Opens such a value: as a cached text or, if the text is too long, as a counted text.
-fn open_value(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || json.whole().map(Text::new);
-    match subject.file.kept_text(subject.node.id, b".json", render) {
+    match subject.file.cached_text(subject.node.id, b".json", render) {
         Err(Error::Limit { .. } | Error::Effort { .. }) => subject.document(json, ""),
-        text => shown(Some(text?)),
+        text => boxed_view(Some(text?)),
     }
 }

@@ -9,9 +9,9 @@ use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::{Array, Node};
 use h5fs_reader::wire::to_u64;
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, refuse_unread, shown,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view, refuse_unread,
 };
 use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
@@ -21,21 +21,21 @@ use crate::view::texts::text::Text;
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"mask",
     number: 12,
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 13,
         size: |file, node| {
             Ok(match mask_of(file, node)? {
-                Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
-                Some(Masked::Array(array)) => {
+                Some(MaskSource::Number(text)) => Some(FileSize::Exact(to_u64(text.len()))),
+                Some(MaskSource::Array(array)) => {
                     refuse_unread(&array)?;
-                    Some(Size::Exact(array.bytes()?))
+                    Some(FileSize::Exact(array.bytes()?))
                 }
                 None => None,
             })
         },
         open: |subject| match checked_mask(subject)? {
-            Some(Masked::Number(text)) => shown(Some(Text::new(text))),
-            Some(Masked::Array(array)) => subject.file.open_bytes(array),
+            Some(MaskSource::Number(text)) => boxed_view(Some(Text::new(text))),
+            Some(MaskSource::Array(array)) => subject.file.open_bytes(array),
             None => Err(Error::NotFound),
         },
         ..OF_NOTHING
@@ -44,31 +44,31 @@ pub(super) const TREE: ViewTree = ViewTree {
 };
 
 /// The mask of an ndarray, as a file shows it.
-enum Masked {
+enum MaskSource {
     /// The text of a number; missing elements are equal to it.
     Number(Vec<u8>),
     /// An array that is nonzero where elements are missing.
     Array(Arc<Array>),
 }
 
-fn mask_of(file: &FileState, node: &Node) -> Result<Option<Masked>> {
+fn mask_of(file: &FileState, node: &Node) -> Result<Option<MaskSource>> {
     let Some(extras) = file.container.extras() else {
         return Ok(None);
     };
     Ok(match extras.mask(node.id)? {
-        Some(Mask::Number(text)) => Some(Masked::Number(text)),
+        Some(Mask::Number(text)) => Some(MaskSource::Number(text)),
         Some(Mask::Node(mask)) => {
             let mask = file.container.node(mask)?;
             let array = mask.array().map(Arc::clone);
             let no_array = || Error::corrupt("ndarray: its mask is not an ndarray", None);
-            Some(Masked::Array(array.ok_or_else(no_array)?))
+            Some(MaskSource::Array(array.ok_or_else(no_array)?))
         }
-        Some(Mask::Array(mask)) => Some(Masked::Array(mask)),
+        Some(Mask::Array(mask)) => Some(MaskSource::Array(mask)),
         None => None,
     })
 }
 
-fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
+fn checked_mask(subject: &ViewSubject<'_>) -> Result<Option<MaskSource>> {
     let extras = subject.file.container.extras();
     let mask = extras.map(|extras| extras.mask(subject.node.id));
     if let Some(Some(Mask::Node(mask))) = mask.transpose()? {
@@ -81,10 +81,10 @@ fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
 ///
 /// # Errors
 /// Fails if the mask cannot be read, or its shape does not match.
-pub(super) fn missing(subject: &Subject<'_>, elements: &Elements) -> Result<Option<Missing>> {
+pub(super) fn missing(subject: &ViewSubject<'_>, elements: &Elements) -> Result<Option<Missing>> {
     let array = match checked_mask(subject)? {
-        Some(Masked::Number(text)) => return Missing::equal_to(&text).map(Some),
-        Some(Masked::Array(array)) => array,
+        Some(MaskSource::Number(text)) => return Missing::equal_to(&text).map(Some),
+        Some(MaskSource::Array(array)) => array,
         None => return Ok(None),
     };
     array.storage.as_ref().map_err(Clone::clone)?;

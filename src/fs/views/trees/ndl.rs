@@ -6,9 +6,9 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::ndl::Syntax;
 use h5fs_reader::model::{Node, NodeKind};
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
 };
 use crate::view::View;
 use crate::view::texts::ndl::{Description, Options, Source};
@@ -17,14 +17,14 @@ pub(super) const TREE: ViewTree = ViewTree {
     name: b"ndl",
     number: 14,
     forms: &[
-        Form {
+        ViewForm {
             number: 15,
             suffix: b".yaml",
             size,
             open: |subject| open(subject, Syntax::Yaml),
             ..OF_NOTHING
         },
-        Form {
+        ViewForm {
             number: 29,
             suffix: b".json",
             size,
@@ -35,12 +35,12 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-fn size(_: &FileState, node: &Node) -> Result<Option<Size>> {
+fn size(_: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
-    Ok(is_described.then_some(Size::Counted))
+    Ok(is_described.then_some(FileSize::Counted))
 }
 
-fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
+fn open(subject: &ViewSubject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
     let source = Source {
         container: Arc::clone(&subject.file.container),
         engine: Arc::clone(&subject.file.engine),

@@ -1,14 +1,14 @@
 //! `.h5fs/npy`: arrays, and parts of them, as NumPy files.
 
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, ViewTree, WITHOUT_FILES, exact, viewed,
+    OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, exact, viewed,
 };
 use crate::view::pictures::npy;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"npy",
     number: 16,
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 17,
         suffix: b".npy",
         size: |_, node| exact(node, npy::length),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group};
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, viewed,
 };
 use crate::limits;
 use crate::view::View;
@@ -25,7 +25,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     name: b"parquet",
     number: 42,
     root_name: Some(b"%"),
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 43,
         suffix: b".parquet",
         size,
@@ -46,7 +46,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 /// Returns the size of the file. The size must be counted, because the footer contains attributes,
 /// which a listing does not read.
-fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
+fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
         Some(array) => {
@@ -55,11 +55,11 @@ fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
         }
         None => false,
     };
-    Ok(has_file.then_some(Size::Counted))
+    Ok(has_file.then_some(FileSize::Counted))
 }
 
-fn array(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
-    let elements = subject.meant(elements)?;
+fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+    let elements = subject.intended_elements(elements)?;
     let missing = mask::missing(subject, &elements)?;
     let path = subject.known_path()?;
     let name = last_name(&path);
@@ -74,7 +74,7 @@ fn array(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn Vie
     table.map(|table| file(subject, table)).transpose()
 }
 
-fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let around = Around {
         engine: Arc::clone(&subject.file.engine),
         container: subject.file.variables(),
@@ -97,15 +97,15 @@ fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
 ///
 /// # Errors
 /// Fails if the table cannot be counted or does not fit into a file.
-pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>> {
+pub(super) fn file(subject: &ViewSubject<'_>, table: Table) -> Result<Box<dyn View>> {
     let plan = Plan::of(table)?;
     let file = if plan.is_counted() {
         // Texts stored once for each element are not longer than the file.
         let most = limits::COUNTED_BYTES.max(subject.file.origin.size);
         let of_count = CountBounds::new(subject.file.effort.cancel(), most);
         let counted = || plan.counted(&of_count).map(Text::new);
-        let shown = kept(subject, b".parquet ");
-        let counted = subject.file.kept_text(subject.node.id, &shown, counted)?;
+        let shown = cache_name(subject, b".parquet ");
+        let counted = subject.file.cached_text(subject.node.id, &shown, counted)?;
         plan.file(counted.bytes(), bounds(subject))?
     } else {
         plan.file(&[], bounds(subject))?
@@ -114,19 +114,19 @@ pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>>
 }
 
 /// Returns the name of a cached value. An object has one value for each of several forms.
-fn kept(subject: &Subject<'_>, what: &[u8]) -> Vec<u8> {
+fn cache_name(subject: &ViewSubject<'_>, what: &[u8]) -> Vec<u8> {
     let form = subject.form.to_string();
     [what, form.as_bytes(), subject.selected].concat()
 }
 
 /// Returns a function that caches the bounds of the columns.
-fn bounds(subject: &Subject<'_>) -> Keep {
+fn bounds(subject: &ViewSubject<'_>) -> Keep {
     let (file, node) = (Arc::clone(subject.file), subject.node.id);
-    let shown = kept(subject, b".parquet bounds ");
-    Box::new(move |find| file.kept_text(node, &shown, find))
+    let shown = cache_name(subject, b".parquet bounds ");
+    Box::new(move |find| file.cached_text(node, &shown, find))
 }
 
-pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
+pub(super) fn pointers(subject: &ViewSubject<'_>) -> Pointers {
     Pointers {
         container: subject.file.variables(),
         paths: subject.paths(),
@@ -135,7 +135,7 @@ pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
 
 /// Returns the number of indices of the first dimension in one chunk, which are decoded together.
 /// Returns 1 for a selection.
-fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
+fn rows_of_a_chunk(subject: &ViewSubject<'_>) -> u64 {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return 1;
     };
@@ -149,7 +149,7 @@ fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn description(subject: &Subject<'_>, path: &[u8]) -> Result<Description> {
+pub(super) fn description(subject: &ViewSubject<'_>, path: &[u8]) -> Result<Description> {
     let mut description = Description::of(path);
     let container = &*subject.file.container;
     description.add(container, last_name(path), subject.node.id)?;

@@ -3,7 +3,7 @@
 use h5fs_reader::error::Result;
 
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Shape, Size, Subject, ViewTree, WITHOUT_FILES,
+    FileSize, OF_NOTHING, Shape, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
 };
 use crate::view::View;
 use crate::view::elements::Elements;
@@ -14,12 +14,12 @@ pub(super) const TREE: ViewTree = ViewTree {
     name: b"png",
     number: 36,
     shape: Shape::Frames,
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 37,
         suffix: b".png",
         size: |file, node| {
             let picture = image_of(&*file.container, node)?.filter(png::is_picture);
-            Ok(picture.map(|_| Size::Counted))
+            Ok(picture.map(|_| FileSize::Counted))
         },
         view: Some(picture),
         ..OF_NOTHING
@@ -27,7 +27,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-fn picture(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, object) = (subject.file, subject.node.id);
     let look = Look::of(
         &*file.container,
@@ -41,7 +41,7 @@ fn picture(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn V
         Some(File::Compressed(picture)) => picture,
     };
     let name = [b".png", subject.selected].concat();
-    let text = file.kept_text(object, &name, || {
+    let text = file.cached_text(object, &name, || {
         let cancel = file.effort.cancel();
         cancel.begin_heavy()?;
         picture.encode(&file.engine.hold(0)?, &cancel)

@@ -6,7 +6,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::datatype::Class;
 
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
 };
 use crate::limits;
 use crate::view::View;
@@ -18,12 +18,12 @@ use crate::view::elements::variable_length::Content;
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"text",
     number: 20,
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 21,
         suffix: b".txt",
         size: |file, node| {
             let kind = Kind::of_node(&*file.container, node)?;
-            Ok(kind.map(|_| Size::Counted))
+            Ok(kind.map(|_| FileSize::Counted))
         },
         view: Some(strings),
         ..OF_NOTHING
@@ -31,7 +31,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-fn strings(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, node) = (subject.file, subject.node);
     if let Some(content) = as_in_the_source(subject)? {
         return Ok(Some(Box::new(content)));
@@ -52,7 +52,7 @@ fn strings(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn V
 
 /// Returns the content of an array of variable-length strings as in the source's tree, which is the
 /// same text.
-fn as_in_the_source(subject: &Subject<'_>) -> Result<Option<Content>> {
+fn as_in_the_source(subject: &ViewSubject<'_>) -> Result<Option<Content>> {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return Ok(None);
     };

@@ -1,18 +1,20 @@
 //! `.h5fs/tiff`: arrays of numbers, and parts of them, as TIFF files.
 
-use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, viewed};
+use crate::fs::views::trees::view_tree::{
+    FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, viewed,
+};
 use crate::view::pictures::look::{Look, image_of};
 use crate::view::pictures::tiff;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"tiff",
     number: 34,
-    forms: &[Form {
+    forms: &[ViewForm {
         number: 35,
         suffix: b".tif",
         size: |file, node| {
             let image = image_of(&*file.container, node)?;
-            Ok(tiff::length(image)?.map(Size::Exact))
+            Ok(tiff::length(image)?.map(FileSize::Exact))
         },
         view: Some(|subject, elements| {
             let file = subject.file;

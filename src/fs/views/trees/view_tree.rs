@@ -10,7 +10,7 @@ use h5fs_reader::model::selection::{Axis, Places};
 use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::{Array, Datatype, Node, NodeId, shape};
 
-use crate::fs::forest::file_state::FileState;
+use crate::fs::data_files::file_state::FileState;
 use crate::fs::name;
 use crate::fs::state::counts::{self, CountedText};
 use crate::fs::state::inode::Tree;
@@ -40,7 +40,7 @@ pub(in crate::fs) struct ViewTree {
     /// The name of the root's own files in this tree, if the root has any.
     pub(in crate::fs) root_name: Option<&'static [u8]>,
     /// The forms of files. An object has a file for each form that fits.
-    pub(in crate::fs) forms: &'static [Form],
+    pub(in crate::fs) forms: &'static [ViewForm],
 }
 
 /// The objects of a tree, other than groups, that have a directory, and the content of that
@@ -60,17 +60,17 @@ pub(in crate::fs) enum Shape {
 }
 
 /// A form of the files in a tree of views.
-pub(in crate::fs) struct Form {
+pub(in crate::fs) struct ViewForm {
     /// Number of the files in inode numbers. The first form has the tree's number plus 1.
     pub(in crate::fs) number: Tree,
     /// Suffix after an object's name.
     pub(in crate::fs) suffix: &'static [u8],
     /// Returns the size of an object's file, or `None` if the object has no file.
-    pub(super) size: fn(&FileState, &Node) -> Result<Option<Size>>,
+    pub(super) size: fn(&FileState, &Node) -> Result<Option<FileSize>>,
     /// Opens the object's file, unless `view` does.
-    pub(in crate::fs) open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
+    pub(in crate::fs) open: fn(&ViewSubject<'_>) -> Result<Box<dyn View>>,
     /// Opens the file of an array or a selection. Returns `None` if the elements have no such file.
-    pub(in crate::fs) view: Option<ViewOfElements>,
+    pub(in crate::fs) view: Option<ElementsViewer>,
     /// Whether `open` also opens further pages of a group, named by selectors.
     pub(in crate::fs) has_pages: bool,
     /// Whether `open` also opens ranges of rows of a group's table, named by selectors.
@@ -84,7 +84,8 @@ pub(in crate::fs) struct Form {
 
 /// A function that opens the file of an array or a selection. It returns `None` if the elements
 /// have no such file.
-pub(in crate::fs) type ViewOfElements = fn(&Subject<'_>, Elements) -> Result<Option<Box<dyn View>>>;
+pub(in crate::fs) type ElementsViewer =
+    fn(&ViewSubject<'_>, Elements) -> Result<Option<Box<dyn View>>>;
 
 /// A tree without files: the defaults for rows of the table.
 pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
@@ -96,7 +97,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
 };
 
 /// A form that fits no object: the defaults for forms.
-pub(super) const OF_NOTHING: Form = Form {
+pub(super) const OF_NOTHING: ViewForm = ViewForm {
     number: 0,
     suffix: b"",
     size: |_, _| Ok(None),
@@ -110,7 +111,7 @@ pub(super) const OF_NOTHING: Form = Form {
 
 /// The size of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::fs) enum Size {
+pub(in crate::fs) enum FileSize {
     /// Size in bytes.
     Exact(u64),
     /// Unknown until the file is opened and its content counted.
@@ -118,7 +119,7 @@ pub(in crate::fs) enum Size {
 }
 
 /// The object that a file is a view of.
-pub(in crate::fs) struct Subject<'a> {
+pub(in crate::fs) struct ViewSubject<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) node: &'a Node,
     /// Number of the file's form.
@@ -145,14 +146,16 @@ impl ViewTree {
     /// Returns the name of the directory of the object shown as `name` in the source's tree.
     pub(in crate::fs) fn directory_name(&self, name: &[u8]) -> Vec<u8> {
         match (self.shape, name) {
-            (Shape::Attributes, [b'@', rest @ ..]) => return name::clip([b"%40", rest].concat()),
+            (Shape::Attributes, [b'@', rest @ ..]) => {
+                return name::shorten([b"%40", rest].concat());
+            }
             (Shape::Attributes, _) => return name.to_vec(),
             (Shape::Store(_), _) => return in_store(name),
             _ => {}
         }
         let guarded = self.suffixes().find_map(|(dotted, suffix)| {
             let stem = name.strip_suffix(dotted)?;
-            Some(name::clip([stem, b"%2E", suffix].concat()))
+            Some(name::shorten([stem, b"%2E", suffix].concat()))
         });
         guarded.unwrap_or_else(|| name.to_vec())
     }
@@ -179,7 +182,7 @@ impl ViewTree {
 
     /// Returns the name of a file of the object shown as `name` in the source's tree. At the root,
     /// an object with the name of the root's own file has a letter escaped.
-    pub(in crate::fs) fn file_name(&self, form: &Form, name: &[u8], at_root: bool) -> Vec<u8> {
+    pub(in crate::fs) fn file_name(&self, form: &ViewForm, name: &[u8], at_root: bool) -> Vec<u8> {
         match (self.root_name, name) {
             (Some(root), [letter @ b'a'..=b'z', rest @ ..]) if at_root && root == name => {
                 let escaped = format!("%{letter:02X}").into_bytes();
@@ -191,10 +194,10 @@ impl ViewTree {
 
     /// Converts names of a path in the source's tree to this tree. The last name is a directory, or
     /// a file of `form`. Returns `None` if no such file can exist.
-    pub(in crate::fs) fn shown(
+    pub(in crate::fs) fn shown_path(
         &self,
         names: &[impl AsRef<[u8]>],
-        form: Option<&Form>,
+        form: Option<&ViewForm>,
         from_root: bool,
     ) -> Option<Vec<Vec<u8>>> {
         let directory = |name: &[u8]| self.directory_name(name);
@@ -229,10 +232,10 @@ impl ViewTree {
     }
 }
 
-impl Form {
+impl ViewForm {
     /// Returns the name of the file of the object shown as `name` in the source's tree.
     fn file_name(&self, name: &[u8]) -> Vec<u8> {
-        name::clip([name, self.suffix].concat())
+        name::shorten([name, self.suffix].concat())
     }
 
     /// Returns the object for a file of this form. Pages also exist for objects that cannot be
@@ -246,7 +249,7 @@ impl Form {
         } else {
             file.container.node(id)
         };
-        let node = node.and_then(|node| Ok(self.meant(file, &node)?.unwrap_or(node)));
+        let node = node.and_then(|node| Ok(self.intended_node(file, &node)?.unwrap_or(node)));
         match node {
             Err(error) if self.has_pages && !error.is_passing() => {
                 Ok(Arc::new(Node::damaged(id, error)))
@@ -260,9 +263,13 @@ impl Form {
     /// # Errors
     /// `Corrupt` if the node contradicts its own description; fails if the node cannot be
     /// determined now.
-    pub(in crate::fs) fn meant(&self, file: &FileState, node: &Node) -> Result<Option<Arc<Node>>> {
+    pub(in crate::fs) fn intended_node(
+        &self,
+        file: &FileState,
+        node: &Node,
+    ) -> Result<Option<Arc<Node>>> {
         if self.is_meant {
-            file.meant(node)
+            file.intended_node(node)
         } else {
             Ok(None)
         }
@@ -273,12 +280,12 @@ impl Form {
     ///
     /// # Errors
     /// Fails if the size cannot be determined now.
-    pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
-        let meant = self.meant(file, node);
+    pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<FileSize>> {
+        let meant = self.intended_node(file, node);
         let size = meant.and_then(|meant| (self.size)(file, meant.as_deref().unwrap_or(node)));
         match size {
             Err(Error::NotFound) => Ok(None),
-            Err(error) if !error.is_passing() => Ok(Some(Size::Counted)),
+            Err(error) if !error.is_passing() => Ok(Some(FileSize::Counted)),
             size => size,
         }
     }
@@ -287,12 +294,16 @@ impl Form {
     ///
     /// # Errors
     /// Fails as [`size`](Self::size) does.
-    pub(in crate::fs) fn shown_size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
+    pub(in crate::fs) fn shown_size(
+        &self,
+        file: &FileState,
+        node: &Node,
+    ) -> Result<Option<FileSize>> {
         if !self.is_padded || node.array().is_none() {
             return self.size(file, node);
         }
         match self.node(file, node.id) {
-            Err(error) if !error.is_passing() => Ok(Some(Size::Counted)),
+            Err(error) if !error.is_passing() => Ok(Some(FileSize::Counted)),
             padded => self.size(file, &*padded?),
         }
     }
@@ -302,7 +313,7 @@ impl Form {
     /// # Errors
     /// `NotFound` if the object has no file; fails if it is known before reading that the file
     /// cannot be served.
-    pub(in crate::fs) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    pub(in crate::fs) fn open(&self, subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         match (self.view, subject.node.array()) {
             (Some(view), Some(_)) => view(subject, subject.elements()?)?.ok_or(Error::NotFound),
             _ => (self.open)(subject),
@@ -322,9 +333,9 @@ pub(in crate::fs) fn refuse_unread(array: &Array) -> Result<()> {
 pub(super) fn exact(
     node: &Node,
     length: fn(&Array) -> Result<Option<u64>>,
-) -> Result<Option<Size>> {
+) -> Result<Option<FileSize>> {
     let length = node.array().map_or(Ok(None), |array| length(array))?;
-    Ok(length.map(Size::Exact))
+    Ok(length.map(FileSize::Exact))
 }
 
 /// Boxes a view; `None` means that the elements have no file.
@@ -333,7 +344,7 @@ pub(super) fn viewed(view: Option<impl View + 'static>) -> Option<Box<dyn View>>
 }
 
 /// Boxes a view, or returns `NotFound` if the object has no file.
-pub(super) fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
+pub(super) fn boxed_view(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
     viewed(view).ok_or(Error::NotFound)
 }
 
@@ -341,7 +352,7 @@ pub(super) fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> 
 ///
 /// # Errors
 /// Fails if the text cannot be written now.
-fn whole(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
+fn short_text(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
     let (mut place, mut out) = (text.begin(), Vec::new());
     let started = Instant::now();
     while out.len() < limits::GROWING_TEXT && started.elapsed() < limits::GROWING_TIME {
@@ -355,15 +366,15 @@ fn whole(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
-impl<'a> Subject<'a> {
+impl<'a> ViewSubject<'a> {
     /// Creates the subject for the part of an object that a selector names.
     pub(in crate::fs) fn of_part(
         file: &'a Arc<FileState>,
         node: &'a Node,
-        form: &Form,
+        form: &ViewForm,
         selected: &'a [u8],
     ) -> Self {
-        Subject {
+        ViewSubject {
             file,
             node,
             form: form.number,
@@ -412,7 +423,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// Fails if the meaning cannot be read.
-    pub(super) fn meant(&self, elements: Elements) -> Result<Elements> {
+    pub(super) fn intended_elements(&self, elements: Elements) -> Result<Elements> {
         let container = &*self.file.container;
         let root = Group {
             container,
@@ -463,7 +474,7 @@ impl<'a> Subject<'a> {
         advice: &'static str,
     ) -> Result<Box<dyn View>> {
         if self.file.is_growing()
-            && let Some(whole) = whole(&text)?
+            && let Some(whole) = short_text(&text)?
         {
             return Ok(Box::new(Text::new(whole)));
         }
@@ -484,7 +495,11 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the count of the object's text.
-    fn count(&self, advice: &str, count: impl FnOnce() -> counts::Counted) -> Result<Arc<Count>> {
+    fn count(
+        &self,
+        advice: &str,
+        count: impl FnOnce() -> counts::CountResult,
+    ) -> Result<Arc<Count>> {
         let text = CountedText {
             form: self.form,
             node: self.node.id,
@@ -501,9 +516,9 @@ mod tests {
     use super::*;
 
     /// A text of one part, or of an error.
-    struct Part(Result<&'static [u8]>);
+    struct OnePart(Result<&'static [u8]>);
 
-    impl ResumableText for Part {
+    impl ResumableText for OnePart {
         type Progress = ();
 
         fn begin(&self) {}
@@ -516,10 +531,13 @@ mod tests {
 
     #[test]
     fn a_text_that_cannot_be_written_now_is_not_begun() {
-        assert_eq!(whole(&Part(Ok(b"text"))), Ok(Some(b"text".to_vec())));
+        assert_eq!(
+            short_text(&OnePart(Ok(b"text"))),
+            Ok(Some(b"text".to_vec()))
+        );
         let damaged = Error::corrupt("a part", None);
-        assert_eq!(whole(&Part(Err(damaged))), Ok(None));
+        assert_eq!(short_text(&OnePart(Err(damaged))), Ok(None));
         let passing = Error::unwanted();
-        assert_eq!(whole(&Part(Err(passing.clone()))), Err(passing));
+        assert_eq!(short_text(&OnePart(Err(passing.clone()))), Err(passing));
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use crate::error::{Cause, Error, Result, quoted};
+use crate::error::{Cause, Error, Result, quote};
 use crate::hdf5::file::opening::Opening;
 use crate::limits;
 use crate::memory::cancel::CancelToken;
@@ -165,7 +165,7 @@ impl VirtualSource for SourceDataset {
     }
 
     fn name(&self) -> String {
-        format!("{}:{}", quoted(&self.file), quoted(&self.path))
+        format!("{}:{}", quote(&self.file), quote(&self.path))
     }
 
     fn is_elsewhere(&self) -> bool {

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
+use crate::error::{Error, Result, quote};
 use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
@@ -131,7 +131,7 @@ impl DenseStream {
 
     /// Returns the error of a skipped link that no search by its name finds.
     fn misfiled(&self, name: &[u8]) -> Error {
-        let what = format!("link {}: the index has another hash for it", quoted(name));
+        let what = format!("link {}: the index has another hash for it", quote(name));
         Error::corrupt(what, self.links.name_index)
     }
 }

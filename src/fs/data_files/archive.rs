@@ -1,0 +1,517 @@
+//! A directory of files shown as one tree, where each data file appears as a directory.
+//!
+//! | file | content |
+//! |---|---|
+//! | `requests` | the requests of the kernel |
+//! | `entries` | files and directories that the kernel knows, with their numbers and paths |
+//! | `look` | the type of the entry at a path: a directory, a data file, another file, a link |
+//! | `members`, `opening` | the open data files; how a data file is opened |
+//! | `ordinary` | files that are shown unchanged |
+//! | `status` | the status of the mount, as a text |
+//! | `joined` | all data files as one: the list of files, and detection of changes |
+//! | `inner` | the numbers of the inodes within data files |
+//! | `listing` | the entries of a directory |
+//! | `top` | names in the root directory, where `.h5fs` is reserved |
+//!
+//! Files are read only on demand. Names and attributes are valid for a second, and each listing
+//! reads its directory. New, deleted and changed files are thus noticed without a watch. A
+//! [`Filesystem`] serves the content of each data file, as if that file were mounted alone.
+
+mod entries;
+mod entry_inspector;
+mod heavy_members;
+mod joined;
+mod listing;
+mod member_inodes;
+mod members;
+mod opening;
+mod ordinary_files;
+mod requests;
+mod root_names;
+mod status;
+
+use std::ffi::OsStr;
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
+
+use h5fs_reader::array::{CancelToken, Engine, HeldMemory};
+use h5fs_reader::error::line::one_line;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::{Directory, Names};
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::wire::to_u64;
+use lru::LruCache;
+
+use crate::fs::data_files::archive::entries::{
+    ERRORS, EntryKind, EntryProperties, JOINED, JOINED_STORE, KnownEntries, METRICS, ORIGINAL,
+    STATUS, VIEWS, is_entry, joined_properties,
+};
+use crate::fs::data_files::archive::entry_inspector::{EntryInspector, FoundEntry};
+use crate::fs::data_files::archive::joined::progress::ScanProgress;
+use crate::fs::data_files::archive::member_inodes::MemberInodes;
+use crate::fs::data_files::archive::members::{ArchiveMember, ArchiveMembers};
+use crate::fs::data_files::archive::opening::MemberOpener;
+use crate::fs::data_files::archive::ordinary_files::{OrdinaryFile, OrdinaryFiles};
+use crate::fs::errno::{is_denied, is_fault, stale};
+use crate::fs::filesystem::Filesystem;
+use crate::fs::name;
+use crate::fs::options::Options;
+use crate::fs::requests::{Ino, Requests};
+use crate::fs::stat::{FileKind, LookupEntry, Stat};
+use crate::fs::state::errors::{ErrorKind, Errors};
+use crate::fs::state::handle::{Caching, Handle, Handles, Openable, OpenedHandle};
+use crate::fs::state::inode::ROOT;
+use crate::fs::state::status_texts::StatusTexts;
+use crate::fs::state::traffic::Traffic;
+use crate::joined::choice::{self, Choice};
+use crate::limits;
+use crate::view::texts::text::Text;
+
+/// Number of paths whose last error is remembered.
+const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
+
+/// The name in `.h5fs` of the tree with the files' own bytes.
+const ORIGINALS: &[u8] = b"original";
+
+/// The name and target of the link to the Zarr store of the joined file.
+const STORE: &[u8] = b"joined.zarr";
+const STORE_TARGET: &[u8] = b"joined/.h5fs/file.zarr";
+
+/// A file in `.h5fs` about the mount itself.
+struct ArchiveStatusFile {
+    name: &'static [u8],
+    ino: Ino,
+    text: fn(&Archive) -> Vec<u8>,
+}
+
+/// All files about the mount.
+const TOLD: &[ArchiveStatusFile] = &[
+    ArchiveStatusFile {
+        name: b"status",
+        ino: STATUS,
+        text: Archive::status_text,
+    },
+    ArchiveStatusFile {
+        name: b"metrics",
+        ino: METRICS,
+        text: Archive::metrics_text,
+    },
+    ArchiveStatusFile {
+        name: b"errors",
+        ino: ERRORS,
+        text: |archive| archive.errors.text(),
+    },
+];
+
+impl ArchiveStatusFile {
+    /// Returns the entry for the listing of the directory.
+    const fn fixed(&self) -> FixedEntry {
+        (self.name, self.ino, FileKind::File)
+    }
+}
+
+/// The names in `.h5fs`.
+const VIEW_NAMES: &[FixedEntry] = &[
+    (ORIGINALS, ORIGINAL, FileKind::Directory),
+    (choice::NAME, JOINED, FileKind::Directory),
+    (STORE, JOINED_STORE, FileKind::Symlink),
+    TOLD[0].fixed(),
+    TOLD[1].fixed(),
+    TOLD[2].fixed(),
+];
+
+/// Returns only the names in `.h5fs`.
+#[cfg(test)]
+pub(in crate::fs) fn view_names() -> impl Iterator<Item = &'static [u8]> {
+    VIEW_NAMES.iter().map(|(name, ..)| *name)
+}
+
+/// The attribute with the error of an unreadable data file.
+const ERROR: &[u8] = b"user.h5fs.error";
+
+/// A directory of files.
+pub struct Archive {
+    options: Options,
+    root: Arc<dyn Directory>,
+    engine: Arc<Engine>,
+    look: Arc<EntryInspector>,
+    /// Progress of scanning files for joining.
+    joining: Arc<ScanProgress>,
+    entries: KnownEntries,
+    inner: MemberInodes,
+    members: ArchiveMembers,
+    handles: Handles<OpenEntry>,
+    status_texts: StatusTexts,
+    /// Time when the directory was first found to be missing.
+    gone: Mutex<Option<SystemTime>>,
+    /// Paths whose last error is in the log.
+    logged: Mutex<LruCache<PathBuf, String>>,
+    /// Errors of all files.
+    errors: Arc<Errors>,
+    traffic: Traffic,
+    ordinary: OrdinaryFiles,
+    started: Instant,
+}
+
+/// The name, number and kind of an entry that always exists.
+type FixedEntry = (&'static [u8], Ino, FileKind);
+
+/// The object that an inode number refers to.
+enum InodeTarget {
+    /// The directory `.h5fs` at the root.
+    Views,
+    /// A file in `.h5fs` about the mount.
+    Status(&'static ArchiveStatusFile),
+    /// The link to the Zarr store of the joined file.
+    Store,
+    /// An entry, with its path from the root.
+    Entry(EntryProperties, PathBuf),
+    /// An inode within a data file, with its number there.
+    Inner(Arc<ArchiveMember>, Ino),
+}
+
+/// An open file or directory.
+struct OpenEntry {
+    content: ArchiveContent,
+    _held: HeldMemory,
+}
+
+/// An open file or directory within a data file.
+struct OpenMemberInode {
+    member: Arc<ArchiveMember>,
+    /// Inode number within the data file.
+    local: Ino,
+    is_directory: bool,
+    /// The state of a growing file to which the open file is tied.
+    state: Option<Identity>,
+    is_given_up: bool,
+}
+
+impl Openable for OpenEntry {
+    fn is_given_up(&self) -> bool {
+        matches!(&self.content, ArchiveContent::Inner(inner) if inner.is_given_up)
+    }
+
+    /// Always returns false, because the member itself reports the end of a state.
+    fn has_ended(&self) -> bool {
+        false
+    }
+}
+
+enum ArchiveContent {
+    Inner(OpenMemberInode),
+    File(OrdinaryFile),
+    Directory {
+        ino: Ino,
+        names: Mutex<Box<dyn Names>>,
+    },
+    Text(Text),
+    /// The directory `.h5fs`, or a data file that cannot be read.
+    Fixed {
+        ino: Ino,
+        names: &'static [FixedEntry],
+    },
+}
+
+impl Archive {
+    /// Creates the archive of the files below `root`. `changes` watches open files.
+    pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
+        let engine = Engine::new(options.cache_size, options.threads);
+        let errors = Arc::<Errors>::default();
+        let look = Arc::new(EntryInspector::new(&root, options));
+        let joining = Arc::default();
+        let opener = MemberOpener::new(
+            (&root, &look),
+            &joining,
+            (&engine, &errors),
+            changes,
+            options,
+        );
+        Archive {
+            options: options.clone(),
+            look,
+            joining,
+            members: ArchiveMembers::new(
+                Box::new(move |opening| opener.open(opening)),
+                options.open_files,
+            ),
+            root,
+            engine,
+            entries: KnownEntries::default(),
+            inner: MemberInodes::default(),
+            handles: Handles::default(),
+            status_texts: StatusTexts::default(),
+            gone: Mutex::default(),
+            logged: Mutex::new(LruCache::sparse(LOGGED)),
+            errors,
+            traffic: Traffic::default(),
+            ordinary: OrdinaryFiles::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Opens all files as one, independently of the files that requests have open.
+    ///
+    /// # Errors
+    /// Fails if the files cannot be joined.
+    pub fn open_joined(&self) -> Result<Filesystem> {
+        self.members
+            .open_joined(Path::new(OsStr::from_bytes(choice::NAME)))
+    }
+
+    /// Logs once why the file `path` cannot be read.
+    fn record_error(&self, path: &Path, error: &Error) {
+        if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {
+            return;
+        }
+        let text = error.to_string();
+        let name = path.display().to_string();
+        let reason = text.strip_prefix(&format!("{name}: ")).unwrap_or(&text);
+        let mut logged = lock(&self.logged);
+        if logged.get(path).is_none_or(|known| known != reason) {
+            log::warn!("{name}: {reason}");
+            self.errors
+                .add(ErrorKind::from_error(error), &one_line(&name), reason);
+            logged.put(path.to_path_buf(), reason.to_owned());
+        }
+    }
+
+    fn target(&self, ino: Ino) -> Result<InodeTarget> {
+        if ino == VIEWS {
+            return Ok(InodeTarget::Views);
+        }
+        if let Some(told) = TOLD.iter().find(|told| told.ino == ino) {
+            return Ok(InodeTarget::Status(told));
+        }
+        if ino == JOINED_STORE {
+            return Ok(InodeTarget::Store);
+        }
+        if is_entry(ino) {
+            let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
+            return Ok(InodeTarget::Entry(place, path));
+        }
+        let (member, local) = self.inner.get(ino).ok_or_else(stale)?;
+        Ok(InodeTarget::Inner(member, local))
+    }
+
+    /// Determines the type of the entry at `path`, last known as `known`.
+    fn inspect(
+        &self,
+        path: &Path,
+        is_original: bool,
+        known: Option<EntryProperties>,
+    ) -> Result<FoundEntry> {
+        self.look.inspect(path, is_original, known)
+    }
+
+    /// Counts a lookup of `name` in the directory `parent` with the path `path`, and returns the
+    /// entry.
+    fn enter(&self, parent: Ino, of: (&Path, bool), name: &[u8]) -> Result<LookupEntry> {
+        let (path, is_original) = of;
+        if parent == ROOT && name == name::VIEWS {
+            return self.fixed(VIEWS);
+        }
+        let name = root_names::real_name(parent == ROOT, name);
+        let path = path.join(OsStr::from_bytes(&name));
+        let known = self.entries.known_properties(parent, &name);
+        let found = self.inspect(&path, is_original, known)?;
+        Ok(self.add_found((parent, is_original), &name, (&path, &found)))
+    }
+
+    /// Counts a lookup of `name` in the directory `parent`, where `inspect` is the result of the
+    /// look, and returns the entry.
+    fn add_found(
+        &self,
+        (parent, is_original): (Ino, bool),
+        name: &[u8],
+        (path, found): (&Path, &FoundEntry),
+    ) -> LookupEntry {
+        let place = found.properties(parent, is_original);
+        let ino = self.entries.enter(name, place);
+        self.look.entry(ino, found, (path, is_original))
+    }
+
+    /// Returns the entry of a directory that always exists.
+    fn fixed(&self, ino: Ino) -> Result<LookupEntry> {
+        let path = Path::new("");
+        let found = self.inspect(path, true, None)?;
+        Ok(self.look.entry(ino, &found, (path, true)))
+    }
+
+    /// Calls `answer` with the filesystem of the data file that has the entry `ino`. The outer
+    /// error means that the data file cannot be opened.
+    fn with_data_file<T>(
+        &self,
+        (ino, place, path): (Ino, EntryProperties, &Path),
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<Result<T>> {
+        let member = self.member(ino, place, path);
+        let answered = self
+            .members
+            .with_member(&member, cancel, |filesystem| Ok(answer(filesystem)));
+        answered.map_err(|error| self.unopened(path, error))
+    }
+
+    /// Returns the data file of an entry.
+    fn member(&self, ino: Ino, place: EntryProperties, path: &Path) -> Arc<ArchiveMember> {
+        self.members.get(ino, path, place.kind == EntryKind::Joined)
+    }
+
+    /// Returns the entry of the joined file called `name`.
+    fn enter_joined(&self, name: &[u8]) -> Result<LookupEntry> {
+        if name == choice::NAME {
+            return self.fixed(JOINED);
+        }
+        Choice::named(name).ok_or(Error::NotFound)?;
+        let ino = self.entries.enter(name, joined_properties(VIEWS));
+        self.fixed(ino)
+    }
+
+    /// Returns the entry of the link to the Zarr store of the joined file.
+    fn store_link(&self) -> Result<LookupEntry> {
+        let entry = self.fixed(JOINED_STORE)?;
+        let attributes = Stat {
+            kind: FileKind::Symlink,
+            size: to_u64(STORE_TARGET.len()),
+            permissions: 0o777,
+            links: 1,
+            ..entry.attributes
+        };
+        Ok(LookupEntry {
+            attributes,
+            ..entry
+        })
+    }
+
+    /// Returns and logs the error of a data file that cannot be opened, or `ESTALE` if it is not a
+    /// data file.
+    fn unopened(&self, path: &Path, error: Error) -> Error {
+        if is_own_fault(&error) && self.look.was_mistyped(path) {
+            return stale();
+        }
+        self.record_error(path, &error);
+        error
+    }
+
+    /// Counts a lookup of the inode `local` of `member`, and returns its number in the mount.
+    fn enter_inner(&self, member: &Arc<ArchiveMember>, local: Ino) -> Ino {
+        let (ino, is_new) = self.inner.enter(member, local);
+        if is_new {
+            self.members.add_use(member);
+        }
+        ino
+    }
+
+    /// Opens the entry `ino`, a file that is shown unchanged.
+    fn open_ordinary(&self, ino: Ino, place: EntryProperties, path: &Path) -> Result<OpenedHandle> {
+        let opened = self.root.open(path).map_err(stale_if_missing);
+        let opened = opened.inspect_err(|error| self.record_error(path, error))?;
+        if opened.number != place.file {
+            // The kernel has the length of another file, and will look up the name again.
+            return Err(stale());
+        }
+        let (file, caching) = self.ordinary.open(ino, opened.content, path)?;
+        self.insert(ArchiveContent::File(file), caching)
+    }
+
+    fn insert(&self, content: ArchiveContent, caching: Caching) -> Result<OpenedHandle> {
+        self.insert_as(self.handles.unused(), content, caching)
+    }
+
+    fn insert_as(
+        &self,
+        handle: Handle,
+        content: ArchiveContent,
+        caching: Caching,
+    ) -> Result<OpenedHandle> {
+        let _held = self.engine.hold(limits::OPEN_HANDLE)?;
+        self.handles
+            .insert(handle, OpenEntry { content, _held }, caching)
+    }
+
+    /// Opens `local` of `member`. The member uses the same handle.
+    fn open_inner(
+        &self,
+        (member, local, is_directory): (&Arc<ArchiveMember>, Ino, bool),
+        cancel: &CancelToken,
+    ) -> Result<OpenedHandle> {
+        let handle = self.handles.unused();
+        self.members.with_member(member, cancel, |filesystem| {
+            let own = filesystem.open_as(handle, (local, is_directory), cancel)?;
+            let content = ArchiveContent::Inner(OpenMemberInode {
+                member: Arc::clone(member),
+                local,
+                is_directory,
+                state: filesystem.tied_state(handle),
+                is_given_up: own.is_given_up,
+            });
+            let caching = match own.caching {
+                // The listing may become outdated, and no notification tells the kernel.
+                Caching::Lasting if is_directory => Caching::WhileOpen,
+                caching => caching,
+            };
+            let inserted = self.insert_as(handle, content, caching);
+            if inserted.is_ok() {
+                self.members.add_use(member);
+            } else {
+                filesystem.release(handle);
+            }
+            inserted
+        })
+    }
+
+    /// Calls `answer` with the filesystem of an open file's member. If the member was closed in the
+    /// meantime, the file is reopened under `handle`.
+    fn with_open_member<T>(
+        &self,
+        handle: Handle,
+        inner: &OpenMemberInode,
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<T> {
+        self.members
+            .with_member_as_seen(&inner.member, cancel, |filesystem| {
+                if !filesystem.has_open(handle) {
+                    filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
+                    if filesystem.tied_state(handle) != inner.state {
+                        // The file has grown while the member was closed.
+                        filesystem.release(handle);
+                        return Err(stale());
+                    }
+                }
+                answer(filesystem)
+            })
+    }
+}
+
+/// Returns whether the error is a fault of the data file itself.
+fn is_own_fault(error: &Error) -> bool {
+    is_fault(error) || matches!(error, Error::Usage(_))
+}
+
+/// Returns whether the fault is permanent, so that the data file appears empty. An empty listing
+/// would be wrong for a file that may be readable later.
+fn is_permanent(error: &Error) -> bool {
+    is_own_fault(error) && !error.is_passing()
+}
+
+/// Sets the entry's number in the mount.
+fn with_number(mut entry: LookupEntry, ino: Ino) -> LookupEntry {
+    entry.ino = ino;
+    entry.attributes.ino = ino;
+    entry
+}
+
+/// Converts a missing entry that existed before to `ESTALE`.
+fn stale_if_missing(error: Error) -> Error {
+    match error {
+        Error::NotFound => stale(),
+        other => other,
+    }
+}

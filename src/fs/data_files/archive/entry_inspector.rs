@@ -1,0 +1,301 @@
+//! The type of the entry at a path of an archive. At most the first bytes of a file are read.
+//!
+//! In a remote directory, the file name decides until the file is opened. A name with the suffix of
+//! data files counts as a data file. A name of a text, a picture or an archive counts as an
+//! ordinary file. Listing a remote directory reads no files at all.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::{Directory, Standing, There};
+use h5fs_reader::source::identity::Identity;
+use lru::LruCache;
+use nix::errno::Errno;
+
+use crate::fs::data_files::archive::entries::{EntryKind, EntryProperties};
+use crate::fs::data_files::archive::root_names;
+use crate::fs::errno::refusal;
+use crate::fs::options::Options;
+use crate::fs::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
+use crate::limits;
+
+/// How long the kernel may cache a reply: the maximum time that a name may be stale.
+pub(super) const LIFETIME: Duration = Duration::from_secs(1);
+
+/// Number of files whose type is cached.
+const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
+
+/// Determines the types of entries.
+pub(super) struct EntryInspector {
+    root: Arc<dyn Directory>,
+    options: Options,
+    /// File types by state, as determined from the first bytes. A name is often looked up after it
+    /// was listed.
+    kinds: Mutex<LruCache<Identity, EntryKind>>,
+}
+
+/// The entry found at a path.
+pub(super) struct FoundEntry {
+    pub(super) kind: EntryKind,
+    pub(super) there: There,
+    state: u32,
+    /// The error because of which the type of a regular file is unknown.
+    pub(super) unread: Option<Error>,
+}
+
+impl FoundEntry {
+    /// Returns the properties of the entry in the directory `parent`.
+    pub(super) fn properties(&self, parent: u64, is_original: bool) -> EntryProperties {
+        EntryProperties {
+            parent,
+            kind: self.kind,
+            is_original,
+            state: self.state,
+            file: self.there.number,
+        }
+    }
+}
+
+impl EntryInspector {
+    pub(super) fn new(root: &Arc<dyn Directory>, options: &Options) -> Self {
+        EntryInspector {
+            root: Arc::clone(root),
+            options: options.clone(),
+            kinds: Mutex::new(LruCache::sparse(KNOWN)),
+        }
+    }
+
+    /// Returns the entry at `path`. With `is_original`, every regular file is an ordinary file.
+    /// `known` is the previous result: the first bytes are read again only if the file has changed.
+    ///
+    /// # Errors
+    /// `NotFound` if no entry that can be shown exists; else the system's error.
+    pub(super) fn inspect(
+        &self,
+        path: &Path,
+        is_original: bool,
+        known: Option<EntryProperties>,
+    ) -> Result<FoundEntry> {
+        let for_others = self.options.allow_other;
+        let there = if detect::is_named(path.as_os_str().as_bytes()) {
+            self.root.look_before_reading(path, for_others)?
+        } else {
+            self.root.look(path, for_others)?
+        };
+        let state = hash(&there.state);
+        let mut unread = None;
+        let kind = match there.kind {
+            Standing::Directory => {
+                self.refuse_own_mount(path)?;
+                EntryKind::Directory
+            }
+            Standing::Symlink => EntryKind::Symlink,
+            Standing::Other => return Err(Error::NotFound),
+            Standing::File if is_original => EntryKind::File,
+            Standing::File => {
+                let known = known.filter(|known| known.state == state);
+                let known = self
+                    .cached_type(&there.state)
+                    .or(known.map(|known| known.kind));
+                match known {
+                    Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
+                    // An unreadable file is shown as an ordinary file, and opening it reports the
+                    // error.
+                    _ => self
+                        .kind_of_file(path, &there.state)
+                        .unwrap_or_else(|error| {
+                            unread = Some(error);
+                            EntryKind::File
+                        }),
+                }
+            }
+        };
+        Ok(FoundEntry {
+            kind,
+            there,
+            state,
+            unread,
+        })
+    }
+
+    /// Returns an entry from the listing of a remote directory. Returns `None` if its first bytes
+    /// would have to be read.
+    pub(super) fn listed(
+        &self,
+        path: &Path,
+        is_original: bool,
+        there: &There,
+    ) -> Option<FoundEntry> {
+        let kind = match there.kind {
+            Standing::Directory => EntryKind::Directory,
+            Standing::Symlink => EntryKind::Symlink,
+            Standing::Other => return None,
+            Standing::File if is_original => EntryKind::File,
+            Standing::File => self.kind_without_reading(path, &there.state)?,
+        };
+        let (state, there) = (hash(&there.state), there.clone());
+        Some(FoundEntry {
+            kind,
+            there,
+            state,
+            unread: None,
+        })
+    }
+
+    /// Returns whether each look may need a request to a server.
+    pub(super) fn is_far(&self) -> bool {
+        self.root.is_far()
+    }
+
+    /// Returns the type of an object by its name only. A name like a data file's is a data file or
+    /// a directory; both are shown as directories.
+    pub(super) fn kind_by_name(&self, path: &Path, is_original: bool) -> Option<EntryKind> {
+        let is_data = !is_original && detect::is_named(path.as_os_str().as_bytes());
+        is_data.then_some(EntryKind::DataFile)
+    }
+
+    /// Returns the type of a regular file by its content.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened.
+    fn kind_of_file(&self, path: &Path, state: &Identity) -> Result<EntryKind> {
+        let known = self.kind_without_reading(path, state);
+        known.map_or_else(|| self.kind_by_content(path, state), Ok)
+    }
+
+    fn kind_by_content(&self, path: &Path, state: &Identity) -> Result<EntryKind> {
+        let absolute = self.root.absolute(path);
+        let opened = self.root.open(path)?;
+        let source = opened.content.source(&absolute, None)?;
+        let is_known = if self.root.is_far() {
+            detect::begins_as_known(&*source)
+        } else {
+            detect::is_known(&*source)
+        };
+        let kind = if is_known {
+            EntryKind::DataFile
+        } else {
+            EntryKind::File
+        };
+        // The type of a file that is being written may change without a new time stamp.
+        let is_same = self.root.is_far() || source.opened() == *state;
+        if state.is_calm_for(LIFETIME) && is_same {
+            lock(&self.kinds).put(state.clone(), kind);
+        }
+        Ok(kind)
+    }
+
+    fn kind_without_reading(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
+        let name = path.as_os_str().as_bytes();
+        let by_name = || match self.root.is_far() {
+            true if detect::is_named(name) => Some(EntryKind::DataFile),
+            true if detect::is_named_otherwise(name) => Some(EntryKind::File),
+            _ => None,
+        };
+        self.cached_type(state).or_else(by_name)
+    }
+
+    /// Returns the cached type of the file in this state.
+    fn cached_type(&self, state: &Identity) -> Option<EntryKind> {
+        lock(&self.kinds).get(state).copied()
+    }
+
+    /// Returns whether the file at `path`, which could not be opened, was taken for a data file
+    /// only by its name.
+    pub(super) fn was_mistyped(&self, path: &Path) -> bool {
+        let there = self.root.look(path, false);
+        let Some(there) = there.ok().filter(|_| self.root.is_far()) else {
+            return false;
+        };
+        let known = self.cached_type(&there.state);
+        let kind = known.map_or_else(|| self.kind_by_content(path, &there.state), Ok);
+        kind == Ok(EntryKind::File)
+    }
+
+    /// Fails if `path` leads into the mount itself, which may be inside the directory that it
+    /// shows.
+    fn refuse_own_mount(&self, path: &Path) -> Result<()> {
+        let guard = self.options.guard.as_ref().filter(|_| !self.root.is_far());
+        let absolute = self.root.absolute(path);
+        if guard.is_some_and(|guard| guard.is_on_the_way(&absolute)) {
+            Err(refusal(Errno::EDEADLK, "it leads into the mount itself"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns the entry `ino` found at a path, which may be among the originals.
+    pub(super) fn entry(&self, ino: u64, found: &FoundEntry, at: (&Path, bool)) -> LookupEntry {
+        let kind = found.kind.file_kind();
+        let attributes = match found.kind {
+            EntryKind::DataFile | EntryKind::Joined => {
+                let origin = SourceAttributes::new(PathBuf::new(), found.there.attributes);
+                origin.stat(ino, kind, &self.options)
+            }
+            EntryKind::Symlink => {
+                let text = self.link_text(at).map_or(0, |text| text.len());
+                let size = h5fs_reader::wire::to_u64(text);
+                let blocks = 0;
+                Stat {
+                    size,
+                    blocks,
+                    ..self.own_stat(ino, kind, found)
+                }
+            }
+            _ => self.own_stat(ino, kind, found),
+        };
+        LookupEntry {
+            ino,
+            generation: 0,
+            attributes,
+            cacheable: true,
+            is_sized: true,
+        }
+    }
+
+    /// Returns the attributes of the file itself.
+    fn own_stat(&self, ino: u64, kind: FileKind, found: &FoundEntry) -> Stat {
+        let (options, attributes) = (&self.options, &found.there.attributes);
+        let mode = match kind {
+            FileKind::Symlink => 0o777,
+            _ => attributes.mode & 0o777 & !options.umask.unwrap_or(0),
+        };
+        let is_file = kind == FileKind::File;
+        Stat {
+            ino,
+            kind,
+            size: if is_file { attributes.size } else { 0 },
+            blocks: if is_file { found.there.blocks } else { 0 },
+            permissions: u16::try_from(mode).unwrap_or(0),
+            links: 1,
+            uid: options.uid.unwrap_or(attributes.uid),
+            gid: options.gid.unwrap_or(attributes.gid),
+            modified: attributes.modified,
+        }
+    }
+
+    /// Returns the text of the symbolic link at `path`, adjusted to lead to the same target in the
+    /// mount. If `is_original`, it leads below the directory of original files.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(super) fn link_text(&self, (path, is_original): (&Path, bool)) -> Result<Vec<u8>> {
+        let text = PathBuf::from(self.root.read_link(path)?);
+        let own = || text.as_os_str().as_bytes().to_vec();
+        Ok(root_names::link_text(self.root.path(), (path, is_original), &text).unwrap_or_else(own))
+    }
+}
+
+fn hash(state: &Identity) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    // Half of the bits are enough, because the hash is compared together with a path.
+    u32::try_from(hasher.finish() >> u32::BITS).unwrap_or(0)
+}

@@ -1,0 +1,196 @@
+//! A limit for the memory of heavy members with running requests.
+//!
+//! A closed member occupies its memory until its last request ends. Requests to heavy members
+//! therefore wait, in order of arrival, until all running ones together are within
+//! [`limits::HEAVY_AT_WORK`]. Reopening a heavy member takes long. So a member keeps its place for
+//! a while, and the next request of its reader continues there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::gate::{Gate, Works, fits};
+
+use crate::fs::requests::Ino;
+use crate::limits;
+
+/// Weight in bytes up to which a member is light, so that its requests do not wait.
+pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
+
+/// How long a member keeps its place without a request.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How long after its admission a member's requests need not wait.
+const STAY: Duration = Duration::from_secs(1);
+
+/// The heavy members with running requests.
+#[derive(Default)]
+pub(super) struct HeavyMembers(Arc<Gate<BusyMembers>>);
+
+type BusyMembers = HashMap<Ino, BusyMember>;
+
+struct BusyMember {
+    weight: u64,
+    requests: usize,
+    since: Instant,
+    /// Time when the last request ended.
+    idle_since: Instant,
+}
+
+/// A running request in a heavy member. Dropping the value ends the request.
+pub(super) struct HeavyRequest<'a> {
+    heavy: &'a HeavyMembers,
+    entry: Ino,
+}
+
+impl HeavyMembers {
+    /// Waits until a request in the member `entry`, of `weight` bytes, may begin. A request in a
+    /// light member begins at once.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request must end, or must wait in
+    /// a heavy slot.
+    pub(super) fn begin(
+        &self,
+        entry: Ino,
+        weight: u64,
+        cancel: &CancelToken,
+    ) -> Result<Option<HeavyRequest<'_>>> {
+        if weight <= LIGHT {
+            return Ok(None);
+        }
+        if !self.begin_again(entry) {
+            cancel.begin_heavy()?;
+            let admit = |members: &mut BusyMembers, _: &Works| admit(members, entry, weight);
+            self.0.enter((0, weight), admit, || cancel.go_on())?;
+        }
+        Ok(Some(HeavyRequest { heavy: self, entry }))
+    }
+
+    /// Begins a request in a member that has kept its place. Returns whether the member has.
+    fn begin_again(&self, entry: Ino) -> bool {
+        self.0.look(|members, _| {
+            let own = members.get_mut(&entry);
+            let own = own.filter(|own| own.is_active() && own.since.elapsed() < STAY);
+            own.map(|own| own.requests = own.requests.saturating_add(1))
+                .is_some()
+        })
+    }
+}
+
+impl BusyMember {
+    /// Creates the state of a member without requests.
+    fn new() -> Self {
+        let now = Instant::now();
+        BusyMember {
+            weight: 0,
+            requests: 0,
+            since: now,
+            idle_since: now,
+        }
+    }
+
+    /// Begins a request that has waited for the member's admission.
+    fn begin(&mut self, weight: u64) {
+        self.weight = self.weight.max(weight);
+        self.requests = self.requests.saturating_add(1);
+        self.since = Instant::now();
+    }
+
+    fn is_active(&self) -> bool {
+        self.requests > 0 || self.idle_since.elapsed() < PAUSE && self.since.elapsed() < STAY
+    }
+}
+
+/// Begins a request in a member if the member fits next to the other members.
+fn admit(members: &mut BusyMembers, entry: Ino, weight: u64) -> bool {
+    members.retain(|_, at_work| at_work.is_active());
+    let others = members.iter().filter(|(other, _)| **other != entry);
+    let taken = others.fold(0, |sum: u64, (_, at_work)| {
+        sum.saturating_add(at_work.weight)
+    });
+    let has_room = fits(taken, weight, limits::HEAVY_AT_WORK);
+    if has_room {
+        let own = members.entry(entry).or_insert_with(BusyMember::new);
+        own.begin(weight);
+    }
+    has_room
+}
+
+impl Drop for HeavyRequest<'_> {
+    fn drop(&mut self) {
+        self.heavy.0.change(|members| {
+            if let Some(own) = members.get_mut(&self.entry) {
+                own.requests = own.requests.saturating_sub(1);
+                own.idle_since = Instant::now();
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use h5fs_reader::testing::eventually;
+
+    use super::*;
+
+    fn begin(heavy: &HeavyMembers, entry: Ino, weight: u64) -> Option<HeavyRequest<'_>> {
+        heavy.begin(entry, weight, &CancelToken::default()).unwrap()
+    }
+
+    const HALF: u64 = limits::HEAVY_AT_WORK / 2;
+
+    #[test]
+    fn heavy_members_at_work_are_within_the_bound() {
+        let heavy = HeavyMembers::default();
+        let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for entry in 0..16 {
+                let (heavy, now, most) = (&heavy, &now, &most);
+                scope.spawn(move || {
+                    let _request = begin(heavy, entry, HALF);
+                    most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    eventually("two are at work", || most.load(Ordering::Relaxed) > 1);
+                    std::thread::sleep(Duration::from_millis(2));
+                    now.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        });
+        assert_eq!(most.into_inner(), 2);
+        let is_over = |own: &BusyMember| own.requests == 0;
+        assert!(heavy.0.look(|members, _| members.values().all(is_over)));
+    }
+
+    #[test]
+    fn a_member_counts_once_and_light_ones_never() {
+        let heavy = HeavyMembers::default();
+        let requests: Vec<_> = (0..3).map(|_| begin(&heavy, 1, HALF)).collect();
+        let other = begin(&heavy, 2, HALF);
+        assert!(begin(&heavy, 3, LIGHT).is_none());
+        assert_eq!(requests.iter().flatten().count(), 3);
+        assert!(other.is_some());
+    }
+
+    #[test]
+    fn a_member_keeps_its_place_for_a_while_and_no_longer() {
+        let heavy = HeavyMembers::default();
+        drop(begin(&heavy, 1, 2 * HALF));
+        assert!(heavy.begin_again(1));
+        drop(HeavyRequest {
+            heavy: &heavy,
+            entry: 1,
+        });
+        drop(begin(&heavy, 2, 2 * HALF));
+        assert!(!heavy.begin_again(1));
+    }
+
+    #[test]
+    fn one_alone_may_be_larger() {
+        let heavy = HeavyMembers::default();
+        assert!(begin(&heavy, 1, 3 * HALF).is_some());
+    }
+}

@@ -1,0 +1,204 @@
+//! The source of a joined file: all or some data files of an archive, and the detection of changes.
+//!
+//! | file | content |
+//! |---|---|
+//! | `listing` | the files at one time, and the omitted ones |
+//! | `temporary` | names of temporary files, which are omitted |
+//! | `watcher` | checks in the background whether the directory has changed |
+//! | `source` | the files as the source of a joined file |
+//! | `member` | opens one of the files |
+//! | `progress` | counts the scanned files |
+
+mod listing;
+pub(super) mod member;
+pub(super) mod progress;
+mod source;
+mod temporary;
+mod watcher;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use h5fs_reader::detect;
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::identity::{DirectoryIdentity, Identity};
+use h5fs_reader::source::open::SharedOpen;
+
+use crate::fs::data_files::archive::entry_inspector::EntryInspector;
+use crate::fs::data_files::archive::joined::listing::{FileListing, ListedFile, Lister};
+use crate::fs::data_files::archive::joined::progress::ScanProgress;
+use crate::fs::data_files::archive::joined::source::{FilesState, OpenFiles};
+use crate::fs::data_files::archive::joined::watcher::Watcher;
+use crate::fs::options::Options;
+use crate::joined::choice::Choice;
+
+/// Time for which a check of the directory is valid.
+const VALID: Duration = Duration::from_secs(1);
+
+/// The same time for a remote directory, where a check needs a request for each listing.
+const FAR_VALID: Duration = Duration::from_secs(30);
+
+/// Limit of omitted files that a writer has locked. Each check tries them again.
+const LOCKED: usize = 64;
+
+/// The files that are joined.
+pub(super) struct JoinedFiles {
+    lister: Lister,
+    /// The files when they were last opened.
+    opened: Mutex<Arc<FileListing>>,
+    /// The result of the last check with its time, if it differs from `opened_listing`.
+    found: Mutex<Option<(Instant, FileListing)>>,
+    /// Files that are omitted while a writer has locked them.
+    locked: Mutex<Vec<PathBuf>>,
+    /// Number of times that such a file was found unlocked.
+    freed: AtomicUsize,
+    was_opened: AtomicBool,
+    /// Remote files whose state differed from their listing. Stored scans of earlier mounts are not
+    /// used for them.
+    distrusted: Mutex<HashSet<(PathBuf, Identity)>>,
+    pub(super) progress: Arc<ScanProgress>,
+}
+
+impl JoinedFiles {
+    pub(super) fn new(
+        (root, look): (&Arc<dyn Directory>, &Arc<EntryInspector>),
+        choice: Choice,
+        progress: &Arc<ScanProgress>,
+        options: &Options,
+    ) -> Arc<Self> {
+        Arc::new(JoinedFiles {
+            lister: Lister {
+                root: Arc::clone(root),
+                look: Arc::clone(look),
+                choice,
+                allow_other: options.allow_other,
+                partial: options.partial,
+            },
+            opened: Mutex::default(),
+            found: Mutex::default(),
+            locked: Mutex::default(),
+            freed: AtomicUsize::new(0),
+            was_opened: AtomicBool::new(false),
+            distrusted: Mutex::default(),
+            progress: Arc::clone(progress),
+        })
+    }
+
+    /// Opens the current files as a source that detects changes.
+    ///
+    /// # Errors
+    /// Fails as [`Lister::list`] does.
+    pub(super) fn open(self: &Arc<Self>, cancel: &CancelToken) -> Result<SharedOpen> {
+        let found = lock(&self.found).take();
+        let listing = match found.filter(|(when, _)| when.elapsed() < VALID) {
+            Some((_, listing)) => listing,
+            None => {
+                if self.was_opened.swap(true, Ordering::Relaxed) {
+                    // The source is opened again because something has changed.
+                    self.root().forget_listings();
+                }
+                self.list(cancel)?
+            }
+        };
+        let hash = listing.hash;
+        *lock(&self.opened) = Arc::new(listing);
+        lock(&self.locked).clear();
+        let identity = Identity::Directory(Arc::new(DirectoryIdentity {
+            path: self.root().path().to_path_buf(),
+            state: hash,
+        }));
+        let valid = if self.root().is_far() {
+            FAR_VALID
+        } else {
+            VALID
+        };
+        let files = Arc::downgrade(self);
+        let look = move || files.upgrade().is_some_and(|files| files.differ_from(hash));
+        Ok(Arc::new(OpenFiles {
+            root: Arc::clone(self.root()),
+            state: Arc::new(FilesState(identity)),
+            watcher: Watcher::new(valid, Box::new(look)),
+            allow_other: self.lister.allow_other,
+        }))
+    }
+
+    /// Returns the directory.
+    pub(super) fn root(&self) -> &Arc<dyn Directory> {
+        &self.lister.root
+    }
+
+    /// Returns the choice of the files and of the dimension that joins them.
+    pub(super) fn choice(&self) -> &Choice {
+        &self.lister.choice
+    }
+
+    /// Returns the files when they were last opened.
+    pub(super) fn opened_listing(&self) -> Arc<FileListing> {
+        Arc::clone(&lock(&self.opened))
+    }
+
+    fn list(&self, cancel: &CancelToken) -> Result<FileListing> {
+        self.lister.list(self.freed.load(Ordering::Relaxed), cancel)
+    }
+
+    /// Returns whether the files differ from the listing with this hash.
+    fn differ_from(&self, hash: u64) -> bool {
+        let is_one_free = self.is_one_free();
+        let when = Instant::now();
+        // If the directory cannot be listed now, no change is known.
+        let Ok(now) = self.list(&CancelToken::default()) else {
+            return is_one_free;
+        };
+        let differ = now.hash != hash;
+        if differ {
+            *lock(&self.found) = Some((when, now));
+        }
+        differ
+    }
+
+    /// Records a file that a writer has locked, so that it is tried again.
+    fn set_locked(&self, path: &Path) {
+        let mut locked = lock(&self.locked);
+        if locked.len() < LOCKED && !locked.iter().any(|own| own == path) {
+            locked.push(path.to_path_buf());
+        }
+    }
+
+    /// Records a remote file whose state differed from its listing.
+    fn mark_distrusted(&self, file: &ListedFile) {
+        if self.root().is_far() {
+            let own = (file.path.clone(), file.state.clone());
+            lock(&self.distrusted).insert(own);
+        }
+    }
+
+    fn is_distrusted(&self, file: &ListedFile) -> bool {
+        let distrusted = lock(&self.distrusted);
+        !distrusted.is_empty() && distrusted.contains(&(file.path.clone(), file.state.clone()))
+    }
+
+    fn is_locked(&self, path: &Path) -> bool {
+        let opened = self.root().open(path).and_then(|opened| {
+            let absolute = self.root().absolute(path);
+            opened.content.source(&absolute, None)
+        });
+        opened.is_ok_and(|source| detect::refuse_locked(&*source).is_err())
+    }
+
+    /// Returns whether one of the locked files is unlocked now, so that the listing changes.
+    fn is_one_free(&self) -> bool {
+        let locked = lock(&self.locked).clone();
+        let is_free = locked.iter().any(|path| !self.is_locked(path));
+        if is_free {
+            lock(&self.locked).clear();
+            self.freed.fetch_add(1, Ordering::Relaxed);
+        }
+        is_free
+    }
+}

@@ -1,0 +1,363 @@
+//! The data files of a directory at one time, and the omitted ones.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::wire::{Count, to_u64};
+use nix::errno::Errno;
+
+use crate::fs::data_files::archive::entries::EntryKind;
+use crate::fs::data_files::archive::entry_inspector::{EntryInspector, FoundEntry as Looked};
+use crate::fs::data_files::archive::joined::temporary;
+use crate::fs::errno::{self, is_denied};
+use crate::joined::choice::Choice;
+use crate::limits;
+
+/// Limit of consecutive symbolic links.
+const LINKS: usize = 8;
+
+/// Limit of nested directories.
+const DEPTH: usize = 32;
+
+/// Lists the files that are joined.
+pub(super) struct Lister {
+    pub(super) root: Arc<dyn Directory>,
+    pub(super) look: Arc<EntryInspector>,
+    pub(super) choice: Choice,
+    /// Whether other users read the joined file, which shows them the content of every member.
+    pub(super) allow_other: bool,
+    /// Whether files and directories that cannot be read now are omitted.
+    pub(super) partial: bool,
+}
+
+/// The data files of a directory at one time, sorted by path.
+#[derive(Debug, Default)]
+pub(in crate::fs::data_files::archive) struct FileListing {
+    pub(super) names: Vec<Arc<[u8]>>,
+    pub(super) files: Vec<ListedFile>,
+    /// Omitted files and directories, with reasons.
+    pub(in crate::fs::data_files::archive) left_out: Vec<(String, String)>,
+    /// A hash of the files and their states.
+    pub(super) hash: u64,
+}
+
+impl FileListing {
+    /// Returns the approximate memory of the listing, in bytes.
+    pub(super) fn weight(&self) -> u64 {
+        /// Memory of an allocation in addition to its bytes, and of the names, which are shared.
+        const OWN: usize = 64;
+        let file =
+            |file: &ListedFile| size_of::<ListedFile>().with_more(file.path.as_os_str().len());
+        let files = self
+            .files
+            .iter()
+            .map(|own| to_u64(file(own).with_more(OWN)));
+        let left_out = self.left_out.iter();
+        let left_out = left_out.map(|(name, why)| to_u64(name.len() + why.len() + OWN));
+        u64::together(files.chain(left_out))
+    }
+}
+
+/// A data file, and its state when it was listed.
+#[derive(Debug)]
+pub(super) struct ListedFile {
+    /// The path of the file itself. If the name is a symbolic link, this is the path of its target.
+    pub(super) path: PathBuf,
+    pub(super) state: Identity,
+}
+
+/// The results of a search in progress.
+struct DirectoryScan<'a> {
+    files: Vec<(Arc<[u8]>, ListedFile)>,
+    left_out: Vec<(String, String)>,
+    /// Symbolic links, which are followed last.
+    links: Vec<PathBuf>,
+    cancel: &'a CancelToken,
+}
+
+impl DirectoryScan<'_> {
+    /// # Errors
+    /// `Limit` if there are too many.
+    fn link(&mut self, path: PathBuf) -> Result<()> {
+        if self.links.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: links in a directory", most));
+        }
+        self.links.push(path);
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Limit` if there are too many.
+    fn leave_out_temporary(&mut self) -> Result<()> {
+        let names: Vec<_> = self.files.iter().map(|(name, _)| name).collect();
+        let reasons = temporary::reasons(&names);
+        for ((name, file), reason) in std::mem::take(&mut self.files).into_iter().zip(reasons) {
+            match reason {
+                Some(reason) => self.leave_out(Path::new(OsStr::from_bytes(&name)), &reason)?,
+                None => self.files.push((name, file)),
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Limit` if there are too many.
+    fn leave_out(&mut self, path: &Path, reason: &str) -> Result<()> {
+        if self.left_out.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: number of files left out", most));
+        }
+        let name = path.display().to_string();
+        self.left_out.push((name, reason.to_owned()));
+        Ok(())
+    }
+}
+
+impl Lister {
+    /// Lists the files. `freed` counts the files that writers have unlocked. It changes the hash of
+    /// the listing, even if no file has changed.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be listed. `Limit` if there are too many files. Returns
+    /// [`Error::unwanted`] if `cancel` ends the request.
+    pub(super) fn list(&self, freed: usize, cancel: &CancelToken) -> Result<FileListing> {
+        let mut found = DirectoryScan {
+            files: Vec::new(),
+            left_out: Vec::new(),
+            links: Vec::new(),
+            cancel,
+        };
+        self.list_beneath(Path::new(""), 0, &mut found)?;
+        self.follow(&mut found)?;
+        found.files.sort_by(|(a, _), (b, _)| a.cmp(b));
+        found.leave_out_temporary()?;
+        let DirectoryScan {
+            files, left_out, ..
+        } = found;
+        let mut hasher = DefaultHasher::new();
+        freed.hash(&mut hasher);
+        for (name, file) in &files {
+            (name, &file.path, &file.state).hash(&mut hasher);
+        }
+        let (names, files) = files.into_iter().unzip();
+        Ok(FileListing {
+            names,
+            files,
+            left_out,
+            hash: hasher.finish(),
+        })
+    }
+
+    fn list_beneath(
+        &self,
+        directory: &Path,
+        depth: usize,
+        found: &mut DirectoryScan<'_>,
+    ) -> Result<()> {
+        if depth > DEPTH {
+            return Err(Error::limit(
+                "joined: directories within directories",
+                to_u64(DEPTH),
+            ));
+        }
+        let mut names = Vec::new();
+        self.root.list(directory)?.visit(0, &mut |listed| {
+            if !listed.name.starts_with(b".") {
+                names.push((listed.name.to_vec(), listed.there.clone()));
+            }
+            names.len() > limits::JOINED_NAMES
+        })?;
+        if names.len() > limits::JOINED_NAMES {
+            let most = to_u64(limits::JOINED_NAMES);
+            return Err(Error::limit("joined: names in a directory", most));
+        }
+        for (name, there) in names {
+            found.cancel.go_on()?;
+            let path = directory.join(OsStr::from_bytes(&name));
+            let listed = there.and_then(|there| self.look.listed(&path, false, &there));
+            let looked = match listed {
+                Some(found) => Ok(found),
+                None => self.look.inspect(&path, false, None),
+            };
+            let looked = looked.and_then(|looked| match looked.unread {
+                Some(error) if self.is_chosen(&path) => Err(error),
+                _ => Ok(looked),
+            });
+            match looked {
+                Ok(looked) => self.add_found(path, looked, depth, found)?,
+                // The file was removed meanwhile, or is not a regular file. On a server, a listed
+                // file should exist.
+                Err(Error::NotFound) if !self.root.is_far() || !self.is_chosen(&path) => {}
+                Err(error) => self.leave_out(&path, error, found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Omits a file or directory that could not be read, if the error is permanent or the user
+    /// permits a partial result. A server may refuse access now and permit it after the next login.
+    ///
+    /// # Errors
+    /// Fails with the given error in all other cases.
+    fn leave_out(&self, path: &Path, error: Error, found: &mut DirectoryScan<'_>) -> Result<()> {
+        let lasts = !error.is_passing()
+            || is_own_mount(&error)
+            || is_denied(&error) && !self.root.is_far()
+            || self.partial && !error.is_unwanted();
+        if !lasts {
+            return Err(error);
+        }
+        found.leave_out(path, &error.to_string())
+    }
+
+    /// Adds the object at `path`: a file, or all files in a directory.
+    fn add_found(
+        &self,
+        path: PathBuf,
+        looked: Looked,
+        depth: usize,
+        found: &mut DirectoryScan<'_>,
+    ) -> Result<()> {
+        if self.is_private(&looked) {
+            return found.leave_out(&path, "not every user may read it");
+        }
+        match looked.kind {
+            EntryKind::Directory => match self.list_beneath(&path, depth + 1, found) {
+                Err(error) if matches!(error, Error::Limit { .. }) || error.is_unwanted() => {
+                    Err(error)
+                }
+                Err(error) => self.leave_out(&path, error, found),
+                Ok(()) => Ok(()),
+            },
+            EntryKind::DataFile => self.add_file(&path, path.clone(), looked.there.state, found),
+            EntryKind::Symlink if self.is_chosen(&path) => found.link(path),
+            EntryKind::Symlink | EntryKind::File | EntryKind::Joined => Ok(()),
+        }
+    }
+
+    /// Adds the targets of links, unless a target was added before by its own name or by another
+    /// link.
+    fn follow(&self, found: &mut DirectoryScan<'_>) -> Result<()> {
+        let taken = found.files.iter().map(|(_, file)| file.path.clone());
+        let mut taken: HashSet<PathBuf> = taken.collect();
+        let mut links = std::mem::take(&mut found.links);
+        links.sort();
+        for link in links {
+            found.cancel.go_on()?;
+            match self.link_target(&link) {
+                Ok(Some((target, state))) if taken.insert(target.clone()) => {
+                    self.add_file(&link, target, state, found)?;
+                }
+                Ok(_) => {}
+                Err(Error::NotFound) => found.leave_out(&link, "a dangling link")?,
+                Err(Error::Usage(reason)) => found.leave_out(&link, &reason)?,
+                Err(error) => self.leave_out(&link, error, found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the choice includes the file of this name.
+    fn is_chosen(&self, name: &Path) -> bool {
+        self.choice.takes(name.as_os_str().as_bytes())
+    }
+
+    /// Returns whether other users, who can read the joined file, must not read this file.
+    fn is_private(&self, looked: &Looked) -> bool {
+        const ALL: u32 = 0o444;
+        const ALL_SEARCH: u32 = 0o555;
+        let wanted = match looked.kind {
+            EntryKind::Directory => ALL_SEARCH,
+            EntryKind::DataFile => ALL,
+            // The target of a link is checked separately.
+            _ => return false,
+        };
+        self.allow_other && looked.there.attributes.mode & wanted != wanted
+    }
+
+    /// Returns whether a directory above a file is private.
+    fn is_hidden(&self, path: &Path) -> bool {
+        self.allow_other
+            && path.ancestors().skip(1).any(|above| {
+                let looked = self.look.inspect(above, false, None);
+                looked.is_ok_and(|looked| self.is_private(&looked))
+            })
+    }
+
+    fn add_file(
+        &self,
+        name: &Path,
+        path: PathBuf,
+        state: Identity,
+        found: &mut DirectoryScan<'_>,
+    ) -> Result<()> {
+        if !self.is_chosen(name) {
+            return Ok(());
+        }
+        if found.files.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: files of a directory", most));
+        }
+        let name = name.as_os_str().as_bytes().into();
+        found.files.push((name, ListedFile { path, state }));
+        Ok(())
+    }
+
+    /// Returns the data file in the directory to which a symbolic link leads, or `None` if the
+    /// target is another kind of file.
+    ///
+    /// # Errors
+    /// `Usage` for a link that leads out of the directory. Fails if the target cannot be read.
+    fn link_target(&self, link: &Path) -> Result<Option<(PathBuf, Identity)>> {
+        let refused = |why: &str| Err(Error::Usage(why.to_owned()));
+        let mut at = link.to_path_buf();
+        for _ in 0..LINKS {
+            let text = PathBuf::from(self.root.read_link(&at)?);
+            let text = text
+                .strip_prefix(self.root.path())
+                .map(Path::to_path_buf)
+                .unwrap_or_else(|_| at.parent().unwrap_or(Path::new("")).join(&text));
+            match within(&text) {
+                Some(within) => at = within,
+                None => return refused("a link that leads outside the directory"),
+            }
+            let found = self.look.inspect(&at, false, None)?;
+            match found.kind {
+                EntryKind::DataFile if self.is_private(&found) || self.is_hidden(&at) => {
+                    return refused("not every user may read it");
+                }
+                EntryKind::DataFile => return Ok(Some((at, found.there.state))),
+                EntryKind::Symlink => {}
+                _ => return found.unread.map_or(Ok(None), Err),
+            }
+        }
+        refused("too many links in a chain")
+    }
+}
+
+fn is_own_mount(error: &Error) -> bool {
+    errno::from_error(error) == Errno::EDEADLK as i32
+}
+
+/// Returns a relative path without `..`, or `None` if the path leads out of the directory.
+fn within(path: &Path) -> Option<PathBuf> {
+    let mut own = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => own.push(name),
+            Component::ParentDir => own.pop().then_some(())?,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(own)
+}

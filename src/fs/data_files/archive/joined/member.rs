@@ -1,0 +1,256 @@
+//! Opens the members of a joined file.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use h5fs_reader::detect;
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::Source;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::open::SharedOpen;
+use nix::errno::Errno;
+use sha2::{Digest, Sha256};
+
+use crate::fs::data_files::archive::joined::JoinedFiles;
+use crate::fs::data_files::archive::joined::listing::{FileListing, ListedFile};
+use crate::fs::errno;
+use crate::joined::members::{Key, OpenMember, Opened};
+
+/// Minimum age of a file's last change before its scan is stored for the next mount. If a program
+/// writes to a memory map, the file's time changes only when the system writes the page to disk, up
+/// to half a minute later.
+const CALM: Duration = Duration::from_secs(60);
+
+/// Options for opening members.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::fs::data_files::archive) struct MemberOptions {
+    pub(in crate::fs::data_files::archive) force: bool,
+    pub(in crate::fs::data_files::archive) verify: bool,
+    /// Whether a member that cannot be read now is omitted.
+    pub(in crate::fs::data_files::archive) partial: bool,
+}
+
+/// Opens the files of a listing.
+pub(in crate::fs::data_files::archive) struct ListingOpener {
+    files: Arc<JoinedFiles>,
+    listing: Arc<FileListing>,
+    neighbours: Arc<Neighbours>,
+    caches: detect::Caches,
+    options: MemberOptions,
+    /// The states in which remote members were scanned, by their numbers. Contains only members
+    /// whose state has facts that the listing lacks.
+    scanned: Mutex<HashMap<usize, Identity>>,
+}
+
+impl ListingOpener {
+    /// Creates an opener for the last listing of the files.
+    pub(in crate::fs::data_files::archive) fn new(
+        files: &Arc<JoinedFiles>,
+        neighbours: Arc<Neighbours>,
+        caches: &detect::Caches,
+        options: MemberOptions,
+    ) -> Self {
+        ListingOpener {
+            files: Arc::clone(files),
+            listing: files.opened_listing(),
+            neighbours,
+            caches: caches.clone(),
+            options,
+            scanned: Mutex::default(),
+        }
+    }
+
+    fn file(&self, number: usize) -> Result<&ListedFile> {
+        self.listing.files.get(number).ok_or(Error::NotFound)
+    }
+
+    /// Opens a file in its current state.
+    fn source(&self, file: &ListedFile) -> Result<SharedOpen> {
+        let root = self.files.root();
+        let opened = root.open(&file.path);
+        let opened = opened
+            .and_then(|opened| opened.content.source_by_times(&root.absolute(&file.path)))
+            .map_err(|error| match error {
+                error if root.is_far() || !is_of_another_kind(&error) => error,
+                _ => stale(file),
+            })?;
+        // For a remote object, a listing may have fewer facts.
+        if !root.is_far() && opened.opened() != file.state {
+            return Err(stale(file));
+        }
+        Ok(opened)
+    }
+
+    /// Opens the container of an open file.
+    fn member(&self, file: &ListedFile, source: SharedOpen) -> Result<Opened> {
+        let (options, absolute) = (self.options, self.files.root().absolute(&file.path));
+        if !options.force {
+            detect::refuse_locked(&*source).inspect_err(|_| self.files.set_locked(&file.path))?;
+        }
+        // All users who may read the joined file can see the data that a member includes from other
+        // files.
+        let readers = self.neighbours.readers();
+        if !readers.may_read([], || source.audience())? {
+            let what = "not every user may read it";
+            return Err(Error::caused(Cause::Forbidden, what));
+        }
+        let own = self.neighbours.of_neighbour(&absolute, &absolute, readers);
+        let own = Arc::new(own.reporting_to(&self.neighbours, &file.path));
+        let source = self.neighbours.take(&absolute, source)?;
+        let shared = Arc::<_>::clone(&source);
+        let container = detect::open(shared, Arc::clone(&own), &self.caches, options.force);
+        let container = container.map_err(|error| {
+            if error.is_passing() || !source.is_far() || !detect::is_page(&*source) {
+                return error;
+            }
+            let what = format!("{}: the server sends a web page", file.path.display());
+            Error::caused(Cause::System(Errno::EACCES as i32), what)
+        })?;
+        if container.is_growing() {
+            let what = "a writer appends to it (its lock says so)";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        Ok(Opened {
+            container,
+            neighbours: own,
+        })
+    }
+
+    /// Returns the state in which a member was scanned.
+    fn expected(&self, number: usize, file: &ListedFile) -> Identity {
+        let scanned = lock(&self.scanned).get(&number).cloned();
+        scanned.unwrap_or_else(|| file.state.clone())
+    }
+}
+
+impl OpenMember for ListingOpener {
+    fn names(&self) -> &[Arc<[u8]>] {
+        &self.listing.names
+    }
+
+    fn open(&self, number: usize) -> Result<Opened> {
+        let file = self.file(number)?;
+        let source = self.source(file)?;
+        let opened = source.opened();
+        let member = self.member(file, source)?;
+        if !opened.is_comparable_to(&file.state) {
+            lock(&self.scanned).insert(number, opened);
+        }
+        Ok(member)
+    }
+
+    fn open_again(&self, number: usize) -> Result<Opened> {
+        let file = self.file(number)?;
+        let opened = self.source(file).and_then(|source| {
+            let is_same = source.opened().agrees_with(&self.expected(number, file));
+            is_same.then_some(source).ok_or_else(|| stale(file))
+        });
+        let opened = opened.map_err(|error| match error {
+            Error::NotFound => stale(file),
+            error => error,
+        });
+        let source = opened.inspect_err(|error| {
+            if errno::is_stale(error) {
+                self.files.mark_distrusted(file);
+                self.neighbours.states().note_change();
+            }
+        })?;
+        self.member(file, source)
+    }
+
+    fn open_linked(&self, from: &Opened, name: &[u8]) -> Result<Option<Opened>> {
+        let Some((source, neighbours)) = from.neighbours.open_part(name)? else {
+            return Ok(None);
+        };
+        let neighbours = Arc::new(neighbours);
+        let own = Arc::clone(&neighbours);
+        let container = detect::open(source, own, &self.caches, self.options.force)?;
+        Ok(Some(Opened {
+            container,
+            neighbours,
+        }))
+    }
+
+    fn key(&self, number: usize) -> Option<Key> {
+        let file = self.file(number).ok()?;
+        let shows_changes = match &file.state {
+            // A date has a resolution of a second, within which the object may change twice.
+            Identity::Object(object) => !object.state.etag.is_empty(),
+            state => state.is_calm_for(CALM),
+        };
+        let is_scanned_so = self.expected(number, file).agrees_with(&file.state);
+        let is_known = shows_changes && is_scanned_so && !self.files.is_distrusted(file);
+        let is_shared = self.neighbours.readers() != Readers::Owner;
+        let how = (self.options.force, self.options.verify, is_shared);
+        is_known.then(|| key_of((&file.path, &file.state), how))
+    }
+
+    fn weight(&self) -> u64 {
+        self.listing.weight()
+    }
+
+    fn is_far(&self) -> bool {
+        self.files.root().is_far()
+    }
+
+    fn is_partial(&self) -> bool {
+        self.options.partial
+    }
+
+    fn verifies(&self) -> bool {
+        self.options.verify
+    }
+
+    fn begin(&self) {
+        self.files.progress.begin(self.listing.files.len());
+    }
+
+    fn scanned(&self, was_known: bool) {
+        self.files.progress.scanned(was_known);
+    }
+}
+
+/// Returns the error for a file that has changed since it was listed or scanned.
+fn stale(file: &ListedFile) -> Error {
+    Error::caused(Cause::Stale, file.path.display().to_string())
+}
+
+/// Returns whether a regular file was removed, or replaced by a directory, a FIFO or a link.
+fn is_of_another_kind(error: &Error) -> bool {
+    const OTHERS: [Errno; 5] = [
+        Errno::ENOENT,
+        Errno::ENOTDIR,
+        Errno::EISDIR,
+        Errno::EINVAL,
+        Errno::ELOOP,
+    ];
+    OTHERS.contains(&Errno::from_raw(errno::from_error(error)))
+}
+
+/// Returns the key of a file in one state. The key depends on `force`, `verify`, and whether other
+/// users read the file.
+fn key_of(file: (&Path, &Identity), how: (bool, bool, bool)) -> Key {
+    let mut hasher = KeyHasher::default();
+    (file, how).hash(&mut hasher);
+    hasher.0.finalize().into()
+}
+
+/// A hasher that writes facts into a cryptographic hash.
+#[derive(Default)]
+struct KeyHasher(Sha256);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,83 @@
+//! The files of a directory as the source of a joined file. This source has no bytes.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::{CancelToken, IsWanted};
+use h5fs_reader::source::Source;
+use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::open::{OpenSource, OpenedState, SharedState};
+
+use crate::fs::data_files::archive::joined::watcher::Watcher;
+
+/// The files of one listing.
+pub(super) struct OpenFiles {
+    pub(super) root: Arc<dyn Directory>,
+    pub(super) state: Arc<FilesState>,
+    pub(super) watcher: Arc<Watcher>,
+    pub(super) allow_other: bool,
+}
+
+/// The common state of all files.
+#[derive(Debug)]
+pub(super) struct FilesState(pub(super) Identity);
+
+impl OpenedState for FilesState {
+    fn identity(&self) -> &Identity {
+        &self.0
+    }
+
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for OpenFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenFiles({:?})", self.root)
+    }
+}
+
+impl Source for OpenFiles {
+    fn length(&self) -> u64 {
+        0
+    }
+
+    fn is_far(&self) -> bool {
+        self.root.is_far()
+    }
+
+    fn read_wanted(&self, at: u64, _: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+        Err(Error::corrupt(
+            "joined: a joined file has no bytes of its own",
+            at,
+        ))
+    }
+}
+
+impl OpenSource for OpenFiles {
+    fn state(&self) -> SharedState {
+        Arc::<FilesState>::clone(&self.state)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.watcher.is_changed()
+    }
+
+    fn refresh(&self, cancel: &CancelToken) -> Result<()> {
+        self.watcher.refresh(cancel)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        let own = self.root.look(Path::new(""), self.allow_other);
+        Ok(own?.attributes)
+    }
+}

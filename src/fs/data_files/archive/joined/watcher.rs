@@ -1,0 +1,216 @@
+//! Checks in the background whether a directory has changed.
+//!
+//! A check lists the whole directory, so no request performs it. A request that reads uses the
+//! result of the last check, and starts the next one if the last is old. A request that opens or
+//! looks up waits for the next check, and may be cancelled meanwhile. Without requests, the
+//! directory is not listed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+
+/// Time for which a request waits for a check before it counts as a heavy request. Also the
+/// interval at which the request then checks whether it is cancelled.
+const QUICK: Duration = Duration::from_millis(10);
+
+/// The result of the last check of a directory.
+pub(super) struct Watcher {
+    /// Time for which the result is valid.
+    valid: Duration,
+    look: Box<ChangeCheck>,
+    /// Whether the directory has changed. This never becomes false again.
+    is_changed: AtomicBool,
+    state: Mutex<WatcherState>,
+    ended: Condvar,
+}
+
+/// Lists the directory. Returns whether it has changed.
+type ChangeCheck = dyn Fn() -> bool + Send + Sync;
+
+struct WatcherState {
+    /// End of the last check.
+    checked_at: Instant,
+    is_looking: bool,
+}
+
+impl Watcher {
+    /// Creates a watcher of a directory that has just been listed.
+    pub(super) fn new(valid: Duration, look: Box<ChangeCheck>) -> Arc<Self> {
+        Arc::new(Watcher {
+            valid,
+            look,
+            is_changed: AtomicBool::new(false),
+            state: Mutex::new(WatcherState {
+                checked_at: Instant::now(),
+                is_looking: false,
+            }),
+            ended: Condvar::new(),
+        })
+    }
+
+    /// Returns the result of the last check, and starts another one if the last is old.
+    pub(super) fn is_changed(self: &Arc<Self>) -> bool {
+        let mut state = lock(&self.state);
+        if self.is_due(&state) {
+            self.begin(&mut state);
+        }
+        self.is_changed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the result of the last check is valid.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if `cancel` ends the request first.
+    pub(super) fn refresh(self: &Arc<Self>, cancel: &CancelToken) -> Result<()> {
+        let began = Instant::now();
+        let mut state = lock(&self.state);
+        while self.is_due(&state) {
+            if !self.begin(&mut state) {
+                // The system cannot start another thread.
+                drop(state);
+                self.run();
+                return Ok(());
+            }
+            let waited = self.ended.wait_timeout(state, QUICK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if began.elapsed() < QUICK {
+                cancel.go_on()?;
+            } else {
+                cancel.begin_heavy()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, state: &WatcherState) -> bool {
+        !self.is_changed.load(Ordering::Relaxed) && state.checked_at.elapsed() >= self.valid
+    }
+
+    /// Starts a check unless one is in progress. Returns whether one is in progress.
+    fn begin(self: &Arc<Self>, state: &mut WatcherState) -> bool {
+        if !state.is_looking {
+            let own = Arc::clone(self);
+            let thread = thread::Builder::new().name("look".to_owned());
+            state.is_looking = thread.spawn(move || own.run()).is_ok();
+        }
+        state.is_looking
+    }
+
+    fn run(&self) {
+        let _end = CheckGuard(self);
+        if (self.look)() {
+            self.is_changed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A guard that records the end of a check, even after a panic.
+struct CheckGuard<'a>(&'a Watcher);
+
+impl Drop for CheckGuard<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.state) = WatcherState {
+            checked_at: Instant::now(),
+            is_looking: false,
+        };
+        self.0.ended.notify_all();
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watcher({:?})", self.is_changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use h5fs_reader::memory::cancel::Canceller;
+    use h5fs_reader::testing::eventually;
+
+    use super::*;
+
+    /// The number of checks that have started, and a channel that ends each with its result.
+    struct PendingChecks {
+        begun: Arc<AtomicUsize>,
+        end: Sender<bool>,
+    }
+
+    fn watcher(valid: Duration) -> (Arc<Watcher>, PendingChecks) {
+        let begun = Arc::<AtomicUsize>::default();
+        let (end, ends): (Sender<bool>, Receiver<bool>) = channel();
+        let (own, ends) = (Arc::clone(&begun), Mutex::new(ends));
+        let look = move || {
+            own.fetch_add(1, Ordering::Relaxed);
+            lock(&ends).recv().unwrap_or(false)
+        };
+        (
+            Watcher::new(valid, Box::new(look)),
+            PendingChecks { begun, end },
+        )
+    }
+
+    impl PendingChecks {
+        fn count(&self) -> usize {
+            self.begun.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_read_takes_the_last_result_while_a_look_is_under_way() {
+        let (watcher, looks) = watcher(Duration::ZERO);
+        assert!(!watcher.is_changed());
+        eventually("a look begins", || looks.count() == 1);
+        // The check continues as long as the directory needs, and no second check starts.
+        assert!(!watcher.is_changed() && !watcher.is_changed());
+        assert_eq!(looks.count(), 1);
+        looks.end.send(true).unwrap();
+        eventually("its result is taken", || watcher.is_changed());
+        // A change is final, so no further check starts.
+        assert!(watcher.is_changed() && looks.count() == 1);
+    }
+
+    #[test]
+    fn a_result_is_valid_for_its_time_and_nothing_is_listed_unasked() {
+        let (watcher, looks) = watcher(Duration::from_secs(3600));
+        assert!(!watcher.is_changed());
+        watcher.refresh(&CancelToken::default()).unwrap();
+        assert_eq!(looks.count(), 0);
+        let (watcher, looks) = self::watcher(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(looks.count(), 0);
+        drop(watcher);
+    }
+
+    #[test]
+    fn a_lookup_waits_for_a_look_and_may_be_cancelled() {
+        let (watcher, looks) = watcher(Duration::from_secs(1));
+        lock(&watcher.state).checked_at = Instant::now() - Duration::from_secs(2);
+        let canceller = Canceller::default();
+        let token = canceller.token();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| watcher.refresh(&token));
+            eventually("a look begins", || looks.count() == 1);
+            canceller.cancel();
+            assert!(
+                waits
+                    .join()
+                    .unwrap()
+                    .is_err_and(|error| error.is_unwanted())
+            );
+            let waits = scope.spawn(|| watcher.refresh(&CancelToken::default()));
+            looks.end.send(true).unwrap();
+            assert_eq!(waits.join().unwrap(), Ok(()));
+        });
+        assert!(watcher.is_changed() && looks.count() == 1);
+    }
+}

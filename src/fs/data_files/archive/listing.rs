@@ -1,0 +1,226 @@
+//! Listings of the directories of an archive, and of data files.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::Listed;
+
+use crate::fs::data_files::archive::entries::{EntryKind, EntryProperties, inner_number, number};
+use crate::fs::data_files::archive::members::ArchiveMember;
+use crate::fs::data_files::archive::root_names::shown_name;
+use crate::fs::data_files::archive::{Archive, ArchiveContent, FixedEntry, with_number};
+use crate::fs::errno::{refusal, stale};
+use crate::fs::requests::{AttributesCallback, Ino, ListingDetail, Requests};
+use crate::fs::stat::{DirEntry, FileKind, LookupEntry};
+use crate::fs::state::handle::Handle;
+use crate::fs::state::inode::ROOT;
+
+use nix::errno::Errno;
+
+/// A directory that is being listed.
+struct ListedDirectory {
+    ino: Ino,
+    place: EntryProperties,
+    /// Path from the root of the archive.
+    path: PathBuf,
+}
+
+impl Archive {
+    /// Passes the entries of an open directory from `cookie` to `take`. Each entry taken with
+    /// attributes is counted.
+    pub(super) fn list(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        (detail, take): (ListingDetail, &mut AttributesCallback<'_>),
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let open = self.handles.get(handle)?;
+        match &open.content {
+            ArchiveContent::Inner(inner) if inner.is_directory => {
+                self.with_open_member(handle, inner, cancel, |filesystem| {
+                    let take = &mut |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
+                        self.pass_inner(&inner.member, inner.local, &listed, entry, take)
+                    };
+                    filesystem.list_for(handle, cookie, detail, take, cancel)
+                })
+            }
+            ArchiveContent::Directory { ino, names } => {
+                let (place, path) = self.entries.get(*ino).ok_or_else(stale)?;
+                let directory = ListedDirectory {
+                    ino: *ino,
+                    place,
+                    path,
+                };
+                lock(names).visit(cookie, &mut |listed| {
+                    self.pass_entry(&directory, listed, detail, take)
+                })
+            }
+            ArchiveContent::Fixed { ino, names } => {
+                self.list_fixed(*ino, names, cookie, take);
+                Ok(())
+            }
+            _ => Err(refusal(Errno::ENOTDIR, "readdir")),
+        }
+    }
+
+    /// Passes an entry of a member's directory to `take`, with its number in the mount.
+    fn pass_inner(
+        &self,
+        member: &Arc<ArchiveMember>,
+        directory: Ino,
+        listed: &DirEntry<'_>,
+        entry: Option<&LookupEntry>,
+        take: &mut AttributesCallback<'_>,
+    ) -> bool {
+        let ino = self.listed_number(member, directory, listed);
+        let is_dot = matches!(listed.name, b"." | b"..");
+        let Some(entry) = entry.filter(|_| !is_dot) else {
+            return take(DirEntry { ino, ..*listed }, None);
+        };
+        let ino = self.enter_inner(member, entry.ino);
+        let is_full = take(DirEntry { ino, ..*listed }, Some(&with_number(*entry, ino)));
+        if is_full && let Some((_, _, true)) = self.inner.forget(ino, 1) {
+            self.members.release(member.entry);
+        }
+        is_full
+    }
+
+    /// Returns the number in the mount of an entry of a member's directory.
+    fn listed_number(&self, member: &ArchiveMember, directory: Ino, listed: &DirEntry<'_>) -> Ino {
+        match (listed.name, listed.ino) {
+            (b"..", _) if directory == ROOT => {
+                let entry = self.entries.get(member.entry);
+                entry.map_or(ROOT, |(place, _)| place.parent)
+            }
+            (_, ROOT) => member.entry,
+            (_, local) => inner_number(member.entry, local),
+        }
+    }
+
+    /// Passes an entry of a directory to `take`, with attributes if they are wanted and available.
+    fn pass_entry(
+        &self,
+        directory: &ListedDirectory,
+        listed: &Listed<'_>,
+        detail: ListingDetail,
+        take: &mut AttributesCallback<'_>,
+    ) -> bool {
+        let name = shown_name(directory.ino == ROOT, listed.name);
+        let is_dot = matches!(listed.name, b"." | b"..");
+        let entry = if detail == ListingDetail::Names || is_dot {
+            None
+        } else {
+            self.enter_listed(directory, listed)
+        };
+        let shown = |ino, kind| DirEntry {
+            name: &name,
+            ino,
+            kind,
+            next: listed.next,
+        };
+        let Some(entry) = entry else {
+            let described = self.describe(directory, listed);
+            return described.is_some_and(|(ino, kind)| take(shown(ino, kind), None));
+        };
+        let is_full = take(shown(entry.ino, Some(entry.attributes.kind)), Some(&entry));
+        if is_full {
+            self.entries.forget(entry.ino, 1);
+        }
+        is_full
+    }
+
+    /// Counts a lookup of a listed name, and returns its entry. Returns `None` if that fails, or
+    /// would read a file of a remote directory.
+    fn enter_listed(
+        &self,
+        directory: &ListedDirectory,
+        listed: &Listed<'_>,
+    ) -> Option<LookupEntry> {
+        let (ino, is_original) = (directory.ino, directory.place.is_original);
+        let Some(there) = &listed.there else {
+            if self.look.is_far() {
+                return None;
+            }
+            let name = shown_name(ino == ROOT, listed.name);
+            return self.enter(ino, (&directory.path, is_original), &name).ok();
+        };
+        let path = directory.path.join(OsStr::from_bytes(listed.name));
+        let found = self.look.listed(&path, is_original, there)?;
+        Some(self.add_found((ino, is_original), listed.name, (&path, &found)))
+    }
+
+    /// Returns the number and kind of a name, or `None` if the name is not shown.
+    fn describe(
+        &self,
+        directory: &ListedDirectory,
+        listed: &Listed<'_>,
+    ) -> Option<(Ino, Option<FileKind>)> {
+        Some(match listed.name {
+            b"." => (directory.ino, Some(FileKind::Directory)),
+            b".." => (directory.place.parent, Some(FileKind::Directory)),
+            name => (
+                number(directory.ino, name),
+                self.listed_kind(directory, listed)?,
+            ),
+        })
+    }
+
+    /// Returns the kind of a name, or `None` if the name is not shown. The first bytes of a local
+    /// file determine its kind. A remote file is not read, so the inner kind may be unknown.
+    fn listed_kind(
+        &self,
+        directory: &ListedDirectory,
+        listed: &Listed<'_>,
+    ) -> Option<Option<FileKind>> {
+        if listed.is_directory {
+            return Some(Some(FileKind::Directory));
+        }
+        let path = directory.path.join(OsStr::from_bytes(listed.name));
+        let is_original = directory.place.is_original;
+        let known = self.entries.known_properties(directory.ino, listed.name);
+        if let Some(there) = &listed.there {
+            let found = self.look.listed(&path, is_original, there);
+            return Some(found.map(|found| found.kind.file_kind()));
+        }
+        if self.look.is_far() {
+            let seen = known.map(|known| known.kind);
+            let kind = seen.or_else(|| self.look.kind_by_name(&path, is_original));
+            return Some(kind.map(EntryKind::file_kind));
+        }
+        let found = self.inspect(&path, is_original, known);
+        found.ok().map(|found| Some(found.kind.file_kind()))
+    }
+
+    fn list_fixed(
+        &self,
+        ino: Ino,
+        names: &[FixedEntry],
+        cookie: u64,
+        take: &mut AttributesCallback<'_>,
+    ) {
+        let place = self.entries.get(ino).map(|(place, _)| place);
+        let parent = place.map_or(ROOT, |place| place.parent);
+        let dots: [FixedEntry; 2] = [
+            (b".", ino, FileKind::Directory),
+            (b"..", parent, FileKind::Directory),
+        ];
+        let all = dots.iter().chain(names).zip(1..);
+        for (&(name, ino, kind), next) in all.skip_while(|(_, next)| *next <= cookie) {
+            let entry = DirEntry {
+                name,
+                ino,
+                kind: Some(kind),
+                next,
+            };
+            if take(entry, None) {
+                break;
+            }
+        }
+    }
+}

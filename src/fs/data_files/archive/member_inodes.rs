@@ -1,0 +1,80 @@
+//! The inodes within data files, by their numbers in the mount of an archive.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use h5fs_reader::memory::lock::lock;
+
+use crate::fs::data_files::archive::entries::{inner_number, next};
+use crate::fs::data_files::archive::members::ArchiveMember;
+use crate::fs::requests::Ino;
+
+/// The inodes within data files that the kernel knows.
+#[derive(Default)]
+pub(super) struct MemberInodes {
+    known: Mutex<HashMap<Ino, MemberInode>>,
+}
+
+struct MemberInode {
+    member: Arc<ArchiveMember>,
+    /// Inode number within the member.
+    local: Ino,
+    lookups: u64,
+}
+
+impl MemberInodes {
+    /// Counts a lookup of the inode `local` of `member`. Returns its number in the mount, and
+    /// whether the inode is new.
+    pub(super) fn enter(&self, member: &Arc<ArchiveMember>, local: Ino) -> (Ino, bool) {
+        let mut known = lock(&self.known);
+        let mut ino = inner_number(member.entry, local);
+        loop {
+            match known.get_mut(&ino) {
+                Some(other) if other.local != local || other.member.entry != member.entry => {
+                    ino = next(ino);
+                }
+                Some(own) => {
+                    own.lookups = own.lookups.saturating_add(1);
+                    return (ino, false);
+                }
+                None => {
+                    let member = Arc::clone(member);
+                    let lookups = 1;
+                    known.insert(
+                        ino,
+                        MemberInode {
+                            member,
+                            local,
+                            lookups,
+                        },
+                    );
+                    return (ino, true);
+                }
+            }
+        }
+    }
+
+    /// Subtracts `count` lookups. Returns the member, the number in it, and whether the inode was
+    /// removed.
+    pub(super) fn forget(&self, ino: Ino, count: u64) -> Option<(Arc<ArchiveMember>, Ino, bool)> {
+        let mut known = lock(&self.known);
+        let own = known.get_mut(&ino)?;
+        own.lookups = own.lookups.saturating_sub(count);
+        let (member, local) = (Arc::clone(&own.member), own.local);
+        let is_forgotten = own.lookups == 0;
+        if is_forgotten {
+            known.remove(&ino);
+            if known.len() < known.capacity() / 4 {
+                known.shrink_to_fit();
+            }
+        }
+        Some((member, local, is_forgotten))
+    }
+
+    /// Returns the member that contains the inode `ino`, and the number in it.
+    pub(super) fn get(&self, ino: Ino) -> Option<(Arc<ArchiveMember>, Ino)> {
+        let known = lock(&self.known);
+        let own = known.get(&ino)?;
+        Some((Arc::clone(&own.member), own.local))
+    }
+}

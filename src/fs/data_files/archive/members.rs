@@ -1,0 +1,410 @@
+//! The data files of an archive: the open ones, and the ones with inodes that the kernel knows.
+//!
+//! A member is opened when an entry inside it is requested. The number of open members is bounded;
+//! the least recently used one is closed. A closed member keeps the numbers of its inodes and its
+//! last state. So reopening it is invisible: numbers, handles and the kernel's caches stay valid.
+//! If a member has changed in the meantime, it has a new generation, like a mounted file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::to_u64;
+use lru::LruCache;
+
+use crate::fs::data_files::archive::heavy_members::{HeavyMembers, HeavyRequest, LIGHT};
+use crate::fs::data_files::mount::LastSeenState;
+use crate::fs::filesystem::Filesystem;
+use crate::fs::requests::{Ino, Requests};
+use crate::fs::state::handle::Handle;
+use crate::fs::state::inodes::Inodes;
+use crate::limits;
+
+/// A function that opens a member.
+pub(super) type OpenMember = Box<dyn Fn(&OpeningArguments<'_>) -> Result<Filesystem> + Send + Sync>;
+
+/// The arguments for opening a member, partly from the last time.
+pub(super) struct OpeningArguments<'a> {
+    /// Path from the root of the archive.
+    pub(super) path: &'a Path,
+    /// Whether the member is a joined file, whose name is the path.
+    pub(super) is_joined: bool,
+    /// Cancels the work if no request waits for it.
+    pub(super) cancel: &'a CancelToken,
+    pub(super) inodes: &'a Arc<Inodes>,
+    /// The state in which the member was last seen.
+    pub(super) seen: Option<LastSeenState>,
+}
+
+/// A data file of the archive.
+pub(super) struct ArchiveMember {
+    /// Inode number of the member's entry, which is also its root's.
+    pub(super) entry: Ino,
+    path: PathBuf,
+    /// Whether the member is a joined file.
+    pub(super) is_joined: bool,
+    inodes: Arc<Inodes>,
+    state: Mutex<MemberState>,
+    /// Held by the thread that opens the member, which may take long.
+    opening: Mutex<()>,
+    /// Bytes of memory at the last measurement, when the member was open or closed.
+    weight: AtomicU64,
+}
+
+#[derive(Default)]
+struct MemberState {
+    open: Option<Arc<OpenMemberFile>>,
+    seen: Option<LastSeenState>,
+}
+
+/// A member that is open.
+pub(super) struct OpenMemberFile {
+    pub(super) filesystem: Filesystem,
+    /// Bytes of memory at the last measurement.
+    weighed: AtomicU64,
+}
+
+/// Number of joined files that are open at the same time. Scanning the files takes long.
+const OPEN_JOINED: usize = 4;
+
+/// All members.
+pub(super) struct ArchiveMembers {
+    open: OpenMember,
+    most: usize,
+    known: Mutex<HashMap<Ino, KnownMember>>,
+    recent: Mutex<RecentMembers>,
+    /// The open joined files.
+    joined: Mutex<RecentMembers>,
+    heavy: HeavyMembers,
+}
+
+/// A list of open members.
+struct RecentMembers {
+    /// The maximum number of open members, and the maximum of their bytes together.
+    most: usize,
+    most_bytes: u64,
+    /// Members by entry, each with its bytes of memory.
+    members: LruCache<Ino, (Arc<ArchiveMember>, u64)>,
+    /// Total bytes of all members.
+    weight: u64,
+}
+
+impl RecentMembers {
+    /// Removes and returns members while `is_too_much` returns true, the least recently used first.
+    fn close_while(&mut self, is_too_much: impl Fn(&Self) -> bool) -> Vec<Arc<ArchiveMember>> {
+        let mut closed = Vec::new();
+        while is_too_much(self) {
+            let Some((_, (member, weight))) = self.members.pop_lru() else {
+                break;
+            };
+            self.weight = self.weight.saturating_sub(weight);
+            closed.push(member);
+        }
+        closed
+    }
+
+    fn new(most: usize, most_bytes: u64) -> Mutex<Self> {
+        Mutex::new(RecentMembers {
+            most,
+            most_bytes,
+            members: LruCache::unbounded(),
+            weight: 0,
+        })
+    }
+}
+
+/// A member that is or was open.
+struct KnownMember {
+    member: Arc<ArchiveMember>,
+    is_open: bool,
+    /// Number of handles and inodes of the member that are in use.
+    uses: u64,
+}
+
+impl ArchiveMembers {
+    /// Creates an empty set of members that are opened by `open`. At most `most` are open at the
+    /// same time.
+    pub(super) fn new(open: OpenMember, most: usize) -> Self {
+        ArchiveMembers {
+            open,
+            most: most.max(1),
+            known: Mutex::default(),
+            recent: RecentMembers::new(most.max(1), limits::OPEN_MOUNTED_BYTES),
+            joined: RecentMembers::new(OPEN_JOINED, limits::JOINED_BYTES),
+            heavy: HeavyMembers::default(),
+        }
+    }
+
+    /// Returns the data file at `path` with the entry `entry`, or a joined file.
+    pub(super) fn get(&self, entry: Ino, path: &Path, is_joined: bool) -> Arc<ArchiveMember> {
+        let mut known = lock(&self.known);
+        let known = known.entry(entry).or_insert_with(|| KnownMember {
+            member: Arc::new(ArchiveMember {
+                entry,
+                path: path.to_path_buf(),
+                is_joined,
+                inodes: Arc::new(Inodes::of_a_member()),
+                state: Mutex::default(),
+                opening: Mutex::default(),
+                weight: AtomicU64::new(0),
+            }),
+            is_open: false,
+            uses: 0,
+        });
+        Arc::clone(&known.member)
+    }
+
+    /// Opens the joined file that `name` selects, without adding it to a list of open members.
+    ///
+    /// # Errors
+    /// Fails if the files cannot be joined.
+    pub(super) fn open_joined(&self, name: &Path) -> Result<Filesystem> {
+        (self.open)(&OpeningArguments {
+            path: name,
+            is_joined: true,
+            cancel: &CancelToken::default(),
+            inodes: &Arc::new(Inodes::of_a_member()),
+            seen: None,
+        })
+    }
+
+    /// Returns the list of open members that contains `member`.
+    fn list_of(&self, member: &ArchiveMember) -> &Mutex<RecentMembers> {
+        if member.is_joined {
+            &self.joined
+        } else {
+            &self.recent
+        }
+    }
+
+    /// Returns the number of open members, and their bytes of memory.
+    pub(super) fn open_now(&self) -> (usize, u64) {
+        let recent = lock(&self.recent);
+        (recent.members.len(), recent.weight)
+    }
+
+    /// Calls `answer` with the member's filesystem, in the current state of its directory. Opens
+    /// the member if necessary.
+    ///
+    /// # Errors
+    /// Fails if the member cannot be opened, or with the error of `answer`.
+    pub(super) fn with_member<T>(
+        &self,
+        member: &Arc<ArchiveMember>,
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<T> {
+        self.with_member_as_seen(member, cancel, |filesystem| {
+            if member.is_joined {
+                filesystem.refresh(cancel)?;
+            }
+            answer(filesystem)
+        })
+    }
+
+    /// Calls `answer` like [`with_member`](Self::with_member), for open files. A joined file is used in the last
+    /// known state of its directory, because a read does not list directories.
+    pub(super) fn with_member_as_seen<T>(
+        &self,
+        member: &Arc<ArchiveMember>,
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<T> {
+        let (opened, _request) = self.begin(member, cancel)?;
+        let answered = answer(&opened.filesystem);
+        // The call may have filled caches of the member.
+        if opened.weigh() > LIGHT / to_u64(self.most) {
+            self.make_room(member, &opened);
+        }
+        answered
+    }
+
+    /// Opens the member for a request. If the member is heavy, the request waits for admission.
+    fn begin(
+        &self,
+        member: &Arc<ArchiveMember>,
+        cancel: &CancelToken,
+    ) -> Result<(Arc<OpenMemberFile>, Option<HeavyRequest<'_>>)> {
+        let begin = || self.heavy.begin(member.entry, member.weight(), cancel);
+        let request = begin()?;
+        let opened = self.open_member(member, cancel)?;
+        if request.is_some() || member.weight() <= LIGHT {
+            return Ok((opened, request));
+        }
+        // Only opening the member revealed that it is heavy.
+        drop(opened);
+        let request = begin()?;
+        Ok((self.open_member(member, cancel)?, request))
+    }
+
+    fn open_member(
+        &self,
+        member: &Arc<ArchiveMember>,
+        cancel: &CancelToken,
+    ) -> Result<Arc<OpenMemberFile>> {
+        if let Some(opened) = self.used(member) {
+            return Ok(opened);
+        }
+        let opening = lock(&member.opening);
+        if let Some(opened) = self.used(member) {
+            // Another thread has opened the member in the meantime.
+            return Ok(opened);
+        }
+        if member.is_joined {
+            self.make_room_for_joined();
+        }
+        let seen = lock(&member.state).seen.clone();
+        let filesystem = (self.open)(&OpeningArguments {
+            path: &member.path,
+            is_joined: member.is_joined,
+            cancel,
+            inodes: &member.inodes,
+            seen,
+        })?;
+        let opened = Arc::new(OpenMemberFile {
+            filesystem,
+            weighed: AtomicU64::new(0),
+        });
+        let mut state = lock(&member.state);
+        state.open = Some(Arc::clone(&opened));
+        known_member(&mut lock(&self.known), member).is_open = true;
+        let mut recent = lock(self.list_of(member));
+        let weighed = (Arc::clone(member), 0);
+        if let Some((_, weight)) = recent.members.put(member.entry, weighed) {
+            recent.weight = recent.weight.saturating_sub(weight);
+        }
+        drop(recent);
+        drop(state);
+        drop(opening);
+        self.make_room(member, &opened);
+        Ok(opened)
+    }
+
+    /// Returns the member if it is open, and marks it as most recently used.
+    fn used(&self, member: &ArchiveMember) -> Option<Arc<OpenMemberFile>> {
+        let opened = member.open_already()?;
+        lock(self.list_of(member)).members.promote(&member.entry);
+        Some(opened)
+    }
+
+    /// Updates the member's bytes of memory. Closes the least recently used members until their
+    /// number and their bytes are within the limits.
+    fn make_room(&self, member: &ArchiveMember, opened: &OpenMemberFile) {
+        let weight = opened.filesystem.weight();
+        if !member.is_joined {
+            member.weight.store(weight, Ordering::Relaxed);
+        }
+        let mut recent = lock(self.list_of(member));
+        if let Some((_, known)) = recent.members.peek_mut(&member.entry) {
+            let before = std::mem::replace(known, weight);
+            opened.weighed.store(weight, Ordering::Relaxed);
+            recent.weight = recent.weight.saturating_sub(before).saturating_add(weight);
+        }
+        let closed = recent.close_while(|recent| {
+            recent.members.len() > recent.most
+                || recent.weight > recent.most_bytes && recent.members.len() > 1
+        });
+        drop(recent);
+        closed.iter().for_each(|member| self.close(member));
+    }
+
+    /// Closes the least recently used joined files before another one is opened. The new one is
+    /// assumed to need as much memory as the heaviest of them.
+    fn make_room_for_joined(&self) {
+        let mut recent = lock(&self.joined);
+        let heaviest = recent.members.iter().map(|(_, (_, weight))| *weight).max();
+        let next = heaviest.unwrap_or(0);
+        let closed = recent.close_while(|recent| {
+            recent.weight.saturating_add(next) > recent.most_bytes && !recent.members.is_empty()
+        });
+        drop(recent);
+        closed.iter().for_each(|member| self.close(member));
+    }
+
+    fn close(&self, member: &ArchiveMember) {
+        let mut state = lock(&member.state);
+        let closed = state.open.take();
+        if let Some(closed) = &closed {
+            state.seen = closed.filesystem.last_seen().or(state.seen.take());
+        }
+        let mut known = lock(&self.known);
+        if let Some(own) = known.get_mut(&member.entry) {
+            own.is_open = false;
+            if own.uses == 0 {
+                known.remove(&member.entry);
+            }
+        }
+        drop(known);
+        drop(state);
+        // Dropping the filesystem may take time, so the locks are released first.
+        drop(closed);
+    }
+
+    /// Counts one more use of the member. A member in use keeps its numbers.
+    pub(super) fn add_use(&self, member: &Arc<ArchiveMember>) {
+        let mut known = lock(&self.known);
+        let own = known_member(&mut known, member);
+        own.uses = own.uses.saturating_add(1);
+    }
+
+    /// Subtracts one use.
+    pub(super) fn release(&self, entry: Ino) {
+        let mut known = lock(&self.known);
+        if let Some(own) = known.get_mut(&entry) {
+            own.uses = own.uses.saturating_sub(1);
+            if own.uses == 0 && !own.is_open {
+                known.remove(&entry);
+            }
+        }
+    }
+}
+
+/// Returns the record of the member, creating it if necessary.
+fn known_member<'a>(
+    all: &'a mut HashMap<Ino, KnownMember>,
+    member: &Arc<ArchiveMember>,
+) -> &'a mut KnownMember {
+    all.entry(member.entry).or_insert_with(|| KnownMember {
+        member: Arc::clone(member),
+        is_open: false,
+        uses: 0,
+    })
+}
+
+impl ArchiveMember {
+    /// Returns the member's inodes.
+    pub(super) fn inodes(&self) -> &Inodes {
+        &self.inodes
+    }
+
+    /// Returns the bytes of memory at the last measurement.
+    fn weight(&self) -> u64 {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// Returns the member's filesystem, if it is open.
+    pub(super) fn open_already(&self) -> Option<Arc<OpenMemberFile>> {
+        lock(&self.state).open.clone()
+    }
+}
+
+impl OpenMemberFile {
+    /// Returns the difference between the current bytes of memory and the last measurement.
+    fn weigh(&self) -> u64 {
+        let counted = self.weighed.load(Ordering::Relaxed);
+        self.filesystem.weight().abs_diff(counted)
+    }
+}
+
+impl ArchiveMember {
+    /// Releases `handle`, if the member is open.
+    pub(super) fn release(&self, handle: Handle) {
+        if let Some(open) = self.open_already() {
+            open.filesystem.release(handle);
+        }
+    }
+}

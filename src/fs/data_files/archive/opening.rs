@@ -1,0 +1,224 @@
+//! Opening a data file of an archive as a filesystem of its own. Its links to other files of the
+//! archive lead to their entries there.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use h5fs_reader::array::Engine;
+use h5fs_reader::detect;
+use h5fs_reader::error::line::one_line;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::local::audience::{Audience, Readers};
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::neighbours::Neighbours;
+
+use crate::fs::data_files::archive::entry_inspector::EntryInspector;
+use crate::fs::data_files::archive::joined::JoinedFiles;
+use crate::fs::data_files::archive::joined::member::{ListingOpener, MemberOptions};
+use crate::fs::data_files::archive::joined::progress::ScanProgress;
+use crate::fs::data_files::archive::members::OpeningArguments;
+use crate::fs::data_files::indexes::Indexes;
+use crate::fs::data_files::mount::{LACKS, SharedResources};
+use crate::fs::data_files::opening::{open_source, opener_with};
+use crate::fs::data_files::other_files::{self, ArchiveLocation, OtherFiles};
+use crate::fs::data_files::watch::{SourceReopener, Watch};
+use crate::fs::filesystem::Filesystem;
+use crate::fs::name::VIEWS;
+use crate::fs::options::Options;
+use crate::fs::state::errors::{ErrorKind, Errors};
+use crate::joined::choice::Choice;
+use crate::joined::{Scanning, join};
+use crate::limits;
+
+/// The opener of data files.
+pub(super) struct MemberOpener {
+    root: Arc<dyn Directory>,
+    look: Arc<EntryInspector>,
+    /// Progress of scanning files for joining.
+    progress: Arc<ScanProgress>,
+    shared: SharedResources,
+    caches: detect::Caches,
+    changes: Option<Arc<Changes>>,
+    /// The neighbours of a file in the directory.
+    neighbours: Arc<Neighbours>,
+    /// Errors of all files.
+    errors: Arc<Errors>,
+    options: Options,
+}
+
+impl MemberOpener {
+    pub(super) fn new(
+        (root, look): (&Arc<dyn Directory>, &Arc<EntryInspector>),
+        progress: &Arc<ScanProgress>,
+        (engine, errors): (&Arc<Engine>, &Arc<Errors>),
+        changes: Option<Arc<Changes>>,
+        options: &Options,
+    ) -> Self {
+        // Each file gets neighbours of its own for its own readers; these never open a file.
+        let readers = Readers::All(Audience::everyone());
+        let neighbours = root.neighbours(options.external, options.guard.clone(), readers);
+        MemberOpener {
+            neighbours: Arc::new(neighbours.watched_by(changes.clone())),
+            root: Arc::clone(root),
+            look: Arc::clone(look),
+            progress: Arc::clone(progress),
+            shared: SharedResources {
+                engine: Arc::clone(engine),
+                indexes: Arc::new(Indexes::default()),
+            },
+            caches: detect::Caches::default(),
+            changes,
+            errors: Arc::clone(errors),
+            options: options.clone(),
+        }
+    }
+
+    /// Opens the data file described by `opening`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened, its format is unknown, or its root is damaged.
+    pub(super) fn open(&self, opening: &OpeningArguments<'_>) -> Result<Filesystem> {
+        if opening.is_joined {
+            return self.open_joined(opening);
+        }
+        let absolute = self.root.absolute(opening.path);
+        let options = &self.options;
+        let open = self.opens(opening.path);
+        let watch = Watch::from_file(&absolute, open(opening.cancel)?)
+            .with_changes(self.changes.clone())
+            .reopened_by(open);
+        if !options.force {
+            detect::refuse_locked(&*watch.file())?;
+        }
+        let now = watch.identity();
+        let seen = opening.seen.as_ref();
+        let generation = seen.map_or(0, |seen| seen.generation_in(&now));
+        let others = OtherFiles::new(&absolute, opener_with(options, &self.caches)).of_member(
+            Arc::clone(opening.inodes),
+            ArchiveLocation::new(self.root.path(), opening.path, &self.neighbours),
+        );
+        let opened = open_source(watch.file(), &watch, &others, options, opening.cancel)?;
+        let shared = self.shared.clone();
+        Ok(Filesystem::member(
+            opened,
+            options,
+            others,
+            watch,
+            (shared, generation, self.errors.of_file(opening.path)),
+        ))
+    }
+
+    /// Joins the files that the name of `opening` selects.
+    fn open_joined(&self, opening: &OpeningArguments<'_>) -> Result<Filesystem> {
+        let name = opening.path.as_os_str().as_bytes();
+        let choice = Choice::named(name).ok_or(Error::NotFound)?;
+        let place = Path::new(OsStr::from_bytes(VIEWS)).join(opening.path);
+        let files = JoinedFiles::new(
+            (&self.root, &self.look),
+            choice,
+            &self.progress,
+            &self.options,
+        );
+        let reopened = Arc::clone(&files);
+        let open: SourceReopener = Box::new(move |cancel| reopened.open(cancel));
+        let absolute = self.root.absolute(&place);
+        let watch = Watch::from_file(&absolute, open(opening.cancel)?).reopened_by(open);
+        let now = watch.identity();
+        let generation = opening
+            .seen
+            .as_ref()
+            .map_or(0, |seen| seen.generation_in(&now));
+        let errors = self.errors.of_file(&place);
+        let join = self.joiner(files, errors.clone());
+        let others = OtherFiles::new(&absolute, join).of_member(
+            Arc::clone(opening.inodes),
+            ArchiveLocation::new(self.root.path(), &place, &self.neighbours),
+        );
+        let opened = open_source(watch.file(), &watch, &others, &self.options, opening.cancel)?;
+        let shared = (self.shared.clone(), generation, errors);
+        Ok(Filesystem::member(
+            opened,
+            &self.options,
+            others,
+            watch,
+            shared,
+        ))
+    }
+
+    /// Returns a function that joins the files of the last listing, and reports the ones that are
+    /// not joined.
+    fn joiner(&self, files: Arc<JoinedFiles>, errors: Errors) -> other_files::ContainerOpener {
+        let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
+        let threads = self.options.threads;
+        let options = MemberOptions {
+            force: self.options.force,
+            verify: self.options.verify,
+            partial: self.options.partial,
+        };
+        let kept = self.options.scans.clone();
+        Box::new(move |_, neighbours, cancel| {
+            cancel.begin_heavy()?;
+            let mut tell = OmissionReporter::new(&errors);
+            for (name, reason) in &files.opened_listing().left_out {
+                let reason = format!("left out: {reason}");
+                tell.report(ErrorKind::Refused, &one_line(name), &reason);
+            }
+            let listed = ListingOpener::new(&files, neighbours, &caches, options);
+            let scanning = Scanning {
+                threads,
+                kept: kept.as_deref(),
+                cancel,
+            };
+            let joined = join(&engine, Box::new(listed), files.choice(), &scanning);
+            files.progress.end();
+            let (joined, told) = joined?;
+            for told in &told {
+                tell.report(ErrorKind::Unsupported, &told.what, &told.reason);
+            }
+            tell.finish();
+            Ok(joined)
+        })
+    }
+
+    /// Returns a function that opens the file, and opens it again after a change.
+    fn opens(&self, path: &Path) -> SourceReopener {
+        let (root, changes) = (Arc::clone(&self.root), self.changes.clone());
+        let (path, absolute) = (path.to_path_buf(), self.root.absolute(path));
+        Box::new(move |_| {
+            root.open(&path)?
+                .content
+                .source(&absolute, changes.as_ref())
+        })
+    }
+}
+
+/// Reports parts that are not joined, in the list of errors and in the log.
+struct OmissionReporter<'a> {
+    errors: &'a Errors,
+    count: usize,
+}
+
+impl<'a> OmissionReporter<'a> {
+    fn new(errors: &'a Errors) -> Self {
+        OmissionReporter { errors, count: 0 }
+    }
+
+    fn report(&mut self, kind: ErrorKind, object: &str, reason: &str) {
+        self.errors.add(kind, object, reason);
+        self.count += 1;
+        if self.count <= limits::JOINED_TOLD {
+            log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));
+        }
+    }
+
+    /// Logs how many lines were omitted from the log.
+    fn finish(self) {
+        if let Some(more @ 1..) = self.count.checked_sub(limits::JOINED_TOLD) {
+            let reason = format!("{more} more are not joined; see `.h5fs/errors`");
+            log::warn!(target: LACKS, "{}: {reason}", self.errors.name("/"));
+        }
+    }
+}

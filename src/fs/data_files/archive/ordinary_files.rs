@@ -1,0 +1,257 @@
+//! The files of an archive that are shown unchanged.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use h5fs_reader::array::{Bytes, Stream};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::Content;
+use h5fs_reader::source::identity::{Fingerprint, Identity};
+use h5fs_reader::source::local::descriptors::most_of_readers;
+use h5fs_reader::source::open::SharedOpen;
+use h5fs_reader::source::{Urgency, read_block};
+use h5fs_reader::wire::to_u64;
+use lru::LruCache;
+use nix::errno::Errno;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::pread;
+
+use crate::fs::errno::{refusal, stale};
+use crate::fs::requests::{Ino, SeekKind, Version};
+use crate::fs::state::handle::Caching;
+use crate::limits;
+
+/// Number of files whose state is remembered.
+const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
+
+/// The ordinary files of an archive.
+pub(super) struct OrdinaryFiles {
+    /// The states in which files were last opened.
+    states: Mutex<LruCache<Ino, Identity>>,
+    /// A counter of open local files: each holds one clone.
+    open: Arc<()>,
+}
+
+impl Default for OrdinaryFiles {
+    fn default() -> Self {
+        OrdinaryFiles {
+            states: Mutex::new(LruCache::sparse(KNOWN)),
+            open: Arc::default(),
+        }
+    }
+}
+
+/// An open file.
+pub(super) enum OrdinaryFile {
+    Local {
+        file: File,
+        /// Length when the file was opened, which the kernel may still assume. 0 if the kernel
+        /// caches nothing.
+        length: u64,
+        /// Counts the file as open.
+        _open: Arc<()>,
+    },
+    Object {
+        object: SharedOpen,
+        stream: Stream,
+    },
+}
+
+impl OrdinaryFiles {
+    /// Opens the entry `ino` at `path`. Returns the file, and how the kernel may cache it.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(super) fn open(
+        &self,
+        ino: Ino,
+        content: Content,
+        path: &Path,
+    ) -> Result<(OrdinaryFile, Caching)> {
+        match content {
+            Content::File(file) => {
+                if Arc::strong_count(&self.open) > most_of_readers() {
+                    return Err(refusal(Errno::EMFILE, "number of open files"));
+                }
+                let failed = |error| Error::io(&error, path.display().to_string());
+                let metadata = file.metadata().map_err(failed)?;
+                let state = Identity::File(Fingerprint::of(&metadata));
+                let caching = self.record_open(ino, state);
+                let open = Arc::clone(&self.open);
+                let file = OrdinaryFile::local((file, open), caching, metadata.len());
+                Ok((file, caching))
+            }
+            Content::Object(object) => {
+                let caching = self.record_open(ino, object.opened());
+                let stream = Stream::new();
+                Ok((OrdinaryFile::Object { object, stream }, caching))
+            }
+        }
+    }
+
+    /// Records that the file is opened in this state, and returns how the kernel may cache it.
+    /// Pages cached earlier are valid if the state is unchanged and no write was in progress. A
+    /// recently written file is not cached: after a truncation, the kernel would pad it with zeros
+    /// to its old length.
+    fn record_open(&self, ino: Ino, state: Identity) -> Caching {
+        let mut states = lock(&self.states);
+        if !state.is_calm_for(limits::UNSEEN_WRITE) {
+            states.pop(&ino);
+            return Caching::Never;
+        }
+        let before = states.put(ino, state.clone());
+        if before == Some(state) {
+            Caching::Lasting
+        } else {
+            Caching::WhileOpen
+        }
+    }
+}
+
+impl OrdinaryFile {
+    /// Creates the open local file with this caching mode and length.
+    fn local((file, open): (File, Arc<()>), caching: Caching, length: u64) -> Self {
+        let length = if caching == Caching::Never { 0 } else { length };
+        OrdinaryFile::Local {
+            file,
+            length,
+            _open: open,
+        }
+    }
+
+    /// Reads `length` bytes at `offset`. Fewer bytes are returned only at the end of the file.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file is shorter than the kernel assumes; else the error of the system or the
+    /// server.
+    pub(super) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        match self {
+            OrdinaryFile::Local {
+                file,
+                length: known,
+                ..
+            } => read_local(file, *known, offset, length),
+            OrdinaryFile::Object { object, stream } => read_object(object, stream, offset, length),
+        }
+    }
+
+    /// Returns the current version of the content.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(super) fn version(&self) -> Result<Version> {
+        let (length, identity) = match self {
+            OrdinaryFile::Local { file, .. } => {
+                let metadata = file.metadata();
+                let metadata = metadata.map_err(|error| Error::io(&error, "checking a file"))?;
+                let identity = Identity::File(Fingerprint::of(&metadata));
+                (metadata.len(), identity)
+            }
+            OrdinaryFile::Object { object, .. } => (object.length(), object.opened()),
+        };
+        Ok(Version {
+            length,
+            identity: Some(identity),
+            generation: 0,
+        })
+    }
+
+    /// Returns the offset of the next data or hole at or after `offset`. An object has no holes.
+    ///
+    /// # Errors
+    /// `ENXIO` past the end; else the system's error.
+    pub(super) fn seek(&self, offset: u64, whence: SeekKind) -> Result<u64> {
+        match (self, whence) {
+            (OrdinaryFile::Local { file, .. }, whence) => {
+                let to = match whence {
+                    SeekKind::Data => SeekFrom::Data(offset),
+                    SeekKind::Hole => SeekFrom::Hole(offset),
+                };
+                seek(file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
+            }
+            (OrdinaryFile::Object { object, .. }, _) if offset >= object.length() => {
+                Err(refusal(Errno::ENXIO, "seek"))
+            }
+            (OrdinaryFile::Object { .. }, SeekKind::Data) => Ok(offset),
+            (OrdinaryFile::Object { object, .. }, SeekKind::Hole) => Ok(object.length()),
+        }
+    }
+}
+
+fn read_local(file: &File, known: u64, offset: u64, length: usize) -> Result<Bytes> {
+    use rustix::io::Errno;
+    let mut bytes = Vec::with_capacity(length);
+    let mut at = offset;
+    while bytes.len() < length {
+        match pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) if at < known => return Err(stale()),
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Error::io(&errno.into(), "reading a file")),
+        }
+        at = offset.saturating_add(to_u64(bytes.len()));
+    }
+    bytes.truncate(length);
+    Ok(bytes.into())
+}
+
+fn read_object(object: &SharedOpen, stream: &Stream, offset: u64, length: usize) -> Result<Bytes> {
+    let whole = object.length();
+    let length = to_u64(length).min(whole.saturating_sub(offset));
+    if length == 0 {
+        return Ok(Vec::new().into());
+    }
+    let end = offset.saturating_add(length);
+    if let Some(ahead) = stream.advise_bytes(offset, end, whole) {
+        let length = ahead.end.saturating_sub(ahead.start);
+        object.prefetch(&[(ahead.start, length)], Urgency::Expected);
+    }
+    Ok(read_block(&**object, offset, length, "object")?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(path: &str) -> Identity {
+        Identity::File(Fingerprint::of(&std::fs::metadata(path).unwrap()))
+    }
+
+    #[test]
+    fn content_is_kept_for_the_state_that_it_was_read_in() {
+        let files = OrdinaryFiles::default();
+        // The directory `/usr` has not changed for a long time.
+        let old = state("/usr");
+        assert!(old.is_calm_for(limits::UNSEEN_WRITE));
+        assert_eq!(files.record_open(7, old.clone()), Caching::WhileOpen);
+        assert_eq!(files.record_open(7, old.clone()), Caching::Lasting);
+        assert_eq!(files.record_open(8, old.clone()), Caching::WhileOpen);
+        let young = tempfile::NamedTempFile::new().unwrap();
+        let young = state(young.path().to_str().unwrap());
+        for _ in 0..2 {
+            assert_eq!(files.record_open(7, young.clone()), Caching::Never);
+        }
+        assert_eq!(files.record_open(7, old), Caching::WhileOpen);
+    }
+
+    #[test]
+    fn a_file_that_the_kernel_keeps_and_that_becomes_shorter_is_stale() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, b"elements").unwrap();
+        let open =
+            |caching| OrdinaryFile::local((file.reopen().unwrap(), Arc::default()), caching, 8);
+        let (kept, direct) = (open(Caching::WhileOpen), open(Caching::Never));
+        for open in [&kept, &direct] {
+            assert_eq!(&open.read(2, 100).unwrap()[..], b"ements");
+            assert!(open.read(8, 1).unwrap().is_empty());
+        }
+        file.as_file().set_len(3).unwrap();
+        assert_eq!(&kept.read(0, 3).unwrap()[..], b"ele");
+        assert_eq!(kept.read(0, 8).unwrap_err(), stale());
+        assert_eq!(&direct.read(0, 8).unwrap()[..], b"ele");
+    }
+}

@@ -1,0 +1,377 @@
+//! The kernel's requests for a directory of files. Each is handled here, or by the data file that
+//! it concerns.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::{Error, Result};
+use nix::errno::Errno;
+
+use crate::fs::data_files::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_entry};
+use crate::fs::data_files::archive::entry_inspector::LIFETIME;
+use crate::fs::data_files::archive::members::ArchiveMember;
+use crate::fs::data_files::archive::{
+    Archive, ArchiveContent, ERROR, InodeTarget, ORIGINALS, STORE, STORE_TARGET, TOLD, VIEW_NAMES,
+    is_own_fault, is_permanent, stale_if_missing, with_number,
+};
+use crate::fs::errno::{refusal, stale};
+use crate::fs::filesystem::Filesystem;
+use crate::fs::name;
+use crate::fs::nodes::xattr;
+use crate::fs::options::Options;
+use crate::fs::requests::{AttributesCallback, Ino, ListingDetail, Requests, SeekKind, Version};
+use crate::fs::stat::LookupEntry;
+use crate::fs::state::handle::{Caching, Handle, OpenedHandle};
+use crate::fs::state::inode::ROOT;
+use crate::fs::state::traffic::Traffic;
+use crate::view::View;
+
+impl Requests for Archive {
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    fn capacity(&self) -> (u64, u64) {
+        self.root.capacity()
+    }
+
+    fn lifetime(&self) -> Duration {
+        LIFETIME
+    }
+
+    fn file_of(&self, ino: Ino) -> Option<u64> {
+        if is_entry(ino) {
+            return Some(ino);
+        }
+        self.inner.get(ino).map(|(member, _)| member.entry)
+    }
+
+    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<LookupEntry> {
+        name::refuse_long(name)?;
+        match self.target(parent)? {
+            InodeTarget::Views if name == ORIGINALS => self.fixed(ORIGINAL),
+            InodeTarget::Views if name == STORE => self.store_link(),
+            InodeTarget::Views => {
+                let mut told = TOLD.iter();
+                match told.find(|told| told.name == name) {
+                    Some(told) => self.status_entry(told),
+                    None => self.enter_joined(name),
+                }
+            }
+            InodeTarget::Status(_) | InodeTarget::Store => Err(refusal(Errno::ENOTDIR, "lookup")),
+            InodeTarget::Entry(place, path) => match place.kind {
+                EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
+                EntryKind::DataFile | EntryKind::Joined => {
+                    let member = self.member(parent, place, &path);
+                    match self.lookup_inside((&member, ROOT), name, cancel) {
+                        Err(error) if is_own_fault(&error) && self.look.was_mistyped(&path) => {
+                            Err(stale())
+                        }
+                        // The data file itself reports its error.
+                        Err(error) if is_permanent(&error) => Err(Error::NotFound),
+                        found => found,
+                    }
+                }
+                _ => Err(refusal(Errno::ENOTDIR, "lookup")),
+            },
+            InodeTarget::Inner(member, local) => self.lookup_inside((&member, local), name, cancel),
+        }
+    }
+
+    fn absence_reason(&self, parent: Ino, name: &[u8]) -> Option<String> {
+        let cancel = CancelToken::default();
+        let why = match self.target(parent).ok()? {
+            InodeTarget::Entry(place, path) if place.kind.has_objects() => {
+                let member = self.member(parent, place, &path);
+                let ask = |file: &Filesystem| Ok(file.absence_reason(ROOT, name));
+                self.members.with_member(&member, &cancel, ask)
+            }
+            InodeTarget::Inner(member, local) => {
+                let ask = |file: &Filesystem| Ok(file.absence_reason(local, name));
+                self.members.with_member(&member, &cancel, ask)
+            }
+            _ => Ok(None),
+        };
+        why.unwrap_or_else(|error| Some(error.to_string()))
+    }
+
+    fn dangling_reason(&self, link: Ino, object: bool) -> Option<String> {
+        let InodeTarget::Inner(member, local) = self.target(link).ok()? else {
+            return None;
+        };
+        let ask = |file: &Filesystem| Ok(file.dangling_reason(local, object));
+        self.members
+            .with_member(&member, &CancelToken::default(), ask)
+            .ok()?
+    }
+
+    fn forget(&self, ino: Ino, count: u64) {
+        if is_entry(ino) {
+            return self.entries.forget(ino, count);
+        }
+        if let Some((member, local, is_forgotten)) = self.inner.forget(ino, count) {
+            member.inodes().forget(local, count);
+            if is_forgotten {
+                self.members.release(member.entry);
+            }
+        }
+    }
+
+    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry> {
+        match self.target(ino)? {
+            InodeTarget::Views => self.fixed(VIEWS),
+            InodeTarget::Status(told) => self.status_entry(told),
+            InodeTarget::Store => self.store_link(),
+            InodeTarget::Entry(place, _) if place.kind == EntryKind::Joined => self.fixed(ino),
+            InodeTarget::Entry(place, path) => {
+                let found = self.inspect(&path, place.is_original, Some(place));
+                let found = found.map_err(stale_if_missing)?;
+                if found.kind != place.kind {
+                    return Err(stale());
+                }
+                Ok(self.look.entry(ino, &found, (&path, place.is_original)))
+            }
+            InodeTarget::Inner(member, local) => {
+                let entry = self
+                    .members
+                    .with_member(&member, cancel, |file| file.getattr_for(local, cancel));
+                Ok(with_number(entry.map_err(stale_if_missing)?, ino))
+            }
+        }
+    }
+
+    fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
+        match self.target(ino)? {
+            InodeTarget::Store => Ok(STORE_TARGET.to_vec()),
+            InodeTarget::Entry(place, path) if place.kind == EntryKind::Symlink => self
+                .look
+                .link_text((&path, place.is_original))
+                .map_err(stale_if_missing),
+            InodeTarget::Inner(member, local) => {
+                self.members
+                    .with_member(&member, cancel, |file| file.readlink_for(local, cancel))
+            }
+            _ => Err(refusal(Errno::EINVAL, "readlink")),
+        }
+    }
+
+    fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        match self.target(ino)? {
+            InodeTarget::Entry(place, path) if place.kind.has_objects() => {
+                let listed = self.with_data_file((ino, place, &path), cancel, |root| {
+                    root.listxattr_for(ROOT, cancel)
+                });
+                match listed {
+                    Ok(listed) => listed,
+                    Err(error) if is_own_fault(&error) => Ok(vec![ERROR.to_vec()]),
+                    Err(error) => Err(error),
+                }
+            }
+            InodeTarget::Inner(member, local) => {
+                self.members
+                    .with_member(&member, cancel, |file| file.listxattr_for(local, cancel))
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
+        xattr::user_name(name)?;
+        match self.target(ino)? {
+            InodeTarget::Entry(place, path) if place.kind.has_objects() => {
+                let value = self.with_data_file((ino, place, &path), cancel, |root| {
+                    root.getxattr_for(ROOT, name, cancel)
+                });
+                match value {
+                    Ok(value) => value,
+                    Err(error) if is_own_fault(&error) && name == ERROR => {
+                        Ok(error.to_string().into_bytes())
+                    }
+                    Err(error) if is_own_fault(&error) => Err(xattr::no_attribute()),
+                    Err(error) => Err(error),
+                }
+            }
+            InodeTarget::Inner(member, local) => {
+                self.members.with_member(&member, cancel, |file| {
+                    file.getxattr_for(local, name, cancel)
+                })
+            }
+            _ => Err(xattr::no_attribute()),
+        }
+    }
+
+    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
+        match self.target(ino)? {
+            InodeTarget::Entry(place, path) => match place.kind {
+                EntryKind::File => self.open_ordinary(ino, place, &path),
+                EntryKind::Symlink => Err(refusal(Errno::ELOOP, "open")),
+                _ => Err(refusal(Errno::EISDIR, "open")),
+            },
+            InodeTarget::Views => Err(refusal(Errno::EISDIR, "open")),
+            InodeTarget::Store => Err(refusal(Errno::ELOOP, "open")),
+            InodeTarget::Status(told) => {
+                let text = self.status_texts.text_for_open(ino, || (told.text)(self));
+                self.insert(ArchiveContent::Text(text), Caching::Never)
+            }
+            InodeTarget::Inner(member, local) => self.open_inner((&member, local, false), cancel),
+        }
+    }
+
+    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
+        match self.target(ino)? {
+            InodeTarget::Views => {
+                let names = VIEW_NAMES;
+                self.insert(ArchiveContent::Fixed { ino, names }, Caching::WhileOpen)
+            }
+            InodeTarget::Status(_) | InodeTarget::Store => Err(refusal(Errno::ENOTDIR, "opendir")),
+            InodeTarget::Entry(place, path) => match place.kind {
+                EntryKind::Directory => {
+                    let names = self.root.list(&path).map_err(stale_if_missing);
+                    let names = names.inspect_err(|error| self.record_error(&path, error))?;
+                    let names = Mutex::new(names);
+                    self.insert(ArchiveContent::Directory { ino, names }, Caching::WhileOpen)
+                }
+                EntryKind::DataFile | EntryKind::Joined => {
+                    let member = self.member(ino, place, &path);
+                    let opened = self.open_inner((&member, ROOT, true), cancel);
+                    match opened.map_err(|error| self.unopened(&path, error)) {
+                        Err(error) if is_permanent(&error) => {
+                            let names = &[];
+                            self.insert(ArchiveContent::Fixed { ino, names }, Caching::WhileOpen)
+                        }
+                        opened => opened,
+                    }
+                }
+                _ => Err(refusal(Errno::ENOTDIR, "opendir")),
+            },
+            InodeTarget::Inner(member, local) => self.open_inner((&member, local, true), cancel),
+        }
+    }
+
+    fn is_ordered(&self, directory: Ino) -> bool {
+        let found = self.target(directory);
+        !matches!(found, Ok(InodeTarget::Entry(place, _)) if place.kind == EntryKind::Directory)
+    }
+
+    fn list_for(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        detail: ListingDetail,
+        take: &mut AttributesCallback<'_>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        self.list(handle, cookie, (detail, take), cancel)
+    }
+
+    fn read_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        let open = self.handles.get(handle)?;
+        match &open.content {
+            ArchiveContent::File(file) => file.read(offset, length),
+            ArchiveContent::Text(text) => text.read_at(offset, length),
+            ArchiveContent::Inner(inner) if !inner.is_directory => {
+                self.with_open_member(handle, inner, cancel, |filesystem| {
+                    filesystem.read_for(handle, offset, length, cancel)
+                })
+            }
+            _ => Err(refusal(Errno::EISDIR, "read")),
+        }
+    }
+
+    fn is_unordered(&self, handle: Handle) -> bool {
+        let Ok(open) = self.handles.get(handle) else {
+            return false;
+        };
+        let ArchiveContent::Inner(inner) = &open.content else {
+            return false;
+        };
+        let ask = |filesystem: &Filesystem| Ok(filesystem.is_unordered(handle));
+        let asked = self.with_open_member(handle, inner, &CancelToken::default(), ask);
+        asked.unwrap_or(false)
+    }
+
+    fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
+        let open = self.handles.get(handle)?;
+        match &open.content {
+            ArchiveContent::File(file) => file.version(),
+            ArchiveContent::Text(text) => Ok(Version {
+                length: text.length(),
+                identity: None,
+                generation: 0,
+            }),
+            ArchiveContent::Inner(inner) if !inner.is_directory => {
+                self.with_open_member(handle, inner, cancel, |filesystem| {
+                    filesystem.version_of(handle, cancel)
+                })
+            }
+            _ => Err(refusal(Errno::EISDIR, "read")),
+        }
+    }
+
+    fn try_read(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let open = self.handles.get(handle)?;
+        let ArchiveContent::Inner(inner) = &open.content else {
+            return Ok(None);
+        };
+        match inner.member.open_already() {
+            Some(opened) if !inner.is_directory && opened.filesystem.has_open(handle) => {
+                opened.filesystem.try_read(handle, offset, length)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn lseek_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        whence: SeekKind,
+        cancel: &CancelToken,
+    ) -> Result<u64> {
+        let open = self.handles.get(handle)?;
+        match &open.content {
+            ArchiveContent::File(file) => file.seek(offset, whence),
+            ArchiveContent::Inner(inner) if !inner.is_directory => {
+                self.with_open_member(handle, inner, cancel, |filesystem| {
+                    filesystem.lseek_for(handle, offset, whence, cancel)
+                })
+            }
+            _ => Err(refusal(Errno::EISDIR, "seek")),
+        }
+    }
+
+    fn release(&self, handle: Handle) {
+        if let Some(open) = self.handles.remove(handle)
+            && let ArchiveContent::Inner(inner) = &open.content
+        {
+            inner.member.release(handle);
+            self.members.release(inner.member.entry);
+        }
+    }
+}
+
+impl Archive {
+    fn lookup_inside(
+        &self,
+        (member, local): (&Arc<ArchiveMember>, Ino),
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<LookupEntry> {
+        let entry = self
+            .members
+            .with_member(member, cancel, |file| file.lookup_for(local, name, cancel))?;
+        let ino = self.enter_inner(member, entry.ino);
+        Ok(with_number(entry, ino))
+    }
+}

@@ -1,0 +1,91 @@
+//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors` of an archive: the current state and the
+//! errors of the mount.
+
+use std::os::unix::ffi::OsStrExt;
+use std::time::SystemTime;
+
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::wire::to_u64;
+
+use crate::fs::data_files::archive::{Archive, ArchiveStatusFile};
+use crate::fs::data_files::missing_source::{stale_text, unanswered_text};
+use crate::fs::metrics::{self, MountMetrics};
+use crate::fs::nodes::status;
+use crate::fs::stat::{FileKind, LookupEntry, Stat};
+use crate::view::View;
+
+impl Archive {
+    /// Returns the entry of one of these files, with the length of its current text.
+    pub(super) fn status_entry(&self, told: &ArchiveStatusFile) -> Result<LookupEntry> {
+        let entry = self.fixed(told.ino)?;
+        let text = self
+            .status_texts
+            .text_for_stat(told.ino, || (told.text)(self));
+        let size = text.length();
+        let attributes = Stat {
+            kind: FileKind::File,
+            size,
+            blocks: size.div_ceil(512),
+            permissions: entry.attributes.permissions & 0o444,
+            ..entry.attributes
+        };
+        Ok(LookupEntry {
+            attributes,
+            cacheable: false,
+            is_sized: true,
+            ..entry
+        })
+    }
+
+    /// Returns the current text of the status.
+    pub(super) fn status_text(&self) -> Vec<u8> {
+        // Special characters are escaped, so that a hostile name cannot forge lines.
+        let source = self.root.path().as_os_str().as_bytes().escape_ascii();
+        let mut facts = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("source", source.to_string()),
+            ("state", self.state_text()),
+        ];
+        facts.extend(self.joining.text().map(|text| ("joined", text)));
+        facts.extend(self.figures().facts());
+        status::lines(&facts)
+    }
+
+    /// Returns the state for the status: whether the directory is served.
+    fn state_text(&self) -> String {
+        let mut gone = lock(&self.gone);
+        match self.root.refuse_removed() {
+            Ok(()) => {
+                *gone = None;
+                let unanswered = self.root.unanswered_since();
+                unanswered.map_or_else(|| "serving".to_owned(), unanswered_text)
+            }
+            Err(why) => stale_text(&why, *gone.get_or_insert_with(SystemTime::now)),
+        }
+    }
+
+    /// Returns the current metrics for Prometheus.
+    pub(super) fn metrics_text(&self) -> Vec<u8> {
+        metrics::text(&[self.figures()]).into_bytes()
+    }
+
+    fn figures(&self) -> MountMetrics {
+        let is_up = self.state_text() == "serving";
+        let mut figures = status::of_mount(self.root.path(), is_up, &self.options);
+        let (open, bytes) = self.members.open_now();
+        figures.add("uptime_seconds", self.started.elapsed().as_secs());
+        figures.add("files_open", to_u64(open));
+        figures.add("files_open_at_most", to_u64(self.options.open_files));
+        figures.add("open_files_bytes", bytes);
+        figures.add("joined_files_read_total", self.joining.read());
+        figures.add("handles_open", to_u64(self.handles.len()));
+        status::add_engine(&mut figures, &self.engine.statistics());
+        status::add_traffic(&mut figures, &self.traffic);
+        status::add_errors(&mut figures, &self.errors);
+        if let Some(counters) = self.root.counters() {
+            status::add_network(&mut figures, counters);
+        }
+        figures
+    }
+}

@@ -1,0 +1,349 @@
+//! A crawler that reads the directories of a remote file before its users do.
+//!
+//! Without the crawler, a recursive walk would need several round trips for each object: for its
+//! header, and then for the structures that the header references. So a thread reads all objects
+//! breadth first, with non-blocking requests. If bytes are missing, they are requested, and the
+//! thread continues with the next object. The thread waits only when all objects lack bytes. The
+//! results stay in the caches of the file and of its source, where the walk's own requests find
+//! them.
+
+use std::collections::{HashSet, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::array::Storage;
+use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
+
+use crate::limits;
+
+/// The crawler of one file.
+#[derive(Default)]
+pub(in crate::fs) struct Crawler(Arc<Mutex<CrawlState>>);
+
+#[derive(Default)]
+struct CrawlState {
+    /// Groups that were crawled.
+    groups: HashSet<NodeId>,
+    /// Opened groups that wait to be crawled.
+    opened: VecDeque<NodeId>,
+    is_running: bool,
+}
+
+impl CrawlState {
+    /// Marks a group as crawled. Returns whether the group is new.
+    fn mark_crawled(&mut self, group: NodeId) -> bool {
+        if self.groups.contains(&group) {
+            return false;
+        }
+        if self.groups.len() >= limits::CRAWLED_GROUPS {
+            self.groups.clear();
+        }
+        self.groups.insert(group)
+    }
+}
+
+impl Crawler {
+    /// Crawls an opened group and everything below it, in a separate thread.
+    pub(in crate::fs) fn look_into(&self, container: &Arc<dyn Container>, group: NodeId) {
+        if !container.is_far() || container.is_growing() {
+            return;
+        }
+        let mut state = lock(&self.0);
+        if state.opened.len() >= limits::CRAWLS || !state.mark_crawled(group) {
+            return;
+        }
+        container.expect_beneath(group);
+        state.opened.push_back(group);
+        if state.is_running {
+            return;
+        }
+        let (own, container) = (Arc::downgrade(&self.0), Arc::clone(container));
+        let crawl = thread::Builder::new().name("crawl".to_owned());
+        let spawned = crawl.spawn(move || crawl_groups(&own, &container));
+        // Without the thread, a walk reads each object separately.
+        state.is_running = spawned.is_ok();
+        if !state.is_running {
+            state.opened.clear();
+        }
+    }
+}
+
+/// Crawls the opened groups until none is left or the file is closed.
+fn crawl_groups(crawler: &Weak<Mutex<CrawlState>>, container: &Arc<dyn Container>) {
+    while let Some(state) = crawler.upgrade() {
+        let mut opened = lock(&state);
+        let Some(group) = opened.opened.pop_front() else {
+            opened.is_running = false;
+            return;
+        };
+        drop(opened);
+        let mut is_new = |group| {
+            let state = crawler.upgrade();
+            state.is_some_and(|state| lock(&state).mark_crawled(group))
+        };
+        drop(state);
+        crawl(container, group, &mut is_new, &|| {
+            crawler.strong_count() > 0
+        });
+    }
+}
+
+/// A part of the file to read.
+#[derive(Clone, Copy)]
+enum CrawlSubject {
+    Links(NodeId),
+    Object(NodeId),
+    /// The chunk index of an array with this many chunks. `stat` needs it for the stored bytes.
+    Chunks(NodeId, u64),
+}
+
+/// A subject, and the number of attempts to read it.
+struct CrawlItem(CrawlSubject, u32);
+
+/// Reads the objects below `group` breadth first, while `goes_on` returns true. Groups that are
+/// not new are skipped.
+fn crawl(
+    container: &Arc<dyn Container>,
+    group: NodeId,
+    is_new: &mut dyn FnMut(NodeId) -> bool,
+    goes_on: &dyn Fn() -> bool,
+) {
+    let mut queue = VecDeque::from([CrawlItem(CrawlSubject::Links(group), 0)]);
+    let mut window: Vec<CrawlItem> = Vec::new();
+    let mut left = limits::CRAWLED_OBJECTS;
+    let mut chunks_left = limits::CRAWLED_CHUNKS;
+    while goes_on() {
+        refill(&**container, &mut window, &mut queue);
+        if window.is_empty() {
+            return;
+        }
+        let (mut wait, mut is_stuck) = (None, true);
+        for CrawlItem(subject, looks) in std::mem::take(&mut window) {
+            let effort = Effort::of_a_glance();
+            let glance = Arc::clone(container).for_request(&effort);
+            let found = subject.read(&*glance, &effort, left);
+            if let Some(put_off) = effort.wait() {
+                wait.get_or_insert(put_off);
+                if looks < limits::CRAWL_LOOKS {
+                    window.push(CrawlItem(subject, looks.saturating_add(1)));
+                }
+                continue;
+            }
+            is_stuck = false;
+            for subject in found.unwrap_or_default() {
+                match subject {
+                    CrawlSubject::Links(group) if !is_new(group) => continue,
+                    CrawlSubject::Object(_) => left = left.saturating_sub(1),
+                    // The index of a small array is only a structure or two, like its header.
+                    CrawlSubject::Chunks(_, chunks) if chunks > limits::LISTED_CHUNKS => {
+                        match chunks_left.checked_sub(chunks) {
+                            Some(fewer) => chunks_left = fewer,
+                            None => continue,
+                        }
+                    }
+                    CrawlSubject::Links(_) | CrawlSubject::Chunks(..) => {}
+                }
+                queue.push_back(CrawlItem(subject, 0));
+            }
+        }
+        if let (true, Some(wait)) = (is_stuck, wait) {
+            wait();
+        }
+    }
+}
+
+/// Refills the window from the queue once the window is half empty, and requests all headers at
+/// once. Nearby headers arrive together.
+fn refill(container: &dyn Container, window: &mut Vec<CrawlItem>, queue: &mut VecDeque<CrawlItem>) {
+    if window.len() > limits::CRAWL_WINDOW / 2 {
+        return;
+    }
+    queue.make_contiguous().sort_by_key(CrawlItem::address);
+    let room = limits::CRAWL_WINDOW - window.len();
+    let more: Vec<CrawlItem> = queue.drain(..room.min(queue.len())).collect();
+    let objects: Vec<NodeId> = more.iter().filter_map(CrawlItem::address).collect();
+    if !objects.is_empty() {
+        container.expect(&objects);
+    }
+    window.extend(more);
+}
+
+impl CrawlItem {
+    /// Returns the address of an object. Other subjects sort before all objects.
+    fn address(&self) -> Option<NodeId> {
+        match self.0 {
+            CrawlSubject::Object(node) => Some(node),
+            CrawlSubject::Links(_) | CrawlSubject::Chunks(..) => None,
+        }
+    }
+}
+
+impl CrawlSubject {
+    /// Reads the subject. Returns the subjects to read next, at most `left` objects.
+    fn read(
+        self,
+        glance: &dyn Container,
+        effort: &Effort,
+        left: usize,
+    ) -> Result<Vec<CrawlSubject>> {
+        match self {
+            CrawlSubject::Links(group) => objects_of(glance, group, left),
+            CrawlSubject::Object(node) => {
+                let found = glance.node(node)?;
+                Ok(match &found.kind {
+                    NodeKind::Group => vec![CrawlSubject::Links(node)],
+                    NodeKind::Array(array) => {
+                        let chunks = array.chunk_count();
+                        let chunks = chunks.map(|count| CrawlSubject::Chunks(node, count));
+                        chunks.into_iter().collect()
+                    }
+                    _ => Vec::new(),
+                })
+            }
+            CrawlSubject::Chunks(node, _) => {
+                let found = glance.node(node)?;
+                if let NodeKind::Array(array) = &found.kind
+                    && let Ok(Storage::Chunked(chunked)) = &array.storage
+                {
+                    let pass = &mut |_: &[u64], _| ControlFlow::Continue(());
+                    chunked.index.walk(effort, pass)?;
+                }
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+/// Returns the objects that the first `most` links of a group lead to, in the order of their
+/// addresses.
+fn objects_of(glance: &dyn Container, group: NodeId, most: usize) -> Result<Vec<CrawlSubject>> {
+    let mut links = glance.links(group)?;
+    let mut nodes = Vec::new();
+    for _ in 0..most {
+        match links.next()? {
+            Some(link) => {
+                if let LinkTarget::Hard(node) = link.target {
+                    nodes.push(node);
+                }
+            }
+            None => break,
+        }
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(nodes.into_iter().map(CrawlSubject::Object).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::fs::fake::{Fake, ROOT};
+
+    /// Crawls everything below the root. Returns how often objects were read.
+    fn count_reads(fake: Fake) -> usize {
+        let looks = Arc::clone(&fake.looks);
+        let container: Arc<dyn Container> = Arc::new(fake);
+        let mut state = CrawlState::default();
+        let root = container.root();
+        assert!(state.mark_crawled(root));
+        crawl(
+            &container,
+            root,
+            &mut |group| state.mark_crawled(group),
+            &|| true,
+        );
+        looks.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn a_tree_is_looked_at_once() {
+        let mut fake = Fake::new();
+        for group in 1..=10 {
+            fake.group(group * 1000, 1);
+            fake.hard(ROOT, format!("group{group}"), group * 1000);
+            // Adds a link back to the root, which must not be followed again.
+            fake.hard(group * 1000, "back", ROOT);
+            for data in 1..=10 {
+                fake.bytes(group * 1000 + data * 8, 1, b"data");
+                fake.hard(group * 1000, format!("data{data}"), group * 1000 + data * 8);
+            }
+        }
+        // Each group, its ten datasets, and the root that each group links back to.
+        assert_eq!(count_reads(fake), 10 * 12);
+    }
+
+    #[test]
+    fn no_more_objects_are_looked_at_than_the_limit() {
+        let mut fake = Fake::new();
+        for group in 1..=2 {
+            fake.group(group * 8, 1);
+            fake.hard(ROOT, format!("group{group}"), group * 8);
+            for data in 1..=limits::CRAWLED_OBJECTS as u64 {
+                let data = group * 1_000_000 + data * 8;
+                fake.bytes(data, 1, b"data");
+                fake.hard(group * 8, format!("data{data}"), data);
+            }
+        }
+        assert_eq!(count_reads(fake), limits::CRAWLED_OBJECTS);
+    }
+
+    #[test]
+    fn an_object_that_is_never_here_is_given_up() {
+        let mut fake = Fake::new();
+        for data in [8, 16] {
+            fake.bytes(data, 1, b"data");
+            fake.hard(ROOT, format!("data{data}"), data);
+        }
+        fake.make_absent(8);
+        assert_eq!(count_reads(fake), 2 + limits::CRAWL_LOOKS as usize);
+    }
+
+    #[test]
+    fn a_crawl_ends_when_the_file_is_closed() {
+        let mut fake = Fake::new();
+        fake.bytes(8, 1, b"data");
+        fake.hard(ROOT, "data", 8);
+        let container: Arc<dyn Container> = Arc::new(fake.clone());
+        let asked = AtomicUsize::new(0);
+        let goes_on = || asked.fetch_add(1, Ordering::SeqCst) == 0;
+        crawl(&container, container.root(), &mut |_| true, &goes_on);
+        assert_eq!(fake.looks.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn what_was_looked_into_is_known_within_the_limit() {
+        let mut state = CrawlState::default();
+        let node = |number: usize| NodeId::of(number as u64 * 8);
+        assert!(state.mark_crawled(node(0)) && !state.mark_crawled(node(0)));
+        for number in 1..limits::CRAWLED_GROUPS {
+            assert!(state.mark_crawled(node(number)));
+        }
+        assert!(!state.mark_crawled(node(0)));
+        assert!(state.mark_crawled(node(limits::CRAWLED_GROUPS)));
+        assert_eq!(state.groups.len(), 1);
+    }
+
+    #[test]
+    fn only_what_is_far_is_looked_into_and_no_more_than_the_limit() {
+        let crawler = Crawler::default();
+        let fake = Fake::new();
+        let near: Arc<dyn Container> = Arc::new(fake.clone());
+        crawler.look_into(&near, near.root());
+        assert!(lock(&crawler.0).groups.is_empty());
+        let mut far = fake;
+        far.is_far = true;
+        let far: Arc<dyn Container> = Arc::new(far);
+        // The flag simulates a busy thread, so that opened groups wait.
+        lock(&crawler.0).is_running = true;
+        for number in 0..2 * limits::CRAWLS as u64 {
+            crawler.look_into(&far, NodeId::of(number * 8));
+        }
+        assert_eq!(lock(&crawler.0).opened.len(), limits::CRAWLS);
+    }
+}

@@ -1,0 +1,673 @@
+//! A mounted file in one of its states: the open container, and results derived from it.
+
+use std::hash::Hash;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use h5fs_reader::array::kinds::vlen::VariableLength;
+use h5fs_reader::array::{Engine, Reader};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::{CancelToken, Canceller};
+use h5fs_reader::memory::effort::{Effort, Granted};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::weighted_lru::WeightedLru;
+use h5fs_reader::model::array::{Fill, Layout, Storage};
+use h5fs_reader::model::datatype::ByteOrder;
+use h5fs_reader::model::paths::PathIndex;
+use h5fs_reader::model::storage::{Pipeline, StoredExtent};
+use h5fs_reader::model::{Array, Container, Datatype, Node, NodeId, Shape};
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::open::OpenedState;
+use h5fs_reader::wire::to_u64;
+
+use crate::fs::data_files::crawl::Crawler;
+use crate::fs::data_files::indexes::FileIndex;
+use crate::fs::data_files::watch::Watch;
+use crate::fs::errno::{is_fault, stale};
+use crate::fs::name;
+use crate::fs::stat::SourceAttributes;
+use crate::fs::state::counts::{CountCache, CountResult, CountedText};
+use crate::fs::state::inode::{SOURCE, Tree};
+use crate::limits;
+use crate::view::View;
+use crate::view::elements::matlab_empty;
+use crate::view::elements::padded::{Lengths, Padded};
+use crate::view::elements::part::Part;
+use crate::view::elements::raw::Raw;
+use crate::view::table::Convention;
+use crate::view::texts::text::Text;
+
+/// Bytes of full names in the cache of shortened names.
+const CUT_NAMES: u64 = 1 << 20;
+
+/// How long a growing file is shown in its last seen state.
+const GROWTH: Duration = Duration::from_millis(200);
+
+/// A shortened name: the group of its directory, and the shown name.
+type CutName = (NodeId, Box<[u8]>);
+
+/// A text of an object: the object, and the name of the text.
+type TextName = (NodeId, Box<[u8]>);
+
+/// A part of an array: its node, and the selector.
+type PartName = (NodeId, Box<[u8]>);
+
+/// An open file with its origin.
+pub(in crate::fs) struct OpenedFile {
+    pub(in crate::fs) container: Arc<dyn Container>,
+    pub(in crate::fs) origin: Arc<SourceAttributes>,
+    pub(in crate::fs) neighbours: Arc<Neighbours>,
+    /// The state in which the file was opened.
+    pub(in crate::fs) state: Option<Arc<dyn OpenedState>>,
+    /// The watch for changes; `None` for the source, which is watched elsewhere.
+    pub(in crate::fs) watch: Option<Watch>,
+    /// Shown name of the file's directory, or empty for the source.
+    pub(in crate::fs) shown: Box<[u8]>,
+}
+
+/// A mounted file in one of its states, for one request or for all.
+pub(in crate::fs) struct FileState {
+    pub(in crate::fs) container: Arc<dyn Container>,
+    /// The budget for reads of the container.
+    pub(in crate::fs) effort: Effort,
+    shared: Arc<SharedState>,
+}
+
+/// The part of a file's state that all requests share, with the caches of derived results.
+pub(in crate::fs) struct SharedState {
+    /// Number of the source's state.
+    pub(in crate::fs) generation: u32,
+    /// Number of the file's tree.
+    pub(in crate::fs) tree: Tree,
+    pub(in crate::fs) engine: Arc<Engine>,
+    pub(in crate::fs) origin: Arc<SourceAttributes>,
+    pub(in crate::fs) neighbours: Arc<Neighbours>,
+    /// Shown name of the file's directory, or empty for the source.
+    pub(in crate::fs) shown: Box<[u8]>,
+    opened: Instant,
+    state: Option<Arc<dyn OpenedState>>,
+    watch: Option<Watch>,
+    index: Arc<FileIndex>,
+    /// Cancels running requests when the state ends.
+    ended: Canceller,
+    is_over: AtomicBool,
+    pub(in crate::fs) crawler: Crawler,
+    readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
+    variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
+    variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
+    cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
+    /// Texts, or the errors of creating them.
+    texts: Mutex<WeightedLru<TextName, Result<Text>>>,
+    counts: CountCache,
+    conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
+    /// Whether a group of an ASDF file contains an array, at any depth.
+    with_arrays: Mutex<WeightedLru<NodeId, bool>>,
+    /// Whether a group has variables that can share a table.
+    with_variables: Mutex<WeightedLru<NodeId, bool>>,
+    /// The lengths of unlimited dimensions.
+    lengths: Arc<Lengths>,
+    /// Whether all chunks of an array passed through its filters.
+    filtered: Mutex<WeightedLru<NodeId, bool>>,
+}
+
+/// A cache of a file's state.
+trait FileCache {
+    fn clear(&self);
+
+    /// Returns the bytes of memory of the cache.
+    fn weight(&self) -> u64;
+}
+
+impl<K: Hash + Eq, V> FileCache for Mutex<WeightedLru<K, V>> {
+    fn clear(&self) {
+        lock(self).clear();
+    }
+
+    fn weight(&self) -> u64 {
+        lock(self).weight()
+    }
+}
+
+impl FileCache for Lengths {
+    /// Keeps the lengths, because a document in progress needs the lengths of its own state until
+    /// it is complete.
+    fn clear(&self) {}
+
+    fn weight(&self) -> u64 {
+        lock(&self.known).weight()
+    }
+}
+
+impl Deref for FileState {
+    type Target = SharedState;
+
+    fn deref(&self) -> &SharedState {
+        &self.shared
+    }
+}
+
+impl FileState {
+    pub(in crate::fs) fn new(
+        generation: u32,
+        tree: Tree,
+        opened: OpenedFile,
+        engine: Arc<Engine>,
+        index: Arc<FileIndex>,
+    ) -> Self {
+        FileState {
+            container: opened.container,
+            effort: Effort::default(),
+            shared: Arc::new(SharedState {
+                generation,
+                tree,
+                engine,
+                origin: opened.origin,
+                neighbours: opened.neighbours,
+                shown: opened.shown,
+                opened: Instant::now(),
+                state: opened.state,
+                watch: opened.watch,
+                index,
+                ended: Canceller::default(),
+                is_over: AtomicBool::new(false),
+                crawler: Crawler::default(),
+                readers: Mutex::new(WeightedLru::new(limits::READERS)),
+                variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
+                variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
+                cut_names: Mutex::new(WeightedLru::new(CUT_NAMES)),
+                texts: Mutex::new(WeightedLru::new(limits::KEPT_TEXTS)),
+                counts: CountCache::default(),
+                conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                with_variables: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                lengths: Arc::new(Lengths::new(limits::CONVENTIONS)),
+                filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+            }),
+        }
+    }
+
+    /// Returns the state with the budget of one request. The budget is limited until the second
+    /// value is dropped, and the request ends with `cancel`.
+    pub(in crate::fs) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, Granted) {
+        let effort = Effort::of_a_request();
+        let granted = effort.granted(&self.until_over(cancel));
+        let file = FileState {
+            container: Arc::clone(&self.container).for_request(&effort),
+            effort,
+            shared: Arc::clone(&self.shared),
+        };
+        (Arc::new(file), granted)
+    }
+
+    /// Returns the state with the budget of the request that uses `other`.
+    pub(in crate::fs) fn for_request_of(&self, other: &FileState) -> Arc<Self> {
+        let effort = other.effort.clone();
+        Arc::new(FileState {
+            container: Arc::clone(&self.container).for_request(&effort),
+            effort,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    /// Returns the state with a budget of at most `bytes`, taken from the request's budget.
+    pub(in crate::fs) fn for_a_part(&self, bytes: u64) -> Arc<Self> {
+        let effort = self.effort.part(bytes);
+        Arc::new(FileState {
+            container: Arc::clone(&self.container).for_request(&effort),
+            effort,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    /// Returns the same file after a writer has appended to it, opened as `opened_at`. A writer that
+    /// allows readers does not change links, so the path index is kept.
+    pub(in crate::fs) fn grown(&self, opened: OpenedFile) -> Self {
+        let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
+        FileState::new(self.generation, self.tree, opened, engine, index)
+    }
+
+    /// Grants a budget like [`Effort::granted`], for work that ends when this state ends.
+    pub(in crate::fs) fn granted(&self, cancel: &CancelToken) -> Granted {
+        self.effort.granted(&self.until_over(cancel))
+    }
+
+    /// Returns a token like `cancel`, for work that also ends when this state ends.
+    pub(in crate::fs) fn until_over(&self, cancel: &CancelToken) -> CancelToken {
+        cancel.clone().or(&self.ended)
+    }
+
+    /// Returns the container for cached values that serve other requests. No single request can
+    /// cancel its reads.
+    fn lasting_container(&self) -> Arc<dyn Container> {
+        Arc::clone(&self.container).for_request(&Effort::default())
+    }
+
+    /// Returns a weak reference to the shared part, which lives while a request runs or a file is
+    /// open.
+    pub(in crate::fs) fn rest(&self) -> Weak<SharedState> {
+        Arc::downgrade(&self.shared)
+    }
+
+    /// Ends the state: cancels running requests and clears the caches. Later requests for this
+    /// state fail as stale.
+    pub(in crate::fs) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.ended.cancel();
+        self.retire();
+    }
+
+    /// Returns whether the state has ended.
+    pub(in crate::fs) fn has_ended(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Clears the caches, because another state is shown now and an open file may keep this one for
+    /// long.
+    pub(in crate::fs) fn retire(&self) {
+        self.container.forget();
+        self.caches().iter().for_each(|kept| kept.clear());
+    }
+
+    /// Returns the approximate bytes of memory of the open file.
+    pub(in crate::fs) fn weight(&self) -> u64 {
+        let kept = self.caches().map(FileCache::weight).into_iter();
+        kept.fold(self.container.weight(), u64::saturating_add)
+    }
+
+    /// Returns the caches of derived results.
+    fn caches(&self) -> [&dyn FileCache; 11] {
+        [
+            &self.readers,
+            &self.variable_length,
+            &self.variable_length_parts,
+            &self.cut_names,
+            &self.texts,
+            &self.counts.0,
+            &self.conventions,
+            &self.with_arrays,
+            &self.with_variables,
+            &*self.lengths,
+            &self.filtered,
+        ]
+    }
+
+    /// Returns whether `other` is the same state of the same file, for any request.
+    pub(in crate::fs) fn is_same_state(&self, other: &FileState) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Returns when the file was opened in this state.
+    pub(in crate::fs) fn opened_at(&self) -> Instant {
+        self.opened
+    }
+
+    /// Returns the identity of the state in which the file was opened.
+    pub(in crate::fs) fn identity(&self) -> Option<Identity> {
+        self.state.as_ref().map(|state| state.identity().clone())
+    }
+
+    /// Returns whether a writer appends to the file.
+    pub(in crate::fs) fn is_growing(&self) -> bool {
+        self.container.is_growing()
+    }
+
+    /// Returns whether replies about the file may be cached. If so, no writer appends to it, and no
+    /// unnoticed write was in progress when it or a neighbour was opened.
+    pub(in crate::fs) fn is_settled(&self) -> bool {
+        let own = self.state.as_ref().is_none_or(|state| state.is_settled());
+        !self.is_growing() && own && self.neighbours.states().is_settled()
+    }
+
+    /// Converts an error for a request about this file to `ESTALE` in two cases. The request was
+    /// cancelled because the state has ended. Or the file appears damaged but changed a moment ago,
+    /// so its writer may not have finished.
+    pub(in crate::fs) fn convert_error(&self, error: Error) -> Error {
+        let is_given_up = error.is_unwanted() && self.has_ended();
+        if is_given_up || is_fault(&error) && self.is_half_written() {
+            return stale();
+        }
+        error
+    }
+
+    /// Returns whether the file changed under the mount so recently that the write may be
+    /// incomplete.
+    pub(in crate::fs) fn is_half_written(&self) -> bool {
+        let age = self.state.as_ref().map(|state| state.identity().age());
+        let is_young = age.flatten().is_some_and(|age| age < limits::HALF_WRITTEN);
+        self.generation > 0 && is_young && !self.is_growing()
+    }
+
+    /// Returns whether the file was opened so recently that growth since then is ignored.
+    pub(in crate::fs) fn is_recent(&self) -> bool {
+        self.opened.elapsed() < GROWTH
+    }
+
+    /// Returns whether this other file is the file of `watch`, changed or not.
+    pub(in crate::fs) fn is_same_file(&self, watch: &Watch) -> bool {
+        let own = self.watch.as_ref().map(Watch::identity);
+        own.is_some_and(|own| own.is_of_same_file(&watch.identity()))
+    }
+
+    /// Returns whether this other file, or a neighbour of it, has changed since it was opened,
+    /// according to recent checks.
+    pub(in crate::fs) fn is_changed(&self) -> bool {
+        let neighbours = self.neighbours.states();
+        self.watch.as_ref().is_some_and(Watch::is_changed) || neighbours.is_changed()
+    }
+
+    /// Checks now whether this other file has changed since it was opened. Also returns true if a
+    /// changed neighbour was read.
+    pub(in crate::fs) fn is_changed_now(&self) -> bool {
+        let neighbours = self.neighbours.states();
+        self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.met_a_change()
+    }
+
+    /// Returns whether `group` is the root of the mount.
+    pub(in crate::fs) fn is_mount_root(&self, group: NodeId) -> bool {
+        self.tree == SOURCE && group == self.container.root()
+    }
+
+    /// Returns the object-to-path index, building it if necessary.
+    pub(in crate::fs) fn index(&self) -> Arc<PathIndex> {
+        self.crawler
+            .look_into(&self.container, self.container.root());
+        self.index.get(&self.container)
+    }
+
+    /// Returns an empty index for another file of the mount.
+    pub(in crate::fs) fn index_of_another(&self) -> Arc<FileIndex> {
+        Arc::new(self.index.of_another())
+    }
+
+    /// Returns a container where each netCDF variable is padded to the length of its dimensions.
+    pub(in crate::fs) fn variables(&self) -> Arc<dyn Container> {
+        let container = Arc::clone(&self.container);
+        let (index, whole) = (Arc::clone(&self.index), Arc::clone(&container));
+        let is_linked = move |node| {
+            let index = index.get(&whole);
+            Ok(index.known_place(node)?.is_some() || !index.is_complete())
+        };
+        let (effort, lengths) = (self.effort.clone(), Arc::clone(&self.lengths));
+        let (engine, is_linked) = (Arc::clone(&self.engine), Arc::new(is_linked));
+        Arc::new(Padded::new(container, engine, effort, lengths, is_linked))
+    }
+
+    /// Returns a node with the array that its writer intended, if that differs from the stored
+    /// array.
+    pub(in crate::fs) fn intended_node(&self, node: &Node) -> Result<Option<Arc<Node>>> {
+        matlab_empty::meant(&*self.container, &self.engine, node)
+    }
+
+    /// Returns the reader of the array of `node`. Concurrent handles share one reader.
+    pub(in crate::fs) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
+        // In a growing file, a description read later may contain more elements. A padded variable
+        // has another shape.
+        let is_right = |reader: &Reader| {
+            if self.is_growing() {
+                Arc::ptr_eq(reader.array(), array)
+            } else {
+                reader.array().shape == array.shape
+            }
+        };
+        if let Some(reader) = lock(&self.readers).get(&node)
+            && is_right(reader)
+        {
+            return Ok(Arc::clone(reader));
+        }
+        let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
+        let mut readers = lock(&self.readers);
+        if let Some(kept) = readers.get(&node)
+            && is_right(kept)
+        {
+            return Ok(Arc::clone(kept));
+        }
+        readers.put(node, Arc::clone(&reader), array.weight());
+        Ok(reader)
+    }
+
+    /// Opens an array of bytes for one reader.
+    ///
+    /// # Errors
+    /// Fails if it is known before reading that the array cannot be read.
+    pub(in crate::fs) fn open_bytes(&self, array: Arc<Array>) -> Result<Box<dyn View>> {
+        if array.bytes()? == 0 {
+            array.storage.as_ref().map_err(Clone::clone)?;
+            return Ok(Box::new(Text::new(Vec::new())));
+        }
+        let reader = Reader::new(&self.engine, array)?;
+        Ok(Box::new(Raw::new(Arc::new(reader))))
+    }
+
+    /// Opens a range of bytes for one reader.
+    ///
+    /// # Errors
+    /// Fails as [`open_bytes`](Self::open_bytes) does.
+    pub(in crate::fs) fn open_extent(&self, stored: StoredExtent) -> Result<Box<dyn View>> {
+        self.open_bytes(Arc::new(Array {
+            datatype: Datatype::integer(1, false, ByteOrder::Little),
+            shape: Shape::fixed(vec![stored.extent.length()]),
+            fill: Fill::Zero,
+            layout: Layout::Block,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Extents(vec![stored])),
+        }))
+    }
+
+    /// Returns the content of the variable-length array of `node`, which caches the offsets of its
+    /// elements.
+    pub(in crate::fs) fn variable_length(
+        &self,
+        node: NodeId,
+        array: &Arc<Array>,
+    ) -> Result<Arc<VariableLength>> {
+        if let Some(content) = lock(&self.variable_length).get(&node) {
+            return Ok(Arc::clone(content));
+        }
+        let reader = self.reader(node, array)?;
+        let content = VariableLength::new(reader, self.lasting_container())?;
+        let content = Arc::new(content.ok_or(Error::NotFound)?);
+        let mut kept = lock(&self.variable_length);
+        if let Some(content) = kept.get(&node) {
+            return Ok(Arc::clone(content));
+        }
+        let weight = array.weight().saturating_add(content.weight());
+        kept.put(node, Arc::clone(&content), weight);
+        Ok(content)
+    }
+
+    /// Returns the variable-length content of the part of an array that `selector` names. Cached,
+    /// because a lookup, `stat` and an open need it one after another, but not for growing files.
+    pub(in crate::fs) fn variable_length_part(
+        &self,
+        node: NodeId,
+        selector: &[u8],
+        part: &Part,
+    ) -> Result<Arc<VariableLength>> {
+        let name: PartName = (node, selector.into());
+        if let Some(content) = lock(&self.variable_length_parts).get(&name) {
+            return Ok(Arc::clone(content));
+        }
+        let content = Arc::new(part.variable_length(self.lasting_container())?);
+        if !self.is_growing() {
+            let own = content.weight().saturating_add(to_u64(selector.len()));
+            let weight = own.saturating_add(part.array().weight());
+            let gone = lock(&self.variable_length_parts).put(name, Arc::clone(&content), weight);
+            drop(gone);
+        }
+        Ok(content)
+    }
+
+    /// Returns the text of `object` called `shown`: an attribute file's name, or a suffix for the
+    /// object's own text. The text comes from the cache or from `render`, because a lookup, `stat`
+    /// and an open need it one after another. Permanent errors are cached too. Texts of growing
+    /// files are not cached.
+    ///
+    /// # Errors
+    /// Fails with the errors of `render`, and with `Io` (`ENOMEM`) if all open files together need
+    /// too much memory.
+    pub(in crate::fs) fn cached_text(
+        &self,
+        object: NodeId,
+        shown: &[u8],
+        render: impl FnOnce() -> Result<Text>,
+    ) -> Result<Text> {
+        let key: TextName = (object, shown.into());
+        if let Some(text) = lock(&self.texts).get(&key) {
+            return text.clone()?.opened(&self.engine);
+        }
+        let text = render();
+        let may_be_kept = !text.as_ref().is_err_and(Error::is_passing);
+        if may_be_kept && !self.is_growing() {
+            let own = text
+                .as_ref()
+                .map_or(to_u64(size_of::<Error>()), Text::weight);
+            let weight = own.saturating_add(to_u64(shown.len()));
+            let gone = lock(&self.texts).put(key, text.clone(), weight);
+            drop(gone);
+        }
+        text?.opened(&self.engine)
+    }
+
+    /// Returns the count of `text` from the cache or from `count`, or `None` if the text is too
+    /// long to count. Counts of growing files are not cached.
+    ///
+    /// # Errors
+    /// Fails with the errors of `count`.
+    pub(in crate::fs) fn count(
+        &self,
+        text: CountedText,
+        count: impl FnOnce() -> CountResult,
+    ) -> CountResult {
+        if self.is_growing() {
+            count()
+        } else {
+            self.counts.get_or_count(text, &self.effort.cancel(), count)
+        }
+    }
+
+    /// Returns the convention by which `group` is a table, from the cache or from `find`. Cached
+    /// because a listing, a lookup and `stat` need it one after another, but not for growing files.
+    pub(in crate::fs) fn convention(
+        &self,
+        group: NodeId,
+        find: impl FnOnce() -> Result<Option<Convention>>,
+    ) -> Result<Option<Convention>> {
+        if let Some(known) = lock(&self.conventions).get(&group) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        if !self.is_growing() {
+            lock(&self.conventions).put(group, found, 0);
+        }
+        Ok(found)
+    }
+
+    /// Returns whether `group` contains an array, from the cache or from `find`.
+    pub(in crate::fs) fn holds_arrays(
+        &self,
+        group: NodeId,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some(known) = lock(&self.with_arrays).get(&group) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        lock(&self.with_arrays).put(group, found, 0);
+        Ok(found)
+    }
+
+    /// Returns whether `group` has variables that can share a table, from the cache or from `find`.
+    /// Not cached for growing files.
+    pub(in crate::fs) fn has_variables(
+        &self,
+        group: NodeId,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some(known) = lock(&self.with_variables).get(&group) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        if !self.is_growing() {
+            lock(&self.with_variables).put(group, found, 0);
+        }
+        Ok(found)
+    }
+
+    /// Returns whether all chunks of the array of `node` passed through its filters, from the cache
+    /// or from `find`. Returns false for growing files.
+    pub(in crate::fs) fn are_all_filtered(
+        &self,
+        node: NodeId,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if self.is_growing() {
+            return Ok(false);
+        }
+        if let Some(known) = lock(&self.filtered).get(&node) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        lock(&self.filtered).put(node, found, 0);
+        Ok(found)
+    }
+
+    /// Returns the name in the file of the link that `group` shows as `shown`, or `None` if there
+    /// is no such link.
+    pub(in crate::fs) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.real_name_within(group, shown, &mut { limits::CUT_NAME_LINKS })
+    }
+
+    /// Finds a name like [`real_name`](Self::real_name), examining at most `left` links.
+    pub(in crate::fs) fn real_name_within(
+        &self,
+        group: NodeId,
+        shown: &[u8],
+        left: &mut usize,
+    ) -> Result<Option<Vec<u8>>> {
+        let at_root = group == self.container.root();
+        if !name::is_cut(shown) {
+            return Ok(name::unescape(shown, at_root));
+        }
+        let key: CutName = (group, shown.into());
+        if let Some(found) = lock(&self.cut_names).get(&key) {
+            return Ok(found.as_deref().map(<[u8]>::to_vec));
+        }
+        let granted = *left;
+        let found = self.find_cut(group, shown, at_root, left)?;
+        if *left == 0 && granted < limits::CUT_NAME_LINKS {
+            // The name may come after the links that were examined, so the result is not cached.
+            return Ok(found);
+        }
+        let weight = key
+            .1
+            .len()
+            .saturating_add(found.as_ref().map_or(0, Vec::len));
+        let kept = found.as_deref().map(Into::into);
+        lock(&self.cut_names).put(key, kept, to_u64(weight));
+        Ok(found)
+    }
+
+    fn find_cut(
+        &self,
+        group: NodeId,
+        shown: &[u8],
+        at_root: bool,
+        left: &mut usize,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut links = self.container.links(group)?;
+        while let Some(link) = links.next()? {
+            if name::escape(&link.name, at_root) == shown {
+                return Ok(Some(link.name));
+            }
+            *left = left.saturating_sub(link.cost());
+            if *left == 0 {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,162 @@
+//! A source that can no longer be opened. The mount still reports its own state.
+//!
+//! All requests fail, except for the root's attributes, `.h5fs` and the texts about the mount in
+//! it. The operator can thus read why the other files are stale.
+
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::model::{
+    Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference, datatype,
+};
+use h5fs_reader::source::neighbours::Neighbours;
+use nix::errno::Errno;
+
+use crate::fs::data_files::file_state::{FileState, OpenedFile};
+use crate::fs::data_files::indexes::FileIndex;
+use crate::fs::errno::stale;
+use crate::fs::stat::SourceAttributes;
+use crate::fs::state::errors::timestamp_of;
+use crate::fs::state::inode::{self, Inode, NodeType};
+
+/// A source that is gone, with the reason and the time.
+pub(in crate::fs) struct MissingSource {
+    /// A placeholder for the source, with its last owner, mode and generation.
+    pub(in crate::fs) file: Arc<FileState>,
+    why: Error,
+    since: SystemTime,
+}
+
+impl MissingSource {
+    /// Records that the source is gone from now on, because of `why`.
+    pub(in crate::fs) fn new(
+        generation: u32,
+        root: NodeId,
+        origin: Arc<SourceAttributes>,
+        why: Error,
+    ) -> Self {
+        let opened = OpenedFile {
+            container: Arc::new(NoContainer(root)),
+            origin,
+            neighbours: Arc::new(Neighbours::none()),
+            state: None,
+            watch: None,
+            shown: [].into(),
+        };
+        let index = Arc::new(FileIndex::new(&Arc::default()));
+        let engine = Engine::new(0, 1);
+        MissingSource {
+            file: Arc::new(FileState::new(
+                generation,
+                inode::SOURCE,
+                opened,
+                engine,
+                index,
+            )),
+            why,
+            since: SystemTime::now(),
+        }
+    }
+
+    /// Updates the reason.
+    pub(in crate::fs) fn set_reason(&mut self, why: Error) {
+        self.why = why;
+    }
+
+    /// Returns the text for the status.
+    pub(in crate::fs) fn text(&self) -> String {
+        stale_text(&self.why, self.since)
+    }
+}
+
+/// Returns the text for the status of a source that is gone since `since`, because of `why`.
+pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
+    let since = timestamp_of(since);
+    let gone =
+        |name: &dyn fmt::Debug| format!("stale: the source is gone ({name:?} since {since})");
+    match why {
+        Error::NotFound => gone(&Errno::ENOENT),
+        Error::Io {
+            cause: Cause::System(number),
+            ..
+        } => gone(&Errno::from_raw(*number)),
+        why => format!("stale: the source has changed (since {since}): {why}"),
+    }
+}
+
+/// Returns the text for the status of a server that has not responded since `since`.
+pub(in crate::fs) fn unanswered_text(since: SystemTime) -> String {
+    let since = timestamp_of(since);
+    format!("stale: the server does not answer (since {since})")
+}
+
+/// Returns whether the inode `ino` can be served without a source.
+pub(in crate::fs) fn is_of_mount(ino: u64, inode: &Inode) -> bool {
+    let is_directory = ino == inode::ROOT || inode.node_type == NodeType::Views;
+    is_directory || is_status_text(inode)
+}
+
+/// Returns whether `inode` is a text about the mount.
+pub(in crate::fs) fn is_status_text(inode: &Inode) -> bool {
+    const TEXTS: [&[u8]; 3] = [b"status", b"errors", b"metrics"];
+    inode.node_type == NodeType::Single && TEXTS.contains(&&*inode.name)
+}
+
+/// The container of a source that is gone: a root without content.
+struct NoContainer(NodeId);
+
+impl Container for NoContainer {
+    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+        self
+    }
+
+    fn root(&self) -> NodeId {
+        self.0
+    }
+
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        if id != self.0 {
+            return Err(stale());
+        }
+        let node = Node::damaged(id, stale());
+        let kind = NodeKind::Group;
+        Ok(Arc::new(Node { kind, ..node }))
+    }
+
+    fn link(&self, _: NodeId, _: &[u8]) -> Result<Option<Link>> {
+        Err(stale())
+    }
+
+    fn links(&self, _: NodeId) -> Result<Box<dyn LinkStream>> {
+        Err(stale())
+    }
+
+    fn attributes(&self, _: NodeId, _: &mut dyn FnMut(Attribute) -> ControlFlow<()>) -> Result<()> {
+        Err(stale())
+    }
+
+    fn attribute(&self, _: NodeId, _: &[u8]) -> Result<Option<Attribute>> {
+        Err(stale())
+    }
+
+    fn variable_length_bytes(&self, _: &[u8], _: u64) -> Result<Option<u64>> {
+        Err(stale())
+    }
+
+    fn variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
+        Err(stale())
+    }
+
+    fn text_bytes(&self, _: &[u8]) -> Result<u64> {
+        Err(stale())
+    }
+
+    fn reference(&self, _: datatype::ReferenceKind, _: &[u8]) -> Result<Reference> {
+        Err(stale())
+    }
+}

@@ -1,0 +1,602 @@
+//! The mounted file in its current state, and the context that every node of the mount needs.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5fs_reader::array::Engine;
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result, quote};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::{Container, NodeId};
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::remote::connection::Connection;
+use nix::errno::Errno;
+
+use crate::fs::data_files::file_state::{FileState, OpenedFile};
+use crate::fs::data_files::indexes::{FileIndex, Indexes};
+use crate::fs::data_files::missing_source::{self, MissingSource};
+use crate::fs::data_files::opening::open_source;
+use crate::fs::data_files::other_files::OtherFiles;
+use crate::fs::data_files::watch::Watch;
+use crate::fs::errno::{is_fault, refusal, stale};
+use crate::fs::names::namespace::Namespace;
+use crate::fs::options::Options;
+use crate::fs::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
+use crate::fs::state::errors::{ErrorKind, Errors};
+use crate::fs::state::faults::Faults;
+use crate::fs::state::handle::{Handles, OpenInode};
+use crate::fs::state::inode::{self, Inode};
+use crate::fs::state::inodes::Inodes;
+use crate::fs::state::listing::{ListedAttributes, ListingState};
+use crate::fs::state::pins::Pins;
+use crate::fs::state::status_texts::StatusTexts;
+use crate::fs::state::traffic::Traffic;
+use crate::fs::views::trees;
+
+/// How long opening a changed source waits for the requests of its old state, so that both states
+/// are not in memory together.
+const OLD_STATE: Duration = Duration::from_millis(250);
+
+/// The log target for missing files, which commands print as warnings.
+pub(in crate::fs) const LACKS: &str = "h5fs::lacks";
+
+/// A function that makes the kernel request these inodes again. Requests wait for the function, so
+/// it must not block.
+pub(in crate::fs) type InodeInvalidator = Box<dyn Fn(&[u64]) + Send + Sync>;
+
+/// A function that returns the inodes that exist in every mount, for the generation and the root
+/// object of the source.
+pub(in crate::fs) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>;
+
+/// Resources shared by the files of one mount.
+#[derive(Clone)]
+pub(in crate::fs) struct SharedResources {
+    pub(in crate::fs) engine: Arc<Engine>,
+    pub(in crate::fs) indexes: Arc<Indexes>,
+}
+
+/// The mounted file.
+pub(in crate::fs) struct Mount {
+    pub(in crate::fs) options: Options,
+    origin: Mutex<Arc<SourceAttributes>>,
+    /// The current state, or `None` if the source has changed and cannot be reopened.
+    file: Mutex<Option<Arc<FileState>>>,
+    /// The reason and time why there is no current state.
+    missing: Mutex<Option<MissingSource>>,
+    /// Number of the source's state.
+    generation: AtomicU32,
+    watch: Option<Watch>,
+    /// Invalidates the kernel's caches of these inodes.
+    outdate: OnceLock<InodeInvalidator>,
+    /// The last state of the source for which the kernel has dropped older listings of the root.
+    relisted: AtomicU32,
+    renewed: Mutex<LastReopening>,
+    pub(in crate::fs) inodes: Arc<Inodes>,
+    fixed: FixedInodes,
+    indexes: Arc<Indexes>,
+    /// The engine of all files of the mount. Without one, each state of the source has its own.
+    engine: Option<Arc<Engine>>,
+    pub(in crate::fs) others: OtherFiles,
+    pub(in crate::fs) pins: Pins,
+    pub(in crate::fs) status_texts: StatusTexts,
+    pub(in crate::fs) handles: Handles<OpenInode>,
+    pub(in crate::fs) faults: Faults,
+    pub(in crate::fs) errors: Errors,
+    pub(in crate::fs) started: Instant,
+    pub(in crate::fs) traffic: Traffic,
+}
+
+/// The last time when the source was reopened, successfully or not.
+#[derive(Debug)]
+struct LastReopening {
+    /// The time, or `None` if the attempt was cancelled.
+    time: Option<Instant>,
+    /// The event count of changes before the attempt.
+    event_count: u64,
+}
+
+impl LastReopening {
+    fn is_within(&self, time: Duration) -> bool {
+        self.time.is_some_and(|when| when.elapsed() < time)
+    }
+}
+
+/// The state in which a source was last seen.
+#[derive(Debug, Clone)]
+pub(in crate::fs) struct LastSeenState {
+    state: Identity,
+    generation: u32,
+    is_growing: bool,
+}
+
+impl LastSeenState {
+    /// Returns the generation of the same source in the state `now`. Appending does not change the
+    /// generation.
+    pub(in crate::fs) fn generation_in(&self, now: &Identity) -> u32 {
+        let has_grown = self.is_growing && self.state.is_of_same_file(now);
+        if self.state == *now || has_grown {
+            self.generation
+        } else {
+            self.generation.wrapping_add(1)
+        }
+    }
+}
+
+fn fault_of_root(container: &dyn Container) -> Option<Error> {
+    let root = container.node(container.root()).ok()?;
+    root.error.clone()
+}
+
+impl Mount {
+    pub(in crate::fs) fn new(
+        opened: OpenedFile,
+        options: &Options,
+        others: OtherFiles,
+        watch: Option<Watch>,
+        fixed: FixedInodes,
+        shared: Option<(SharedResources, u32, Errors)>,
+    ) -> Self {
+        let (shared, generation, errors) = match shared {
+            Some((shared, generation, errors)) => (Some(shared), generation, errors),
+            None => (None, 0, Errors::default()),
+        };
+        let (engine, indexes) = shared.map(|shared| (shared.engine, shared.indexes)).unzip();
+        let mount = Mount {
+            options: options.clone(),
+            origin: Mutex::new(Arc::clone(&opened.origin)),
+            file: Mutex::new(None),
+            missing: Mutex::new(None),
+            generation: AtomicU32::new(generation),
+            watch,
+            outdate: OnceLock::new(),
+            relisted: AtomicU32::new(0),
+            renewed: Mutex::new(LastReopening {
+                time: Some(Instant::now()),
+                event_count: 0,
+            }),
+            inodes: Arc::clone(others.inodes()),
+            fixed,
+            indexes: indexes.unwrap_or_default(),
+            engine,
+            others,
+            pins: Pins::default(),
+            status_texts: StatusTexts::default(),
+            handles: Handles::default(),
+            faults: Faults::default(),
+            errors,
+            started: Instant::now(),
+            traffic: Traffic::default(),
+        };
+        mount.set_current(opened, generation);
+        mount
+    }
+
+    /// Makes `opened` the current source.
+    fn set_current(&self, opened: OpenedFile, generation: u32) {
+        let (size, threads) = (self.options.cache_size, self.options.threads);
+        let engine = self.engine.clone();
+        let engine = engine.unwrap_or_else(|| Engine::new(size, threads));
+        let node = opened.container.root();
+        if let Some(error) = fault_of_root(&*opened.container) {
+            self.errors
+                .add(ErrorKind::from_error(&error), "/", &error.to_string());
+            log::warn!("{}: {error}", opened.origin.path.display());
+        }
+        for (ino, inode) in (self.fixed)(generation, node) {
+            self.inodes.pin(ino, &inode);
+        }
+        self.others.reset(generation);
+        // After a process has seen a new name, it must not see an old one.
+        if let Some(outdate) = self.outdate.get() {
+            outdate(&self.inodes_outdated_by(Some(generation)));
+        }
+        let index = Arc::new(FileIndex::new(&self.indexes));
+        let file = FileState::new(generation, inode::SOURCE, opened, engine, index);
+        *lock(&self.file) = Some(Arc::new(file));
+        *lock(&self.missing) = None;
+        self.inodes.set_generation(generation);
+        self.faults.clear();
+    }
+
+    /// Returns the reason why only a part of the file can be shown.
+    pub(in crate::fs) fn fault_of_root(&self) -> Option<Error> {
+        fault_of_root(&*self.current()?.container)
+    }
+
+    /// Returns the state in which the source was last seen.
+    pub(in crate::fs) fn last_seen(&self) -> Option<LastSeenState> {
+        Some(LastSeenState {
+            state: self.watch.as_ref()?.identity(),
+            generation: self.generation.load(Ordering::Relaxed),
+            is_growing: self.current().is_some_and(|file| file.is_growing()),
+        })
+    }
+
+    /// Returns the approximate bytes of memory of the open file.
+    pub(in crate::fs) fn weight(&self) -> u64 {
+        self.current().map_or(0, |file| file.weight())
+    }
+
+    /// Returns the path, owner, mode and times copied from the source.
+    pub(in crate::fs) fn origin(&self) -> Arc<SourceAttributes> {
+        Arc::clone(&lock(&self.origin))
+    }
+
+    /// Returns the current state of the source.
+    pub(in crate::fs) fn current_file(&self) -> Result<Arc<FileState>> {
+        self.shown_for(&CancelToken::default())
+    }
+
+    /// Returns the current state for a request with the token `cancel`.
+    ///
+    /// # Errors
+    /// `ESTALE` if the source cannot be reopened; [`Error::unwanted`] if `cancel` ends the request
+    /// first.
+    pub(in crate::fs) fn shown_for(&self, cancel: &CancelToken) -> Result<Arc<FileState>> {
+        if let Some(watch) = &self.watch
+            && self.is_due(watch)
+        {
+            self.renew(watch, cancel)?;
+        }
+        self.current().ok_or_else(stale)
+    }
+
+    /// Waits until the check of the source for changes is recent. Reopens the source if it has
+    /// changed.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] if `cancel` ends the request first.
+    pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
+        let Some(watch) = &self.watch else {
+            return Ok(());
+        };
+        watch.refresh(cancel)?;
+        if self.is_due(watch) {
+            self.renew(watch, cancel)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the source must be reopened.
+    fn is_due(&self, watch: &Watch) -> bool {
+        match self.current() {
+            Some(file) if file.is_growing() => watch.may_have_grown() || file.is_changed(),
+            Some(file) => watch.is_changed() || file.is_changed(),
+            None => true,
+        }
+    }
+
+    /// Returns whether the source has changed other than by growing.
+    pub(in crate::fs) fn is_changed_now(&self) -> bool {
+        let is_growing = self.current().is_some_and(|file| file.is_growing());
+        !is_growing && self.watch.as_ref().is_some_and(Watch::is_changed_now)
+    }
+
+    /// Reads the system's notifications of changes: completed writes and removed names.
+    pub(in crate::fs) fn read_notifications(&self) {
+        if let Some(changes) = self.changes() {
+            changes.look();
+        }
+    }
+
+    /// Returns the watcher of changes.
+    pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
+        self.watch.as_ref()?.changes()
+    }
+
+    /// Returns the connection to the store of the source, unless the source is a file.
+    pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
+        self.watch.as_ref()?.store()
+    }
+
+    /// Returns the number of the current state, counted from 0. Returns `None` if the source has
+    /// changed and cannot be reopened.
+    pub(in crate::fs) fn generation(&self) -> Option<u32> {
+        self.current_file().ok().map(|file| file.generation)
+    }
+
+    /// Returns the inode numbers that belonged to another state of the source, with or without
+    /// lookups, and the root's.
+    pub(in crate::fs) fn outdated_inodes(&self) -> Vec<u64> {
+        self.inodes_outdated_by(self.current().map(|file| file.generation))
+    }
+
+    /// Returns the numbers like [`outdated`](Self::outdated), for the state `generation` of the
+    /// source.
+    pub(in crate::fs) fn inodes_outdated_by(&self, generation: Option<u32>) -> Vec<u64> {
+        let mut outdated = self.inodes.outdated_numbers(generation);
+        outdated.push(inode::ROOT);
+        outdated
+    }
+
+    /// Sets the function that is called with all inodes of a state before the next state is shown.
+    pub(in crate::fs) fn set_invalidator(&self, outdate: InodeInvalidator) {
+        let set = self.outdate.set(outdate);
+        debug_assert!(set.is_ok());
+    }
+
+    /// Returns whether the kernel has dropped all listings of the root from before the state
+    /// `generation`.
+    pub(in crate::fs) fn is_relisted(&self, generation: u32) -> bool {
+        self.relisted.load(Ordering::Acquire) == generation
+    }
+
+    /// Records that the kernel has dropped all listings of the root from before the state
+    /// `generation`.
+    pub(in crate::fs) fn set_relisted(&self, generation: u32) {
+        self.relisted.store(generation, Ordering::Release);
+    }
+
+    fn current(&self) -> Option<Arc<FileState>> {
+        lock(&self.file).clone()
+    }
+
+    /// Reopens the changed source.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] if `cancel` ends the request first. The next request then starts again.
+    fn renew(&self, watch: &Watch, cancel: &CancelToken) -> Result<()> {
+        let mut renewed = cancel.lock(&self.renewed)?;
+        let file = self.current();
+        let told = self.changes().map_or(0, |changes| changes.told());
+        let is_early = match &file {
+            Some(file) => file.is_growing() && file.is_recent(),
+            // The system reports when a writer continues or finishes, so a retry is not needed
+            // earlier.
+            None => renewed.event_count == told && renewed.is_within(watch.retry()),
+        };
+        if is_early || !self.is_due(watch) {
+            return Ok(());
+        }
+        let root = file.as_ref().map(|file| file.container.root());
+        let growing = file.filter(|file| file.is_growing());
+        if growing.is_none() {
+            // The old state is dropped first, so that both states are not in memory together.
+            self.drop_current();
+        }
+        let mut reopened = self.reopen(watch, growing.as_ref(), cancel);
+        if reopened == Err(stale()) {
+            // The same writer may have done one more thing, such as closing the file.
+            reopened = self.reopen(watch, growing.as_ref(), cancel);
+        }
+        if let Err(error) = reopened {
+            if error.is_unwanted() {
+                renewed.time = None;
+                return Err(error);
+            }
+            if root.is_some() {
+                log::warn!("{}: has changed: {error}", watch.path().display());
+            }
+            self.drop_current();
+            self.set_missing(root, error);
+        }
+        *renewed = LastReopening {
+            time: Some(Instant::now()),
+            event_count: told,
+        };
+        Ok(())
+    }
+
+    /// Records why the source with the root object `root` cannot be opened. A member of a directory
+    /// of files needs no record, because the directory reports the error.
+    fn set_missing(&self, root: Option<NodeId>, why: Error) {
+        if self.engine.is_some() {
+            return;
+        }
+        let mut gone = lock(&self.missing);
+        match (&mut *gone, root) {
+            (Some(gone), _) => gone.set_reason(why),
+            (None, Some(root)) => {
+                let generation = self.generation.load(Ordering::Relaxed);
+                *gone = Some(MissingSource::new(generation, root, self.origin(), why));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Returns the state for the status: whether the source is served.
+    pub(in crate::fs) fn state_text(&self) -> String {
+        if let Some(gone) = lock(&self.missing).as_ref() {
+            return gone.text();
+        }
+        let unanswered = self.store().and_then(|store| store.unanswered_since());
+        unanswered.map_or_else(|| "serving".to_owned(), missing_source::unanswered_text)
+    }
+
+    /// Returns the placeholder of a source that is gone, if the inode `ino` can be served without a
+    /// source.
+    fn without_source(&self, ino: u64) -> Option<(Arc<FileState>, Inode)> {
+        let file = lock(&self.missing)
+            .as_ref()
+            .map(|gone| Arc::clone(&gone.file))?;
+        let inode = self.inode(&file, ino).ok()?;
+        missing_source::is_of_mount(ino, &inode).then_some((file, inode))
+    }
+
+    /// Drops the current state. Waits a moment until its requests have ended, so that no part of
+    /// the state stays in memory.
+    fn drop_current(&self) {
+        let before = lock(&self.file).take();
+        if let Some(before) = &before {
+            before.end();
+        }
+        // After the state has ended, no new handle can refer to it.
+        self.handles.retire();
+        if let Some(before) = before {
+            let rest = before.rest();
+            drop(before);
+            let end = Instant::now() + OLD_STATE;
+            while rest.strong_count() > 0 && Instant::now() < end {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Reopens the source. If a writer has only appended, the source stays the same one. Otherwise
+    /// a new generation begins, and everything opened before stays stale.
+    fn reopen(
+        &self,
+        watch: &Watch,
+        before: Option<&Arc<FileState>>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let guard = self.options.guard.as_ref();
+        if guard.is_some_and(|guard| guard.is_on_the_way(watch.path())) {
+            return Err(refusal(Errno::EDEADLK, "the mount hides it"));
+        }
+        let mut reopened = watch.reopen(cancel)?;
+        let grows = |file: &FileState| file.is_growing() && !file.is_changed();
+        let before = before.filter(|file| grows(file) && watch.is_same_file(&reopened));
+        if before.is_none() && !self.options.force {
+            detect::refuse_locked(&*reopened.file())?;
+        }
+        let opened = open_source(reopened.file(), watch, &self.others, &self.options, cancel)?;
+        let is_growing = opened.container.is_growing();
+        if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
+            // The writer has just closed the file or is about to. Until all is written, the last
+            // seen state stays valid.
+            return Ok(());
+        }
+        if !is_growing && reopened.is_changed_now() {
+            return Err(stale());
+        }
+        watch.watch(reopened);
+        *lock(&self.origin) = Arc::clone(&opened.origin);
+        if let Some(before) = before {
+            let file = Arc::new(before.grown(opened));
+            *lock(&self.file) = Some(file);
+            *lock(&self.missing) = None;
+            before.retire();
+            return Ok(());
+        }
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed);
+        self.set_current(opened, generation.wrapping_add(1));
+        log::warn!("{}: has changed; opened again", watch.path().display());
+        Ok(())
+    }
+
+    pub(in crate::fs) fn space<'a>(&'a self, file: &'a Arc<FileState>) -> Namespace<'a> {
+        Namespace {
+            file,
+            inodes: &self.inodes,
+            others: &self.others,
+        }
+    }
+
+    /// Returns the inode with the number `ino`, and the file that contains it.
+    pub(in crate::fs) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
+        self.read_notifications();
+        let source = match self.current_file() {
+            Err(error) => return self.without_source(ino).ok_or(error),
+            Ok(source) => source,
+        };
+        let inode = self.inode(&source, ino)?;
+        if inode.tree < inode::FIRST_FILE {
+            return Ok((source, inode));
+        }
+        Ok((self.others.get(&source, inode.tree)?, inode))
+    }
+
+    /// Returns the last shown state of the same file as `file`. Never reopens the file: reopening
+    /// waits until the old state is dropped, and the caller may hold that state.
+    pub(in crate::fs) fn last_shown(&self, file: &FileState) -> Option<Arc<FileState>> {
+        let source = self.current()?;
+        match file.tree {
+            inode::SOURCE => Some(source),
+            tree => self.others.last_shown(tree),
+        }
+    }
+
+    /// Returns the inode with the number `ino` in this file.
+    pub(in crate::fs) fn inode(&self, file: &FileState, ino: u64) -> Result<Inode> {
+        let inode = self.inodes.get(ino);
+        inode
+            .filter(|inode| inode.generation == file.generation)
+            .ok_or_else(stale)
+    }
+
+    /// Returns the entry of a file without content that stays valid until the source changes.
+    pub(in crate::fs) fn fixed(&self, file: &FileState, ino: u64, kind: FileKind) -> LookupEntry {
+        LookupEntry {
+            ino,
+            generation: file.generation,
+            attributes: self.empty_stat(file, ino, kind),
+            cacheable: file.is_settled(),
+            is_sized: true,
+        }
+    }
+
+    /// Returns the listing entry of `.` or `..`, which is not counted.
+    pub(in crate::fs) fn dot(&self, ino: u64) -> ListedAttributes {
+        match self.find_inode(ino) {
+            Ok((file, _)) => {
+                let entry = self.fixed(&file, ino, FileKind::Directory);
+                ListedAttributes::Uncounted(entry.cacheable_if(false))
+            }
+            Err(_) => ListedAttributes::Unknown(FileKind::Directory),
+        }
+    }
+
+    /// Prevents the kernel from caching the listing of an open directory, because an entry cannot
+    /// be read now.
+    pub(in crate::fs) fn mark_unsure(&self, ino: u64, listing: &mut ListingState) {
+        listing.is_unsure = true;
+        self.inodes.set_unsure(ino, true);
+    }
+
+    /// Returns the attributes of a file of `kind` without content, with the owner, mode and times
+    /// of `file`.
+    pub(in crate::fs) fn empty_stat(&self, file: &FileState, ino: u64, kind: FileKind) -> Stat {
+        file.origin.stat(ino, kind, &self.options)
+    }
+
+    /// Records an object's error, and logs it once.
+    pub(in crate::fs) fn record_error(
+        &self,
+        file: &Arc<FileState>,
+        ino: u64,
+        inode: &Inode,
+        error: &Error,
+    ) {
+        let is_lasting = is_fault(error) && !file.is_half_written();
+        if !is_lasting || !self.faults.record(ino, error) {
+            return;
+        }
+        let object = self.object_name(file, inode);
+        self.report(ErrorKind::from_error(error), &object, &error.to_string());
+    }
+
+    /// Returns the name of an object for messages: its path. Outside the source's own tree, the
+    /// file and the tree of views come first.
+    pub(in crate::fs) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
+        let path = self.space(file).file_path(inode, 1).unwrap_or_default();
+        let tree = trees::tree_with_number(self.others.number_in_source(inode.tree));
+        let place = match (&*file.shown, tree) {
+            (b"", None) => String::new(),
+            (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),
+            (shown, None) => format!("{}:", shown.escape_ascii()),
+            (shown, Some(tree)) => {
+                format!("{}:{}:", shown.escape_ascii(), tree.name.escape_ascii())
+            }
+        };
+        format!("{place}{}", quote(&path))
+    }
+
+    /// Reports referenced files that were found to be missing.
+    pub(in crate::fs) fn report_lacks(&self, file: &FileState) {
+        for lack in file.neighbours.states().news_of_lacks() {
+            let (object, reason) = (&lack.object, &lack.reason);
+            self.errors.add(ErrorKind::Missing, object, reason);
+            log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));
+        }
+    }
+
+    fn report(&self, kind: ErrorKind, object: &str, reason: &str) {
+        self.errors.add(kind, object, reason);
+        log::warn!("{}: {reason}", self.errors.name(object));
+    }
+}

@@ -1,0 +1,73 @@
+//! Opening a mounted file in the format of its content.
+
+use std::sync::Arc;
+
+use h5fs_reader::detect;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::open::{OpenSource, SharedOpen};
+
+use crate::fs::data_files::file_state::OpenedFile;
+use crate::fs::data_files::other_files::{ContainerOpener, OtherFiles};
+use crate::fs::data_files::watch::Watch;
+use crate::fs::options::Options;
+use crate::fs::stat::SourceAttributes;
+
+/// Refuses to show a file to other users if permission bits cannot express its access control list.
+/// If a list is added later, only its denials take effect.
+pub(in crate::fs) fn refuse_unsupported_acl(
+    file: &dyn OpenSource,
+    options: &Options,
+) -> Result<()> {
+    let umask = options.umask.unwrap_or(0);
+    if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
+        return Err(Error::Usage(
+            "allow_other: permission bits cannot express its access control list; `setfacl -b` \
+             removes the list, umask=077 excludes other users"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns a function that opens files in the format of their content.
+pub(in crate::fs) fn opener(options: &Options) -> ContainerOpener {
+    opener_with(options, &detect::Caches::default())
+}
+
+/// Returns a function like [`opener`], for files that share `caches`.
+pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> ContainerOpener {
+    let (force, caches) = (options.force, caches.clone());
+    Box::new(move |source, neighbours, _| detect::open(source, neighbours, &caches, force))
+}
+
+/// Opens the source of `watch` for a request with the token `cancel`. `file` is the source's
+/// current state.
+pub(in crate::fs) fn open_source(
+    file: SharedOpen,
+    watch: &Watch,
+    others: &OtherFiles,
+    options: &Options,
+    cancel: &CancelToken,
+) -> Result<OpenedFile> {
+    let path = watch.path();
+    let attributes = file.attributes()?;
+    let state = file.state();
+    let readers = if options.allow_other {
+        Readers::All(file.audience()?.without(options.umask.unwrap_or(0)))
+    } else {
+        Readers::Owner
+    };
+    let neighbours = Arc::new(others.neighbours(watch, readers, options));
+    Ok(OpenedFile {
+        container: others.container(file, &neighbours, cancel)?,
+        origin: Arc::new(
+            SourceAttributes::new(path.to_path_buf(), attributes).for_readers(readers),
+        ),
+        neighbours,
+        state: Some(state),
+        watch: None,
+        shown: [].into(),
+    })
+}

@@ -1,0 +1,545 @@
+//! Files that external links lead to, shown as `.h5fs/external/FILE`.
+//!
+//! FILE is the file's path relative to the source's directory, or its absolute path if the file is
+//! elsewhere, escaped to a single name. The path contains no symbolic links. So a file has one
+//! place however links spell its name, and cyclic links end. A link back to the source leads to the
+//! root of the mount.
+//!
+//! There is one exception: a symbolic link in another directory may lead to the file. Such a file
+//! is shown under the link's path, because the file's own references are resolved there.
+//!
+//! A file appears once a link of the source, or of such a file, has named it. If no request has
+//! read that link yet, the links are searched, within limits: a program may have stored the path
+//! from an earlier mount.
+//!
+//! A file is opened when a name in it is looked up, and some files stay open. A file that changes
+//! gets a new tree, and the nodes of its old tree are stale. A file that only grows keeps its tree.
+//! There are sixty-five thousand tree numbers. After that, the number of the tree that ended first
+//! is reused, once the kernel has forgotten all nodes of that tree.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::model::Container;
+use h5fs_reader::source::SharedSource;
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_reader::source::neighbours::policy::Unopened;
+
+use crate::fs::data_files::file_state::{FileState, OpenedFile};
+use crate::fs::data_files::other_files::state::OtherFilesState;
+use crate::fs::data_files::watch::Watch;
+use crate::fs::errno::stale;
+use crate::fs::name;
+use crate::fs::options::Options;
+use crate::fs::stat::SourceAttributes;
+use crate::fs::state::inode::{self, FIRST_FILE, Tree};
+use crate::fs::state::inodes::Inodes;
+use crate::limits;
+
+/// The name of the directory of other files in the directory of views.
+pub(in crate::fs) const NAME: &[u8] = b"external";
+
+/// A function that opens a file in the format of its content, for a request with this token.
+pub(in crate::fs) type ContainerOpener = Box<
+    dyn Fn(SharedSource, Arc<Neighbours>, &CancelToken) -> Result<Arc<dyn Container>> + Send + Sync,
+>;
+
+/// The place where a linked file is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::fs) enum ShownLocation {
+    /// The file is the source.
+    Root,
+    /// A directory in `.h5fs/external`, by its shown name.
+    Other(Vec<u8>),
+    /// A directory in the mounted directory of files, as names from its root.
+    Archive(Vec<Box<[u8]>>),
+}
+
+impl ArchiveLocation {
+    /// Creates the location of the data file at `path` in the directory `root`. `all` are the
+    /// neighbours of files there.
+    pub(in crate::fs) fn new(root: &Path, path: &Path, all: &Arc<Neighbours>) -> Self {
+        ArchiveLocation {
+            root: root.to_path_buf(),
+            own: names(path),
+            all: Arc::clone(all),
+        }
+    }
+}
+
+fn names(path: &Path) -> Vec<Box<[u8]>> {
+    path.iter().map(|name| name.as_bytes().into()).collect()
+}
+
+/// An entry of the directory of other files.
+pub(in crate::fs) enum OtherName {
+    /// The file.
+    File(Arc<FileState>),
+    /// Another spelling of the file that is shown at this place.
+    Spelling(ShownLocation),
+}
+
+/// The reason why a linked file is not shown.
+pub(in crate::fs) enum HiddenReason {
+    /// The file does not exist.
+    Missing,
+    /// The file may not be opened.
+    Refused(Error),
+}
+
+/// The location of a data file in a mounted directory of files.
+#[derive(Debug)]
+pub(in crate::fs) struct ArchiveLocation {
+    /// Path of the directory.
+    root: PathBuf,
+    /// Names from the directory to the data file.
+    own: Vec<Box<[u8]>>,
+    /// Neighbours of a file in the directory.
+    all: Arc<Neighbours>,
+}
+
+/// All other files of a mount.
+pub(in crate::fs) struct OtherFiles {
+    /// Path of the source, without symbolic links.
+    source: PathBuf,
+    /// The source's location, if it is a file of a mounted directory.
+    beside: Option<ArchiveLocation>,
+    open: ContainerOpener,
+    inodes: Arc<Inodes>,
+    state: Mutex<OtherFilesState>,
+}
+
+impl OtherFiles {
+    /// Creates the other files of the source at `source`. Files are opened by `open`.
+    pub(in crate::fs) fn new(source: &Path, open: ContainerOpener) -> Self {
+        OtherFiles {
+            source: source.to_path_buf(),
+            beside: None,
+            open,
+            inodes: Arc::new(Inodes::new()),
+            state: Mutex::new(OtherFilesState::new(0)),
+        }
+    }
+
+    /// Returns these other files for a source in a mounted directory. `beside` is the source's
+    /// location in the directory, and `inodes` belong to the whole directory.
+    pub(in crate::fs) fn of_member(self, inodes: Arc<Inodes>, beside: ArchiveLocation) -> Self {
+        OtherFiles {
+            inodes,
+            beside: Some(beside),
+            ..self
+        }
+    }
+
+    /// Returns the neighbours of the source of `watch`, which is shown to `readers`.
+    pub(in crate::fs) fn neighbours(
+        &self,
+        watch: &Watch,
+        readers: Readers,
+        options: &Options,
+    ) -> Neighbours {
+        let path = watch.path();
+        let neighbours = match (&self.beside, watch.store()) {
+            // The mounted directory is the limit, not the directory of the file alone.
+            (Some(beside), _) => beside.all.of_neighbour(path, path, readers),
+            (None, Some(store)) => Neighbours::of_object(path, store, options.external, readers),
+            (None, None) => Neighbours::of(path, options.external, options.guard.clone(), readers)
+                .watched_by(watch.changes().cloned())
+                .opened_by(watch.given_path()),
+        };
+        neighbours.strict(options.strict)
+    }
+
+    /// Returns why the file that `live` calls `name` is not shown, if it is not.
+    pub(in crate::fs) fn unshown(&self, live: &FileState, name: &[u8]) -> Option<HiddenReason> {
+        match live.neighbours.locate(name) {
+            Ok(None) => Some(HiddenReason::Missing),
+            Err(Unopened::Refused(error)) => Some(HiddenReason::Refused(error)),
+            Ok(Some(_)) | Err(Unopened::Failed(..)) => None,
+        }
+    }
+
+    /// Returns the names from the root of the mount to the root of the file at `shown_location`.
+    pub(in crate::fs) fn root_path(&self, place: &ShownLocation) -> Vec<Box<[u8]>> {
+        let source = self.beside.as_ref().map_or(&[][..], |beside| &beside.own);
+        match place {
+            ShownLocation::Root => source.to_vec(),
+            ShownLocation::Other(shown) => {
+                let beneath = [name::VIEWS, NAME, shown].map(Into::into);
+                source.iter().cloned().chain(beneath).collect()
+            }
+            ShownLocation::Archive(names) => names.clone(),
+        }
+    }
+
+    /// Returns the names from the root of the mount to the root of an open file.
+    pub(in crate::fs) fn file_root_path(&self, file: &FileState) -> Vec<Box<[u8]>> {
+        self.root_path(&match &*file.shown {
+            b"" => ShownLocation::Root,
+            shown => ShownLocation::Other(shown.to_vec()),
+        })
+    }
+
+    /// Returns the inodes of the mount.
+    pub(in crate::fs) fn inodes(&self) -> &Arc<Inodes> {
+        &self.inodes
+    }
+
+    /// Resets the state for a new generation of the source.
+    pub(in crate::fs) fn reset(&self, generation: u32) {
+        let before = std::mem::replace(&mut *lock(&self.state), OtherFilesState::new(generation));
+        drop(before);
+    }
+
+    /// Opens a file to be mounted.
+    pub(in crate::fs) fn container(
+        &self,
+        source: SharedSource,
+        neighbours: &Arc<Neighbours>,
+        cancel: &CancelToken,
+    ) -> Result<Arc<dyn Container>> {
+        (self.open)(source, Arc::clone(neighbours), cancel)
+    }
+
+    /// Returns where the file that `live` calls `name` is shown. Returns `None` if the file does
+    /// not exist or may not be opened.
+    pub(in crate::fs) fn shown_location(
+        &self,
+        live: &FileState,
+        name: &[u8],
+    ) -> Option<ShownLocation> {
+        let Some(path) = self.locate(live, name)? else {
+            return Some(ShownLocation::Root);
+        };
+        if let Some(beside) = &self.beside
+            && let Ok(beneath) = path.strip_prefix(&beside.root)
+        {
+            return Some(ShownLocation::Archive(names(beneath)));
+        }
+        Some(ShownLocation::Other(self.shown_name(live, &path)))
+    }
+
+    /// Returns the path of the file that `live` calls `name`; the inner `None` means the source.
+    /// Returns the outer `None` if the file does not exist or may not be opened.
+    fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
+        match live.neighbours.locate(name) {
+            Ok(Some(located)) if located.real == self.source => Some(None),
+            Ok(Some(located)) => Some(Some(located.path)),
+            // The file's own entry will report why it cannot be opened.
+            Err(Unopened::Failed(path, _)) => Some(Some(path.canonicalize().unwrap_or(path))),
+            Ok(None) | Err(Unopened::Refused(_)) => None,
+        }
+    }
+
+    /// Returns the shown name of the file at `path`, and records the file as known.
+    fn shown_name(&self, live: &FileState, path: &Path) -> Vec<u8> {
+        let name = live.neighbours.name_of(path);
+        let shown = name::escape(&name, false);
+        let mut state = lock(&self.state);
+        if state.generation == live.generation {
+            state.find_or_add(&shown, &name);
+        }
+        shown
+    }
+
+    /// Returns the entry of the file that `live` calls `name`, in `.h5fs/external` or in the
+    /// mounted directory. Returns `None` for the source.
+    ///
+    /// # Errors
+    /// `NotFound` if the file does not exist or may not be opened; else the errors of
+    /// [`find`](Self::find).
+    pub(in crate::fs) fn entry(
+        &self,
+        source: &FileState,
+        live: &FileState,
+        name: &[u8],
+    ) -> Result<Option<OtherName>> {
+        let Some(path) = self.locate(live, name).ok_or(Error::NotFound)? else {
+            return Ok(None);
+        };
+        let shown = self.shown_name(live, &path);
+        self.find_named(source, &shown).map(Some)
+    }
+
+    /// Returns the shown name at `position` of the listing.
+    pub(in crate::fs) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
+        lock(&self.state).listed(position)
+    }
+
+    /// Returns the entry `shown`; `source` is the mounted file.
+    ///
+    /// # Errors
+    /// `NotFound` if no link has named such a file; `EIO` if the file is damaged or its format is
+    /// unknown.
+    pub(in crate::fs) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
+        name::refuse_long(shown)?;
+        match self.find_named(source, shown) {
+            Err(Error::NotFound) => {
+                self.search(source, &|| self.find_named(source, shown).is_ok())?;
+                self.find_named(source, shown)
+            }
+            found => found,
+        }
+    }
+
+    /// Returns the entry like [`find`](Self::find), without searching further links.
+    fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
+        let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
+        match known {
+            Some(name) => self.known_entry(source, shown, &name),
+            None => self.spelling(source, shown).map(OtherName::Spelling),
+        }
+    }
+
+    /// Returns the place of a file that is known under another name. A file that no link has named
+    /// is not found.
+    fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownLocation> {
+        let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
+        let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
+            return Err(Error::NotFound);
+        };
+        if located.real == self.source {
+            return Ok(ShownLocation::Root);
+        }
+        let own = name::escape(&source.neighbours.name_of(&located.path), false);
+        if own != shown && lock(&self.state).names.contains_key(&own[..]) {
+            Ok(ShownLocation::Other(own))
+        } else {
+            Err(Error::NotFound)
+        }
+    }
+
+    /// Searches links that no request has read, first in the source and then in the known files,
+    /// until `is_found` returns true.
+    ///
+    /// # Errors
+    /// Fails if a part cannot be read now, because the search is then inconclusive.
+    fn search(&self, source: &FileState, is_found: &dyn Fn() -> bool) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let mut state = lock(&self.state);
+            let is_early = |ended: Instant| ended.elapsed() < limits::SEARCH_PAUSE;
+            let is_over = started.elapsed() > limits::LISTING_TIME;
+            if is_over || state.search.ended.is_some_and(is_early) {
+                return Ok(());
+            }
+            state.search.ended = None;
+            let searched = state.search.searched;
+            let shown = searched.checked_sub(1).map(|place| state.listed(place));
+            if shown == Some(None) || searched > limits::SEARCHED_FILES {
+                state.search.searched = 0;
+                state.search.ended = Some(Instant::now());
+                return Ok(());
+            }
+            drop(state);
+            match shown.flatten() {
+                None => self.search_in(source)?,
+                Some(shown) => {
+                    // A damaged file is skipped; its readers get the error.
+                    if let Ok(OtherName::File(live)) = self.find_named(source, &shown) {
+                        self.search_in(&live)?;
+                    }
+                }
+            }
+            lock(&self.state).search.searched = searched.saturating_add(1);
+            if is_found() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn search_in(&self, live: &FileState) -> Result<()> {
+        let index = live.index();
+        for name in index.other_files() {
+            self.shown_location(live, name);
+        }
+        index.check()
+    }
+
+    /// Returns the entry `shown` for the file that the source would call `name`.
+    fn known_entry(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
+        let located = source.neighbours.locate_again(name);
+        let located = located.map_err(Unopened::error)?;
+        let located = located.ok_or(Error::NotFound)?;
+        if located.real == self.source {
+            return Ok(OtherName::Spelling(ShownLocation::Root));
+        }
+        let name = source.neighbours.name_of(&located.path);
+        let own = name::escape(&name, false);
+        if own != shown {
+            // The path was named before it became a symbolic link, or while its target was unknown.
+            lock(&self.state).find_or_add(&own, &name);
+            return Ok(OtherName::Spelling(ShownLocation::Other(own)));
+        }
+        let watch = Watch::from_file(&located.path, located.file);
+        let readers = located.readers;
+        let growing = self.growing(shown, &watch);
+        let tree = match &growing {
+            Some(live) if live.is_recent() => return Ok(OtherName::File(Arc::clone(live))),
+            Some(live) => live.tree,
+            None => {
+                let mut state = lock(&self.state);
+                state.number(shown, (&watch.opened_state(), readers), &self.inodes)?
+            }
+        };
+        if growing.is_none()
+            && let Some(live) = lock(&self.state).open.get(&tree)
+        {
+            return Ok(OtherName::File(Arc::clone(live)));
+        }
+        let (now, is_young) = (watch.opened_state(), watch.is_young());
+        let gone = lock(&self.state).make_room(0);
+        drop(gone);
+        let neighbours = &source.neighbours;
+        let neighbours = neighbours.of_neighbour(&located.path, &located.real, readers);
+        let opened = self.open(source, tree, shown, neighbours, watch);
+        let mut state = lock(&self.state);
+        if let Err(error) = &opened
+            && let Some(known) = state.names.get_mut(shown)
+        {
+            let text = error.to_string();
+            if known.failed.as_ref() != Some(&text) {
+                log::warn!("{}: {text}", located.path.display());
+                known.failed = Some(text);
+            }
+        }
+        let live = opened.map_err(|error| Error::caused(Cause::Failed, error.to_string()))?;
+        if state.generation != source.generation {
+            return Err(stale());
+        }
+        let Some(before) = growing else {
+            if let Some(kept) = state.open.get(&tree) {
+                return Ok(OtherName::File(Arc::clone(kept)));
+            }
+            let live = Arc::new(live);
+            let gone = state.add_open(tree, Arc::clone(&live));
+            drop(state);
+            drop(gone);
+            return Ok(OtherName::File(live));
+        };
+        if !live.is_growing() && is_young {
+            // The writer has just closed the file or is about to.
+            return Ok(OtherName::File(before));
+        }
+        let live = Arc::new(live);
+        if let Some(file) = state.file(tree) {
+            file.state = now;
+        }
+        let gone = state.add_open(tree, Arc::clone(&live));
+        drop(state);
+        drop(gone);
+        before.retire();
+        Ok(OtherName::File(live))
+    }
+
+    /// Returns the file shown as `shown`, if it was growing when last opened and is the file of
+    /// `watch`.
+    fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<FileState>> {
+        let mut state = lock(&self.state);
+        let tree = state.names.get(shown)?.tree?;
+        let live = state.open.get(&tree)?;
+        (live.is_growing() && live.is_same_file(watch)).then(|| Arc::clone(live))
+    }
+
+    fn open(
+        &self,
+        source: &FileState,
+        tree: Tree,
+        shown: &[u8],
+        neighbours: Neighbours,
+        watch: Watch,
+    ) -> Result<FileState> {
+        let neighbours = Arc::new(neighbours);
+        let container = self.container(watch.file(), &neighbours, &CancelToken::default())?;
+        if !inode::is_object(tree, container.root()) {
+            return Err(Error::unsupported("a file of this size", None));
+        }
+        let origin = SourceAttributes::new(watch.path().to_path_buf(), watch.attributes()?);
+        let opened = OpenedFile {
+            container,
+            origin: Arc::new(origin.for_readers(neighbours.readers())),
+            neighbours,
+            state: Some(watch.opened_state()),
+            watch: Some(watch),
+            shown: shown.into(),
+        };
+        let engine = Arc::clone(&source.engine);
+        let index = source.index_of_another();
+        Ok(FileState::new(
+            source.generation,
+            tree,
+            opened,
+            engine,
+            index,
+        ))
+    }
+
+    /// Returns the tree number in `file` for the trees of views with the number `in_source` in the
+    /// source.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file has changed; `Limit` for too many trees.
+    pub(in crate::fs) fn tree_number(&self, file: &FileState, in_source: Tree) -> Result<Tree> {
+        match file.tree {
+            inode::SOURCE => Ok(in_source),
+            of => lock(&self.state).number_views(of, in_source, &self.inodes),
+        }
+    }
+
+    /// Returns the tree number in the source for the trees of views with the number `tree` in their
+    /// file. Any other tree keeps its number.
+    pub(in crate::fs) fn number_in_source(&self, tree: Tree) -> Tree {
+        if tree < FIRST_FILE {
+            return tree;
+        }
+        let views = lock(&self.state).views(tree);
+        views.map_or(tree, |(_, in_source)| in_source)
+    }
+
+    /// Returns the file that owns the tree number `tree`, reopening the file if necessary.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file has changed or is gone.
+    pub(in crate::fs) fn get(&self, source: &FileState, tree: Tree) -> Result<Arc<FileState>> {
+        let views = lock(&self.state).views(tree);
+        let tree = views.map_or(tree, |(of, _)| of);
+        let kept = lock(&self.state).open.get(&tree).cloned();
+        if let Some(live) = kept {
+            if live.is_growing() {
+                return self.reopen(source, tree, &live.shown);
+            }
+            if !live.is_changed() {
+                return Ok(live);
+            }
+            lock(&self.state).end(tree, &self.inodes);
+            return Err(stale());
+        }
+        let mut state = lock(&self.state);
+        let shown = state.file(tree).ok_or_else(stale)?.shown.clone();
+        drop(state);
+        self.reopen(source, tree, &shown)
+    }
+
+    /// Returns the open state of the file with that tree, if there is one.
+    pub(in crate::fs) fn last_shown(&self, tree: Tree) -> Option<Arc<FileState>> {
+        lock(&self.state).open.get(&tree).cloned()
+    }
+
+    fn reopen(&self, source: &FileState, tree: Tree, shown: &[u8]) -> Result<Arc<FileState>> {
+        match self.find(source, shown) {
+            Ok(OtherName::File(live)) if live.tree == tree => Ok(live),
+            Ok(_) | Err(Error::NotFound) => Err(stale()),
+            Err(error) => Err(error),
+        }
+    }
+}

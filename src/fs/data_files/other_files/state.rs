@@ -1,0 +1,261 @@
+//! The other files that a mount knows, and their tree numbers.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::audience::Readers;
+use h5fs_reader::source::local::descriptors::share_of;
+use h5fs_reader::source::open::SharedState;
+use lru::LruCache;
+
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::errno::stale;
+use crate::fs::state::inode::{FIRST_FILE, Tree};
+use crate::fs::state::inodes::Inodes;
+use crate::limits;
+
+pub(super) struct OtherFilesState {
+    pub(super) generation: u32,
+    /// Shown names, in the order in which they were found.
+    pub(super) found_names: Vec<Box<[u8]>>,
+    pub(super) names: HashMap<Box<[u8]>, NamedFile>,
+    /// The trees of the numbers from [`FIRST_FILE`] on.
+    pub(super) numbers: Vec<NumberedTree>,
+    /// Numbers of trees of views, by the number of the file's own tree and the number in the
+    /// source.
+    pub(super) views: HashMap<(Tree, Tree), Tree>,
+    pub(super) search: Search,
+    /// Numbers of ended trees, the oldest first.
+    pub(super) ended: VecDeque<Tree>,
+    pub(super) open: LruCache<Tree, Arc<FileState>>,
+}
+
+/// The search for names in links that no request has read.
+pub(super) struct Search {
+    /// Number of files searched so far: the source, followed by known files.
+    pub(super) searched: u64,
+    /// When the last search ended.
+    pub(super) ended: Option<Instant>,
+}
+
+/// A file that a link led to.
+pub(super) struct NamedFile {
+    /// The file's name from the source's point of view.
+    pub(super) name: Vec<u8>,
+    /// The tree in which the file was last seen.
+    pub(super) tree: Option<Tree>,
+    /// The error of the last failed attempt to open the file.
+    pub(super) failed: Option<String>,
+}
+
+/// The tree that a number refers to.
+pub(super) enum NumberedTree {
+    /// A tree that has ended.
+    Ended,
+    /// A file's own tree.
+    File(Box<FileTree>),
+    /// A tree of views: the number of the file's own tree, and the number of that tree of views in
+    /// the source.
+    Views(Tree, Tree),
+}
+
+/// A file that was opened.
+pub(super) struct FileTree {
+    pub(super) shown: Box<[u8]>,
+    /// The state, which is watched while the kernel may cache bytes of the file, open or not.
+    pub(super) state: SharedState,
+    pub(super) readers: Readers,
+}
+
+impl OtherFilesState {
+    pub(super) fn new(generation: u32) -> Self {
+        let most = NonZeroUsize::new(limits::OPEN_MOUNTED_FILES).unwrap_or(NonZeroUsize::MIN);
+        OtherFilesState {
+            generation,
+            found_names: Vec::new(),
+            names: HashMap::new(),
+            numbers: Vec::new(),
+            views: HashMap::new(),
+            ended: VecDeque::new(),
+            search: Search {
+                searched: 0,
+                ended: None,
+            },
+            open: LruCache::sparse(share_of(most)),
+        }
+    }
+
+    /// Returns the file shown as `shown`, adding it if necessary. Returns `None` if too many files
+    /// are known.
+    pub(super) fn find_or_add(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut NamedFile> {
+        if !self.names.contains_key(shown) {
+            if self.found_names.len() >= limits::MOUNTED_FILES {
+                return None;
+            }
+            self.found_names.push(shown.into());
+            let known = NamedFile {
+                name: name.to_vec(),
+                tree: None,
+                failed: None,
+            };
+            self.names.insert(shown.into(), known);
+        }
+        self.names.get_mut(shown)
+    }
+
+    /// Returns the shown name at `position` of the listing.
+    pub(super) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
+        self.found_names
+            .get(usize::try_from(position).ok()?)
+            .cloned()
+    }
+
+    /// Adds an open file. Returns the files that are no longer kept open.
+    pub(super) fn add_open(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
+        let pushed = self.open.push(tree, live);
+        let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
+        gone.extend(self.make_room(1));
+        gone
+    }
+
+    /// Removes and returns open files until their weight is within the limit, or only `least` are
+    /// left.
+    pub(super) fn make_room(&mut self, least: usize) -> Vec<Arc<FileState>> {
+        let mut gone = Vec::new();
+        while self.open.len() > least
+            && self.weight() > limits::OPEN_MOUNTED_BYTES
+            && let Some((_, live)) = self.open.pop_lru()
+        {
+            gone.push(live);
+        }
+        gone
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        let files = self.open.iter();
+        files.map(|(_, live)| live.container.weight()).sum()
+    }
+
+    pub(super) fn file(&mut self, tree: Tree) -> Option<&mut FileTree> {
+        match self.numbered_tree(tree)? {
+            NumberedTree::File(file) => Some(file),
+            NumberedTree::Ended | NumberedTree::Views(..) => None,
+        }
+    }
+
+    pub(super) fn numbered_tree(&mut self, tree: Tree) -> Option<&mut NumberedTree> {
+        let place = tree.checked_sub(FIRST_FILE)?;
+        self.numbers.get_mut(usize::from(place))
+    }
+
+    /// Returns the number of the file's own tree and the number in the source, if `tree` is a tree
+    /// of views.
+    pub(super) fn views(&mut self, tree: Tree) -> Option<(Tree, Tree)> {
+        match self.numbered_tree(tree)? {
+            NumberedTree::Views(of, in_source) => Some((*of, *in_source)),
+            NumberedTree::Ended | NumberedTree::File(_) => None,
+        }
+    }
+
+    /// Ends the trees of a file that has changed.
+    pub(super) fn end(&mut self, tree: Tree, inodes: &Inodes) {
+        self.open.pop(&tree);
+        let place = self.numbered_tree(tree);
+        let ended = place.map(|place| std::mem::replace(place, NumberedTree::Ended));
+        let Some(NumberedTree::File(file)) = ended else {
+            return;
+        };
+        if let Some(known) = self.names.get_mut(&file.shown) {
+            known.tree = known.tree.filter(|its| *its != tree);
+        }
+        let views = self.views.extract_if(|(of, _), _| *of == tree);
+        let views: Vec<Tree> = views.map(|(_, number)| number).collect();
+        for number in views.into_iter().chain([tree]) {
+            if let Some(place) = self.numbered_tree(number) {
+                *place = NumberedTree::Ended;
+            }
+            self.ended.push_back(number);
+            inodes.end(number);
+        }
+    }
+
+    /// Returns the number of a tree of views of the file `of`, which has the number `in_source` in
+    /// the source.
+    pub(super) fn number_views(
+        &mut self,
+        of: Tree,
+        in_source: Tree,
+        inodes: &Inodes,
+    ) -> Result<Tree> {
+        if let Some(&known) = self.views.get(&(of, in_source)) {
+            return Ok(known);
+        }
+        if self.file(of).is_none() {
+            return Err(stale());
+        }
+        let tree = self.unused(inodes).ok_or_else(too_many)?;
+        if let Some(place) = self.numbered_tree(tree) {
+            *place = NumberedTree::Views(of, in_source);
+        }
+        self.views.insert((of, in_source), tree);
+        Ok(tree)
+    }
+
+    /// Returns an unused tree number.
+    pub(super) fn unused(&mut self, inodes: &Inodes) -> Option<Tree> {
+        let next = u16::try_from(self.numbers.len()).ok();
+        if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
+            self.numbers.push(NumberedTree::Ended);
+            return Some(tree);
+        }
+        let used = inodes.trees();
+        let place = self.ended.iter().position(|tree| !used.contains(tree))?;
+        let tree = self.ended.remove(place)?;
+        // A request may have been about to open the file that had this number.
+        self.open.pop(&tree);
+        Some(tree)
+    }
+
+    /// Returns the number of the file's tree. The number is kept until the file changes.
+    pub(super) fn number(
+        &mut self,
+        shown: &[u8],
+        (state, readers): (&SharedState, Readers),
+        inodes: &Inodes,
+    ) -> Result<Tree> {
+        let known = self.names.get(shown).ok_or(Error::NotFound)?;
+        let before = known.tree;
+        if let Some(tree) = before
+            && let Some(file) = self.file(tree)
+        {
+            let is_same = !file.state.is_over()
+                && file.state.identity() == state.identity()
+                && file.readers == readers;
+            if is_same {
+                return Ok(tree);
+            }
+            self.end(tree, inodes);
+        }
+        let tree = self.unused(inodes).ok_or_else(too_many)?;
+        if let Some(place) = self.numbered_tree(tree) {
+            let (shown, state) = (shown.into(), Arc::clone(state));
+            *place = NumberedTree::File(Box::new(FileTree {
+                shown,
+                state,
+                readers,
+            }));
+        }
+        if let Some(known) = self.names.get_mut(shown) {
+            known.tree = Some(tree);
+        }
+        Ok(tree)
+    }
+}
+
+fn too_many() -> Error {
+    let most = h5fs_reader::wire::to_u64(limits::MOUNTED_FILES);
+    Error::limit("number of mounted other files", most)
+}

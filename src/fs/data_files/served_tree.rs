@@ -1,0 +1,35 @@
+//! The tree that a mount serves.
+
+use std::ops::Deref;
+
+use crate::fs::data_files::archive::Archive;
+use crate::fs::filesystem::Filesystem;
+use crate::fs::requests::Requests;
+
+/// The tree that a mount serves.
+pub enum ServedTree {
+    /// The tree of one file.
+    File(Box<Filesystem>),
+    /// A directory of files.
+    Archive(Box<Archive>),
+}
+
+impl ServedTree {
+    /// Returns why only a part of the file can be shown, according to its root.
+    pub(crate) fn warning(&self) -> Option<String> {
+        match self {
+            ServedTree::File(filesystem) => {
+                filesystem.fault_of_root().map(|error| error.to_string())
+            }
+            ServedTree::Archive(_) => None,
+        }
+    }
+
+    /// Returns the handler of requests.
+    pub(crate) fn requests(&self) -> &(dyn Requests + 'static) {
+        match self {
+            ServedTree::File(filesystem) => filesystem.deref(),
+            ServedTree::Archive(archive) => archive.deref(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! An open source whose bytes have not been read yet.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::local::file::Opener;
+use h5fs_reader::source::local::root::with_real_directory;
+use h5fs_reader::source::remote::connection::Connection;
+
+use crate::fs::data_files::watch::Watch;
+
+/// An open source whose bytes have not been read yet.
+pub struct UnreadSource {
+    pub(in crate::fs) watch: Watch,
+}
+
+impl UnreadSource {
+    /// Opens the regular file at `source`.
+    ///
+    /// # Errors
+    /// `Io` with the system's error; `Usage` if the path is neither a file nor a directory.
+    pub fn open(source: &Path) -> Result<Self> {
+        let failed = |error| Error::io(&error, source.display().to_string());
+        let kind = source.metadata().map_err(failed)?.file_type();
+        // Opening a device, a FIFO or a socket may disturb other processes.
+        if !kind.is_file() && !kind.is_dir() {
+            let source = source.display();
+            return Err(Error::Usage(format!("{source}: not a regular file")));
+        }
+        let path = source.canonicalize().map_err(failed)?;
+        let named = std::path::absolute(source).map_err(failed)?;
+        let watch = Watch::new(&path).map_err(|error| renamed(error, &path, source))?;
+        let watch = watch.with_named_path(with_real_directory(&named)?);
+        Ok(UnreadSource { watch })
+    }
+
+    /// Opens the object of the URL of `store`.
+    ///
+    /// # Errors
+    /// `ENOENT` if the object does not exist; else the server's error.
+    pub fn of_object(store: &Arc<Connection>) -> Result<Self> {
+        let watch = Watch::of_object(store)?;
+        Ok(UnreadSource { watch })
+    }
+
+    /// Sets the function that reopens the source after a change.
+    #[must_use]
+    pub fn with_reopener(self, opener: Opener) -> Self {
+        let watch = self.watch.with_reopener(opener);
+        UnreadSource { watch }
+    }
+
+    /// Returns the path, without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.watch.path()
+    }
+
+    /// Returns the user ID of the owner.
+    ///
+    /// # Errors
+    /// `Io` with the system's error.
+    pub fn owner(&self) -> Result<u32> {
+        Ok(self.watch.attributes()?.uid)
+    }
+}
+
+/// Replaces `path` in the error by the name that the user gave.
+fn renamed(error: Error, path: &Path, given: &Path) -> Error {
+    match error {
+        Error::Io { cause, what } if *what == *path.display().to_string() => {
+            Error::caused(cause, given.display().to_string())
+        }
+        other => other,
+    }
+}

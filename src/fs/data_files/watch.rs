@@ -1,0 +1,345 @@
+//! Detection of changes of the source since it was opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::identity::Identity;
+use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::file::{FileSource, Opener};
+use h5fs_reader::source::open::{SharedOpen, SharedState};
+use h5fs_reader::source::remote::connection::Connection;
+use h5fs_reader::source::remote::object::RemoteObject;
+use nix::errno::Errno;
+
+/// How long the result of a check is valid while no request reads the source.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Time after a change when another change may get the same time stamp, and the writer may still be
+/// active.
+const SETTLING: Duration = Duration::from_millis(500);
+
+/// Pause after a failed attempt to reopen a file, because a writer may be in the middle of writing
+/// it.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// The same pause for an object, where each check is a request.
+const REMOTE_RETRY: Duration = Duration::from_secs(5);
+
+/// The state of the source when it was opened, with a watch for changes.
+pub(in crate::fs) struct Watch {
+    path: PathBuf,
+    /// The path by which the source was opened. Only its last component may be a symbolic link.
+    named: PathBuf,
+    /// Reports writes when they end.
+    changes: Option<Arc<Changes>>,
+    /// The connection to the store of the source, unless the source is a file.
+    store: Option<Arc<Connection>>,
+    /// The function that reopens the source; `None` if this process opens the path itself.
+    opener: Option<SourceReopener>,
+    state: Mutex<WatchState>,
+}
+
+/// A function that reopens the source, for a request with this token.
+pub(in crate::fs) type SourceReopener =
+    Box<dyn Fn(&CancelToken) -> Result<SharedOpen> + Send + Sync>;
+
+struct WatchState {
+    file: SharedOpen,
+    opened: SharedState,
+    opened_at: Instant,
+    checked_at: Instant,
+    is_changed: bool,
+    /// Whether the last change was recent when the source was opened.
+    is_young: bool,
+}
+
+/// The reopened source, to be watched in place of the old one.
+pub(in crate::fs) struct ReopenedSource(WatchState);
+
+impl Watch {
+    pub(in crate::fs) fn new(path: &Path) -> Result<Self> {
+        let changes = Changes::new();
+        let file = FileSource::open(path, changes.as_ref())?;
+        Ok(Watch {
+            changes,
+            ..Self::from_file(path, Arc::new(file))
+        })
+    }
+
+    /// Opens and watches the object of the URL of `store`.
+    ///
+    /// # Errors
+    /// `ENOENT` if the object does not exist; else the server's error.
+    pub(in crate::fs) fn of_object(store: &Arc<Connection>) -> Result<Self> {
+        let object = store_object(store)?;
+        let again = Arc::clone(store);
+        Ok(Watch {
+            store: Some(Arc::clone(store)),
+            ..Self::from_file(store.url(), object)
+                .reopened_by(Box::new(move |_| store_object(&again)))
+        })
+    }
+
+    /// Watches the open file `file`.
+    pub(in crate::fs) fn from_file(path: &Path, file: SharedOpen) -> Self {
+        Watch {
+            path: path.to_path_buf(),
+            named: path.to_path_buf(),
+            changes: None,
+            store: None,
+            opener: None,
+            state: Mutex::new(WatchState::new(file)),
+        }
+    }
+
+    /// Sets the path `given_path` by which the source was opened. Only its last component may be a
+    /// symbolic link.
+    pub(in crate::fs) fn with_named_path(self, named: PathBuf) -> Self {
+        Watch { named, ..self }
+    }
+
+    /// Sets the watcher that reports writes to the source.
+    pub(in crate::fs) fn with_changes(self, changes: Option<Arc<Changes>>) -> Self {
+        Watch { changes, ..self }
+    }
+
+    /// Sets the function that reopens the source.
+    pub(in crate::fs) fn reopened_by(self, opener: SourceReopener) -> Self {
+        Watch {
+            opener: Some(opener),
+            ..self
+        }
+    }
+
+    /// Sets the function that reopens the path.
+    pub(in crate::fs) fn with_reopener(self, opener: Opener) -> Self {
+        let (path, changes) = (self.path.clone(), self.changes.clone());
+        let again = move |_: &CancelToken| -> Result<SharedOpen> {
+            let failed = |error| Error::io(&error, path.display().to_string());
+            let file = opener().map_err(failed)?;
+            Ok(Arc::new(FileSource::from_file(
+                file,
+                &path,
+                changes.as_ref(),
+            )?))
+        };
+        self.reopened_by(Box::new(again))
+    }
+
+    /// Returns the identity of the source when it was opened.
+    pub(in crate::fs) fn identity(&self) -> Identity {
+        lock(&self.state).opened.identity().clone()
+    }
+
+    /// Returns the connection to the store of the source, unless the source is a file.
+    pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
+        self.store.as_ref()
+    }
+
+    /// Returns the pause after a failed attempt to reopen the source. A writer may be in the middle
+    /// of a file, and each check of an object is a request.
+    pub(in crate::fs) fn retry(&self) -> Duration {
+        if self.file().is_far() {
+            REMOTE_RETRY
+        } else {
+            RETRY
+        }
+    }
+
+    pub(in crate::fs) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(in crate::fs) fn given_path(&self) -> &Path {
+        &self.named
+    }
+
+    /// Returns the open file.
+    pub(in crate::fs) fn file(&self) -> SharedOpen {
+        Arc::clone(&lock(&self.state).file)
+    }
+
+    /// Returns the watcher that reports writes to the source and its neighbours.
+    pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
+        self.changes.as_ref()
+    }
+
+    /// Returns the state of the source when it was opened.
+    pub(in crate::fs) fn opened_state(&self) -> SharedState {
+        Arc::clone(&lock(&self.state).opened)
+    }
+
+    /// Returns the attributes of the open source.
+    pub(in crate::fs) fn attributes(&self) -> Result<Attributes> {
+        lock(&self.state).file.attributes()
+    }
+
+    /// Returns whether the source has changed since it was opened, according to recent checks.
+    pub(in crate::fs) fn is_changed(&self) -> bool {
+        let mut state = lock(&self.state);
+        if state.checked_at.elapsed() >= PATIENCE || state.opened.is_over() {
+            state.check();
+        }
+        state.is_changed
+    }
+
+    /// Waits until the check of the source for changes is recent.
+    ///
+    /// # Errors
+    /// Fails as [`OpenSource::refresh`](h5fs_reader::source::open::OpenSource::refresh) does.
+    pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
+        self.file().refresh(cancel)?;
+        lock(&self.state).check();
+        Ok(())
+    }
+
+    /// Checks now whether the source has changed since it was opened.
+    pub(in crate::fs) fn is_changed_now(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.check();
+        state.is_changed
+    }
+
+    /// Returns whether the source [`is_changed`](Self::is_changed), or may have changed unnoticed
+    /// right after it was opened.
+    pub(in crate::fs) fn may_have_grown(&self) -> bool {
+        self.is_changed() || {
+            let state = lock(&self.state);
+            state.is_young && state.opened_at.elapsed() >= SETTLING
+        }
+    }
+
+    /// Returns whether the last change was recent when the source was opened.
+    pub(in crate::fs) fn is_young(&self) -> bool {
+        lock(&self.state).is_young
+    }
+
+    /// Opens the file that exists at the path now, for a request with the token `cancel`.
+    pub(in crate::fs) fn reopen(&self, cancel: &CancelToken) -> Result<ReopenedSource> {
+        let file = match &self.opener {
+            Some(opener) => opener(cancel)?,
+            None => Arc::new(FileSource::open(&self.path, self.changes.as_ref())?),
+        };
+        Ok(ReopenedSource(WatchState::new(file)))
+    }
+
+    /// Returns whether `reopened` is the watched file, changed or not, rather than another file
+    /// with the same name.
+    pub(in crate::fs) fn is_same_file(&self, reopened: &ReopenedSource) -> bool {
+        self.identity()
+            .is_of_same_file(reopened.0.opened.identity())
+    }
+
+    /// Watches `reopened` from now on.
+    pub(in crate::fs) fn watch(&self, reopened: ReopenedSource) {
+        *lock(&self.state) = reopened.0;
+    }
+}
+
+impl ReopenedSource {
+    /// Returns the open file.
+    pub(in crate::fs) fn file(&self) -> SharedOpen {
+        Arc::clone(&self.0.file)
+    }
+
+    /// Checks now whether the file has changed since it was opened.
+    pub(in crate::fs) fn is_changed_now(&mut self) -> bool {
+        self.0.check();
+        self.0.is_changed
+    }
+
+    /// Returns whether the last change was recent when the file was opened.
+    pub(in crate::fs) fn is_young(&self) -> bool {
+        self.0.is_young
+    }
+}
+
+impl WatchState {
+    fn new(file: SharedOpen) -> Self {
+        let opened = file.state();
+        let age = opened.identity().age();
+        let now = Instant::now();
+        WatchState {
+            file,
+            opened,
+            opened_at: now,
+            checked_at: now,
+            is_changed: false,
+            is_young: age.is_none_or(|age| age < SETTLING),
+        }
+    }
+
+    fn check(&mut self) {
+        self.checked_at = Instant::now();
+        // A change is final. The file may return to its old state, but bytes read in between do
+        // not.
+        self.is_changed |= self.file.is_changed();
+    }
+}
+
+/// Opens the object of a store's URL.
+fn store_object(store: &Arc<Connection>) -> Result<SharedOpen> {
+    let found = RemoteObject::find(store, b"")?;
+    let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());
+    Ok(Arc::new(found.ok_or_else(missing)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_and_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        std::fs::write(&path, b"old").unwrap();
+        let watch = Watch::new(&path).unwrap();
+        assert!(!watch.is_changed_now());
+        std::fs::write(&path, b"newer").unwrap();
+        assert!(watch.is_changed_now() && watch.is_changed());
+        let renewed = watch.reopen(&CancelToken::default()).unwrap();
+        assert_eq!(renewed.file().length(), 5);
+        assert!(watch.is_same_file(&renewed));
+        watch.watch(renewed);
+        assert!(!watch.is_changed_now());
+        // After a replacement, the path no longer refers to the opened file.
+        std::fs::write(directory.path().join("next"), b"newer").unwrap();
+        std::fs::rename(directory.path().join("next"), &path).unwrap();
+        assert!(watch.is_changed_now());
+        assert!(!watch.is_same_file(&watch.reopen(&CancelToken::default()).unwrap()));
+    }
+
+    #[test]
+    fn what_changes_while_it_is_opened_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        std::fs::write(&path, b"old").unwrap();
+        let watch = Watch::new(&path).unwrap();
+        let written = Instant::now();
+        let mut renewed = watch.reopen(&CancelToken::default()).unwrap();
+        assert!(!renewed.is_changed_now());
+        assert!(renewed.is_young() || written.elapsed() >= SETTLING / 2);
+        std::fs::write(&path, b"newer").unwrap();
+        assert!(renewed.is_changed_now());
+    }
+
+    #[test]
+    fn what_is_young_is_looked_at_once_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        std::fs::write(&path, b"old").unwrap();
+        let begun = Instant::now();
+        let watch = Watch::new(&path).unwrap();
+        assert!(!watch.may_have_grown() || begun.elapsed() >= SETTLING);
+        std::thread::sleep(SETTLING);
+        assert!(watch.may_have_grown() && !watch.is_changed_now());
+        watch.watch(watch.reopen(&CancelToken::default()).unwrap());
+        std::thread::sleep(SETTLING);
+        assert!(!watch.may_have_grown());
+    }
+}

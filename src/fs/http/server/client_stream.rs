@@ -1,0 +1,212 @@
+//! The stream of a connection, adapted to hyper.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::net::sockopt::set_socket_linger;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Sleep, sleep};
+
+use crate::fs::http::server::peer::Peer;
+use crate::limits;
+
+/// The stream of a connection.
+pub(super) enum Stream {
+    Network(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A stream for hyper. A client that accepts no bytes for [`limits::HTTP_IDLE`] is disconnected.
+pub(super) struct ClientStream {
+    stream: Stream,
+    peer: Arc<Peer>,
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Set after the client has closed its sending side.
+    ended: Option<HalfClosedState>,
+    /// Whether closing the connection before the response is complete must be reported as a reset.
+    resets: bool,
+}
+
+/// The state of a client that sends no more: it waits for its response, or has gone. On a network,
+/// the two look the same until bytes are sent to it.
+struct HalfClosedState {
+    /// Time when the client is disconnected.
+    until: Instant,
+    /// Timer for the next check of the client.
+    check: Pin<Box<Sleep>>,
+}
+
+impl HalfClosedState {
+    const LOOK: Duration = Duration::from_millis(500);
+
+    fn now() -> Self {
+        HalfClosedState {
+            until: Instant::now() + limits::HTTP_HALF_CLOSED,
+            check: Box::pin(sleep(Self::LOOK)),
+        }
+    }
+}
+
+impl Stream {
+    /// Returns whether the other end has closed both directions.
+    fn has_gone(&self) -> bool {
+        let socket = match self {
+            Stream::Network(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        };
+        let mut looked = [PollFd::new(socket, PollFlags::empty())];
+        let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
+        let is_told = poll(&mut looked, PollTimeout::ZERO).is_ok_and(|count| count > 0);
+        is_told
+            && looked
+                .iter()
+                .any(|socket| socket.revents().is_some_and(|own| own.intersects(gone)))
+    }
+}
+
+impl ClientStream {
+    pub(super) fn new(stream: Stream, peer: Arc<Peer>) -> Self {
+        ClientStream {
+            stream,
+            peer,
+            stalled: None,
+            ended: None,
+            resets: false,
+        }
+    }
+
+    /// Reports the end of the client's input when it no longer waits for a response.
+    fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_taking = self.stalled.is_some();
+        let is_waiting = self.peer.is_answered() || is_taking;
+        let ended = self.ended.get_or_insert_with(HalfClosedState::now);
+        loop {
+            let is_late = !is_taking && ended.until <= Instant::now();
+            if !is_waiting || is_late || self.stream.has_gone() {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(ended.check.as_mut().poll(context));
+            ended.check = Box::pin(sleep(HalfClosedState::LOOK));
+        }
+    }
+
+    /// Makes an early close visible to the client as a reset, if only the end of the connection
+    /// marks the end of a response.
+    fn watch_end(&mut self) -> io::Result<()> {
+        if let Stream::Network(stream) = &self.stream
+            && self.peer.has_no_end()
+            && !self.resets
+        {
+            set_socket_linger(stream, Some(Duration::ZERO))?;
+            self.resets = true;
+        }
+        Ok(())
+    }
+
+    /// Passes on the result of a write, and measures the time while it is pending.
+    fn watched<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            if let Some(ended) = &mut self.ended {
+                ended.until = Instant::now() + limits::HTTP_HALF_CLOSED;
+            }
+            return written;
+        }
+        let begin = || Box::pin(sleep(limits::HTTP_IDLE));
+        let stalled = self.stalled.get_or_insert_with(begin);
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+macro_rules! on_stream {
+    ($wire:expr, $stream:ident => $call:expr) => {
+        match &mut $wire.stream {
+            Stream::Network($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+            Stream::Unix($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+        }
+    };
+}
+
+impl Read for ClientStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        mut into: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.ended.is_some() {
+            return self.poll_ended(context);
+        }
+        // Requests are short. Without unsafe code, the cursor only accepts copies.
+        let mut memory = [0; 4096];
+        let room = into.remaining().min(memory.len());
+        let mut buffer = ReadBuf::new(memory.get_mut(..room).unwrap_or_default());
+        ready!(on_stream!(self, stream => stream.poll_read(context, &mut buffer)))?;
+        if room > 0 && buffer.filled().is_empty() {
+            return self.poll_ended(context);
+        }
+        into.put_slice(buffer.filled());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Write for ClientStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.watch_end()?;
+        let written = on_stream!(self, stream => stream.poll_write(context, bytes));
+        self.watched(written, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_stream!(self, stream => stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Stream::Network(stream) = &self.stream
+            && self.resets
+        {
+            if !self.peer.is_whole() {
+                return Poll::Ready(Ok(()));
+            }
+            set_socket_linger(stream, None)?;
+            self.resets = false;
+        }
+        on_stream!(self, stream => stream.poll_shutdown(context))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        all: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.watch_end()?;
+        let written = on_stream!(self, stream => stream.poll_write_vectored(context, all));
+        self.watched(written, context)
+    }
+}

@@ -1,0 +1,186 @@
+//! The content of a response while it is sent.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use h5fs_reader::array::Bytes;
+use h5fs_reader::error::Error;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::fs::http::content::{ResponseContent, StreamedContent};
+use crate::fs::http::server::dispatcher::{DispatchFuture, RequestDispatcher};
+use crate::fs::http::server::peer::PendingResponse;
+use crate::limits;
+
+/// The content of a response while it is sent.
+pub(super) struct ResponseBody {
+    questions: Arc<RequestDispatcher>,
+    answering: PendingResponse,
+    state: BodyState,
+    /// Time when the last piece was handed to hyper.
+    handed: Option<Instant>,
+}
+
+enum BodyState {
+    Over,
+    Whole(bytes::Bytes),
+    Pieces(Box<dyn StreamedContent>),
+    /// The next piece is being generated.
+    Waiting(
+        DispatchFuture<Box<dyn StreamedContent>, Option<bytes::Bytes>>,
+        Option<u64>,
+    ),
+}
+
+impl ResponseBody {
+    /// Creates the body of a response. A client with an old version of HTTP supports only lengths,
+    /// not end markers.
+    pub(super) fn new(
+        questions: Arc<RequestDispatcher>,
+        content: ResponseContent,
+        answering: PendingResponse,
+        is_old: bool,
+    ) -> Self {
+        let state = match content {
+            ResponseContent::Empty => BodyState::Over,
+            ResponseContent::Whole(bytes) => BodyState::Whole(bytes),
+            ResponseContent::Pieces(pieces) => BodyState::Pieces(pieces),
+        };
+        if is_old && matches!(&state, BodyState::Pieces(pieces) if pieces.remaining().is_none()) {
+            answering.set_unbounded();
+        }
+        ResponseBody {
+            questions,
+            answering,
+            state,
+            handed: None,
+        }
+    }
+
+    /// Starts to generate the next piece. The piece is large if a slot is free and the client reads
+    /// fast.
+    fn start_next(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
+        let room = self.room();
+        self.request_piece(pieces, room)
+    }
+
+    /// Starts to generate the next piece ahead of the client, if the piece is large.
+    fn start_ahead(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
+        match self.room() {
+            Some(room) => self.request_piece(pieces, Some(room)),
+            None => BodyState::Pieces(pieces),
+        }
+    }
+
+    /// Reserves a slot for a large piece.
+    fn room(&self) -> Option<OwnedSemaphorePermit> {
+        const FAST: Duration = Duration::from_secs(1);
+        let is_fast = self.handed.is_none_or(|handed| handed.elapsed() < FAST);
+        self.questions.room().filter(|_| is_fast)
+    }
+
+    fn request_piece(
+        &self,
+        pieces: Box<dyn StreamedContent>,
+        mut room: Option<OwnedSemaphorePermit>,
+    ) -> BodyState {
+        let most = match room {
+            Some(_) => limits::HTTP_LARGE_PIECE,
+            None => limits::HTTP_PIECE,
+        };
+        let left = pieces.remaining();
+        let next = self
+            .questions
+            .dispatch(pieces.subject(), pieces, move |pieces, cancel| {
+                let piece = pieces.next(most, cancel)?;
+                Ok(piece.map(|bytes| Piece::into_bytes(bytes, room.take())))
+            });
+        BodyState::Waiting(next, left)
+    }
+}
+
+/// A piece, with its slot for large pieces.
+struct Piece {
+    bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Piece {
+    /// Converts the bytes for hyper. Shared bytes are copied, so that a slow client does not keep a
+    /// whole chunk in memory.
+    fn into_bytes(bytes: Bytes, room: Option<OwnedSemaphorePermit>) -> bytes::Bytes {
+        let bytes = if bytes.is_shared() {
+            bytes.into_vec().into()
+        } else {
+            bytes
+        };
+        bytes::Bytes::from_owner(Piece { bytes, _room: room })
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = bytes::Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<bytes::Bytes>, Error>>> {
+        loop {
+            match std::mem::replace(&mut self.state, BodyState::Over) {
+                BodyState::Over => {
+                    self.answering.set_complete();
+                    return Poll::Ready(None);
+                }
+                BodyState::Whole(bytes) => {
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
+                BodyState::Pieces(pieces) => self.state = self.start_next(pieces),
+                BodyState::Waiting(mut next, left) => {
+                    let Poll::Ready((pieces, piece)) = next.as_mut().poll(context) else {
+                        self.state = BodyState::Waiting(next, left);
+                        return Poll::Pending;
+                    };
+                    let Some(bytes) = piece.inspect_err(|error| {
+                        log::warn!("a response was cut off: {error}");
+                    })?
+                    else {
+                        continue;
+                    };
+                    // The next piece is generated while this one is sent.
+                    if let Some(pieces) = pieces {
+                        self.state = match pieces.remaining() {
+                            Some(0) => BodyState::Over,
+                            _ => self.start_ahead(pieces),
+                        };
+                    }
+                    self.handed = Some(Instant::now());
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.state, BodyState::Over)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left = match &self.state {
+            BodyState::Over => Some(0),
+            BodyState::Whole(bytes) => u64::try_from(bytes.len()).ok(),
+            BodyState::Pieces(pieces) => pieces.remaining(),
+            BodyState::Waiting(_, left) => *left,
+        };
+        left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

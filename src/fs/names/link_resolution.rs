@@ -1,0 +1,165 @@
+//! Resolution of links over further links of every type and across files.
+
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::paths::names_of;
+use h5fs_reader::model::{LinkTarget, Node, NodeId};
+use nix::errno::Errno;
+
+use crate::fs::data_files::file_state::FileState;
+use crate::fs::data_files::mount::Mount;
+use crate::fs::data_files::other_files::{OtherName, ShownLocation};
+use crate::fs::errno::{self, refusal, stale};
+use crate::limits;
+
+/// The target object of a link.
+pub(in crate::fs) struct LinkedObject {
+    /// The file that contains the object.
+    pub(in crate::fs) file: Arc<FileState>,
+    pub(in crate::fs) node: Arc<Node>,
+    /// The group and the name, as in the file, where the object was found; `None` for the root.
+    pub(in crate::fs) link: Option<(NodeId, Vec<u8>)>,
+    /// Whether the resolution followed a link into another file.
+    pub(in crate::fs) is_across_files: bool,
+}
+
+/// Returns the object that the link `name` of `group` leads to. Returns `None` if the link or its
+/// target does not exist, or if its file is not mounted.
+///
+/// # Errors
+/// `ELOOP` for an endless chain of links. Fails if a link on the path, or the object, cannot be
+/// read.
+pub(in crate::fs) fn follow(
+    mount: &Mount,
+    file: &Arc<FileState>,
+    group: NodeId,
+    name: &[u8],
+) -> Result<Option<LinkedObject>> {
+    LinkResolution::new(mount, file, group, vec![name.to_vec()]).resolve()
+}
+
+/// Resolves a link of `group` with the target `target`.
+///
+/// # Errors
+/// Fails as [`link_resolution`] does.
+pub(in crate::fs) fn follow_to(
+    mount: &Mount,
+    file: &Arc<FileState>,
+    group: NodeId,
+    target: &LinkTarget,
+) -> Result<Option<LinkedObject>> {
+    let mut way = LinkResolution::new(mount, file, group, Vec::new());
+    match way.follow_link(target)? {
+        Some(()) => way.resolve(),
+        None => Ok(None),
+    }
+}
+
+/// Returns whether the error is an endless chain of links.
+pub(in crate::fs) fn is_circle(error: &Error) -> bool {
+    errno::from_error(error) == Errno::ELOOP as i32
+}
+
+/// The state of a resolution: the current group, and the remaining names in reverse order.
+struct LinkResolution<'a> {
+    mount: &'a Mount,
+    file: Arc<FileState>,
+    group: NodeId,
+    names: Vec<Vec<u8>>,
+    link: Option<(NodeId, Vec<u8>)>,
+    is_across_files: bool,
+}
+
+impl<'a> LinkResolution<'a> {
+    fn new(mount: &'a Mount, file: &Arc<FileState>, here: NodeId, names: Vec<Vec<u8>>) -> Self {
+        LinkResolution {
+            mount,
+            file: Arc::clone(file),
+            group: here,
+            names,
+            link: None,
+            is_across_files: false,
+        }
+    }
+
+    /// Resolves all remaining names.
+    fn resolve(mut self) -> Result<Option<LinkedObject>> {
+        let mut hops = 0..limits::SYMLINK_HOPS;
+        for left in (0..=limits::TREE_LEVELS).rev() {
+            if self.names.len() > left {
+                break;
+            }
+            let Some(name) = self.names.pop() else {
+                return self.finish().map(Some);
+            };
+            let Some(link) = self.file.container.link(self.group, &name)? else {
+                return Ok(None);
+            };
+            if let LinkTarget::Hard(node) = link.target {
+                self.link = Some((self.group, name));
+                self.group = node;
+            } else if hops.next().is_none() {
+                break;
+            } else if self.follow_link(&link.target)?.is_none() {
+                return Ok(None);
+            }
+        }
+        Err(refusal(Errno::ELOOP, "link"))
+    }
+
+    /// Moves to the target of a link other than a hard link. Returns `None` if the target does not
+    /// exist.
+    fn follow_link(&mut self, target: &LinkTarget) -> Result<Option<()>> {
+        let names = match target {
+            LinkTarget::Soft(path) | LinkTarget::External { path, .. } => names_of(path),
+            LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
+                let names = self.file.container.names(target)?;
+                names.into_iter().rev().collect()
+            }
+            LinkTarget::Hard(_) | LinkTarget::UserDefined(_) => return Ok(None),
+            LinkTarget::Damaged(error) => return Err(error.clone()),
+        };
+        if let Some(name) = target.other_file() {
+            let Some(file) = other_file(self.mount, &self.file, name)? else {
+                return Ok(None);
+            };
+            self.file = file;
+            self.is_across_files = true;
+        }
+        if !matches!(target, LinkTarget::Soft(path) if !path.starts_with(b"/")) {
+            self.group = self.file.container.root();
+            self.link = None;
+        }
+        self.names.extend(names);
+        Ok(Some(()))
+    }
+
+    fn finish(self) -> Result<LinkedObject> {
+        Ok(LinkedObject {
+            node: self.file.container.node(self.group)?,
+            file: self.file,
+            link: self.link,
+            is_across_files: self.is_across_files,
+        })
+    }
+}
+
+/// Opens the file that `file` calls `name`, with the budget of the same request. Returns `None` if
+/// the file is not mounted.
+fn other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc<FileState>>> {
+    let source = mount.current_file()?;
+    if source.generation != file.generation {
+        return Err(stale());
+    }
+    match mount.others.entry(&source, file, name) {
+        Ok(None | Some(OtherName::Spelling(ShownLocation::Root))) => {
+            Ok(Some(source.for_request_of(file)))
+        }
+        Ok(Some(OtherName::File(other))) => Ok(Some(other.for_request_of(file))),
+        // The name has just changed.
+        Ok(Some(OtherName::Spelling(_))) => Err(stale()),
+        Err(Error::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,317 @@
+//! Path resolution inside the tree, for commands without a kernel mount.
+
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Cause, Error, Result};
+use nix::errno::Errno;
+
+use crate::fs::filesystem::Filesystem;
+use crate::fs::requests::{Ino, Requests};
+use crate::fs::stat::{FileKind, LookupEntry};
+use crate::fs::state::inode::ROOT;
+use crate::limits;
+
+impl Filesystem {
+    /// Returns the entry at `path`, given as shown names from the root. Symbolic links are
+    /// followed. The entry is counted.
+    ///
+    /// # Errors
+    /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` below a file.
+    pub fn resolve(&self, path: &[u8]) -> Result<LookupEntry> {
+        self.resolve_uncounted(path, true)
+    }
+
+    /// Resolves `path` like [`resolve`](Self::resolve), without following a symbolic link at the
+    /// end.
+    ///
+    /// # Errors
+    /// Fails as [`resolve`](Self::resolve) does.
+    pub fn resolve_link(&self, path: &[u8]) -> Result<LookupEntry> {
+        self.resolve_uncounted(path, false)
+    }
+
+    fn resolve_uncounted(&self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
+        let cancel = CancelToken::default();
+        let mut way = PathResolution::from_root(self, &cancel)?;
+        let found = way.resolve(path, follow_last);
+        way.release();
+        found
+    }
+}
+
+impl dyn Requests + '_ {
+    /// Returns the entry at `path`, given as shown names from the root. With `follow_last`, a
+    /// symbolic link at the end is followed too. The entry and the directories on the path are
+    /// counted: without these, an entry in a directory of files would have no path.
+    ///
+    /// # Errors
+    /// - `Usage` with the reason if a link or a selector leads nowhere.
+    /// - `NotFound` if there is no further explanation.
+    /// - Fails after 40 symbolic links, and below a file.
+    pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
+        let found = self.find_for(path, follow_last, &CancelToken::default());
+        found.map(|found| found.entry)
+    }
+
+    /// Finds an entry like [`find`](Self::find), for a caller that releases the counted inodes.
+    ///
+    /// # Errors
+    /// Fails as [`find`](Self::find) does.
+    pub(in crate::fs) fn find_for(
+        &self,
+        path: &[u8],
+        follow_last: bool,
+        cancel: &CancelToken,
+    ) -> Result<ResolvedEntry> {
+        let mut way = PathResolution::from_root(self, cancel)?;
+        way.is_explained = true;
+        match way.resolve(path, follow_last) {
+            Ok(entry) => {
+                let passed = way.directories.iter().chain([&entry]);
+                // The root is not counted.
+                let counted = passed.map(|passed| passed.ino).filter(|ino| *ino != ROOT);
+                let counted = counted.collect();
+                let mut names = way.names;
+                names.extend(way.last);
+                Ok(ResolvedEntry {
+                    entry,
+                    names,
+                    counted,
+                })
+            }
+            Err(error) => {
+                let explained = way.explained(error, path);
+                way.release();
+                Err(explained)
+            }
+        }
+    }
+}
+
+/// An entry, with its path across symbolic links.
+pub(in crate::fs) struct ResolvedEntry {
+    pub(in crate::fs) entry: LookupEntry,
+    /// The names from the root to the entry, without symbolic links.
+    pub(in crate::fs) names: Vec<Vec<u8>>,
+    /// The inode number of each name, each to be released once.
+    pub(in crate::fs) counted: Vec<Ino>,
+}
+
+/// The state of a path resolution. Like the kernel, it holds the directories on the path.
+struct PathResolution<'a> {
+    tree: &'a dyn Requests,
+    cancel: &'a CancelToken,
+    directories: Vec<LookupEntry>,
+    /// The names of all directories except the root.
+    names: Vec<Vec<u8>>,
+    /// The last name, if it is not a directory.
+    last: Option<Vec<u8>>,
+    /// The links whose texts are being followed, the innermost last.
+    links: Vec<FollowedLink>,
+    /// The name that was not found.
+    absent: Option<Vec<u8>>,
+    /// Whether errors are explained.
+    is_explained: bool,
+    /// The path of the link that leads nowhere, and the reason.
+    dangling: Option<(Vec<u8>, String)>,
+}
+
+/// A symbolic link on the path.
+struct FollowedLink {
+    path: Vec<u8>,
+    text: Vec<u8>,
+    /// Number of names of the path after the link.
+    left: usize,
+}
+
+impl FollowedLink {
+    /// Returns why the link leads nowhere, according to its text.
+    fn fault(&self) -> String {
+        let text = String::from_utf8_lossy(&self.text);
+        match self.text.first() {
+            Some(b'/') => format!("link to {text}: leads outside the source"),
+            _ => format!("link to {text}: no such name"),
+        }
+    }
+}
+
+impl<'a> PathResolution<'a> {
+    fn from_root(tree: &'a dyn Requests, cancel: &'a CancelToken) -> Result<Self> {
+        Ok(PathResolution {
+            tree,
+            cancel,
+            directories: vec![tree.getattr_for(ROOT, cancel)?],
+            names: Vec::new(),
+            last: None,
+            links: Vec::new(),
+            absent: None,
+            is_explained: false,
+            dangling: None,
+        })
+    }
+
+    /// Releases the directories.
+    fn release(self) {
+        for passed in self.directories {
+            self.tree.forget(passed.ino, 1);
+        }
+    }
+
+    /// Resolves `path` from the last directory. Afterwards, the last directory contains the result.
+    fn resolve(&mut self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
+        let mut names = pending(path);
+        let mut hops = 0;
+        while let Some(name) = names.pop() {
+            self.links.retain(|link| link.left <= names.len());
+            match &*name {
+                b"" | b"." => continue,
+                b".." => {
+                    self.ascend();
+                    continue;
+                }
+                _ => {}
+            }
+            let next = self
+                .tree
+                .lookup_for(self.current_directory(), &name, self.cancel);
+            let next = next.inspect_err(|_| self.absent = Some(name.clone()))?;
+            let follow = follow_last || !names.is_empty();
+            if next.attributes.kind == FileKind::Symlink && follow {
+                hops += 1;
+                let text = self.text_of(&next, &name);
+                self.tree.forget(next.ino, 1);
+                let text = text?;
+                if hops > limits::SYMLINK_HOPS {
+                    return Err(self.refusal(Errno::ELOOP, &name));
+                }
+                let path = self.path_of(&name);
+                let left = names.len();
+                names.extend(pending(&text));
+                let is_outside = text.starts_with(b"/");
+                self.links.push(FollowedLink { path, text, left });
+                // An absolute text leads out of the tree.
+                if is_outside {
+                    self.absent = Some(Vec::new());
+                    return Err(Error::NotFound);
+                }
+            } else if next.attributes.kind == FileKind::Directory {
+                self.directories.push(next);
+                self.names.push(name);
+            } else if names.is_empty() {
+                self.last = Some(name);
+                return Ok(next);
+            } else {
+                self.tree.forget(next.ino, 1);
+                return Err(self.refusal(Errno::ENOTDIR, &name));
+            }
+        }
+        self.directories.pop().ok_or(Error::NotFound)
+    }
+
+    /// Returns the text of a link. With explanations, a link into a hidden file is not read,
+    /// because the log would repeat the explanation.
+    fn text_of(&mut self, link: &LookupEntry, name: &[u8]) -> Result<Vec<u8>> {
+        if self.is_explained
+            && let Some(reason) = self.tree.dangling_reason(link.ino, false)
+        {
+            self.dangling = Some((self.path_of(name), reason));
+            return Err(Error::NotFound);
+        }
+        self.tree.readlink_for(link.ino, self.cancel)
+    }
+
+    /// Returns the current directory.
+    fn current_directory(&self) -> Ino {
+        self.directories.last().map_or(ROOT, |at| at.ino)
+    }
+
+    /// Moves to the parent directory, if there is one.
+    fn ascend(&mut self) {
+        if self.names.pop().is_some()
+            && let Some(left) = self.directories.pop()
+        {
+            self.tree.forget(left.ino, 1);
+        }
+    }
+
+    /// Returns the path of a name in the current directory.
+    fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        let mut path = Vec::new();
+        for name in self.names.iter().map(Vec::as_slice).chain([name]) {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        path
+    }
+
+    fn refusal(&self, errno: Errno, name: &[u8]) -> Error {
+        let path = String::from_utf8_lossy(&self.path_of(name)).into_owned();
+        Error::caused(Cause::System(errno as i32), path)
+    }
+
+    /// Adds to the error the reason why `path` leads nowhere, if known. If a link on the path is
+    /// the cause, the link is named.
+    fn explained(&self, error: Error, path: &[u8]) -> Error {
+        match &error {
+            Error::NotFound => match self.why() {
+                Some((place, reason)) if !is_same(&place, path) => {
+                    let place = String::from_utf8_lossy(&place);
+                    Error::Usage(format!("{place}: {reason}"))
+                }
+                Some((_, reason)) => Error::Usage(reason),
+                None => error,
+            },
+            Error::Io { cause, what } if is_same(what.as_bytes(), path) => {
+                Error::Usage(cause.to_string())
+            }
+            _ => error,
+        }
+    }
+
+    /// Returns the path of the entry that ends the resolution, and the reason.
+    fn why(&self) -> Option<(Vec<u8>, String)> {
+        if self.dangling.is_some() {
+            return self.dangling.clone();
+        }
+        let name = self.absent.as_deref()?;
+        let path = self.path_of(name);
+        if let Some(reason) = self.tree.absence_reason(self.current_directory(), name) {
+            return Some((path, reason));
+        }
+        if let Some(link) = self.links.last() {
+            let found = PathResolution::from_root(self.tree, self.cancel)
+                .and_then(|mut way| way.resolve(&link.path, false));
+            let reason = found
+                .ok()
+                .and_then(|it| self.tree.dangling_reason(it.ino, true));
+            return Some((link.path.clone(), reason.unwrap_or_else(|| link.fault())));
+        }
+        // The name before a selector may be a link that leads nowhere.
+        let bracket = name.iter().position(|&byte| byte == b'[')?;
+        let before = path.get(..path.len() - name.len() + bracket)?;
+        let mut way = PathResolution::from_root(self.tree, self.cancel).ok()?;
+        way.is_explained = true;
+        way.resolve(before, true).err()?;
+        way.why().filter(|_| bracket > 0)
+    }
+}
+
+/// Returns whether two paths differ only in slashes at their ends.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let names = |path: &[u8]| {
+        let names = path
+            .split(|&byte| byte == b'/')
+            .filter(|name| !name.is_empty());
+        names.map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    names(one) == names(other)
+}
+
+/// Splits a path into names, in reverse order.
+fn pending(path: &[u8]) -> Vec<Vec<u8>> {
+    let mut names: Vec<_> = path
+        .split(|&byte| byte == b'/')
+        .map(<[u8]>::to_vec)
+        .collect();
+    names.reverse();
+    names
+}

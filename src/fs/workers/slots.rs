@@ -1,0 +1,128 @@
+//! The running requests, and the rules for starting further ones.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use h5fs_reader::memory::cancel::Ticket;
+
+use crate::fs::workers::queue::{FileNumber, RequestObject, RequestSubject, WorkerRequest};
+use crate::limits;
+
+/// The slots of requests.
+#[derive(Default)]
+pub(super) struct RequestSlots {
+    /// Number of slots of each kind: quick ones for contents, quick ones for other requests, and
+    /// heavy ones.
+    pub(super) threads: usize,
+    /// Running requests, in the order of their start.
+    under_way: Vec<WorkerRequest>,
+}
+
+impl RequestSlots {
+    /// Creates the slots for `threads` threads, at least one.
+    pub(super) fn new(threads: usize) -> Self {
+        RequestSlots {
+            threads: threads.max(1),
+            under_way: Vec::new(),
+        }
+    }
+
+    /// Returns the running requests; their `since` is the start time.
+    pub(super) fn requests(&self) -> impl Iterator<Item = &WorkerRequest> {
+        self.under_way.iter()
+    }
+
+    /// Returns the maximum of running requests in quick slots that are open to all files.
+    fn max_open_quick(&self) -> usize {
+        self.threads.saturating_add(limits::SLOW_REQUESTS)
+    }
+
+    /// Returns the maximum of running requests in quick slots, including those reserved for other
+    /// files.
+    fn max_quick(&self) -> usize {
+        self.max_open_quick().saturating_add(limits::FILE_PLACES)
+    }
+
+    /// Returns the maximum of running requests.
+    pub(super) fn max_running(&self) -> usize {
+        self.max_quick().saturating_add(self.threads)
+    }
+
+    /// Adds a running request.
+    pub(super) fn begin(&mut self, request: &WorkerRequest) {
+        self.under_way.push(WorkerRequest {
+            started: Instant::now(),
+            ..request.clone()
+        });
+    }
+
+    /// Removes the request with this ticket.
+    pub(super) fn end(&mut self, ticket: &Arc<Ticket>) {
+        let is_other = |request: &WorkerRequest| !Arc::ptr_eq(&request.ticket, ticket);
+        self.under_way.retain(is_other);
+    }
+
+    /// Returns the requests in heavy slots, or those in quick slots.
+    fn running_in(&self, is_heavy: bool) -> impl DoubleEndedIterator<Item = &WorkerRequest> {
+        let all = self.under_way.iter();
+        all.filter(move |request| request.ticket.is_heavy() == is_heavy)
+    }
+
+    /// Returns whether a request to the object may start in a quick slot now.
+    pub(super) fn can_start(&self, (object, file): RequestSubject, now: Instant) -> bool {
+        self.is_object_free(object) && self.is_file_free(file) && self.has_place(object, now)
+    }
+
+    fn is_object_free(&self, object: RequestObject) -> bool {
+        let is_other = |request: &WorkerRequest| request.subject.0 != object;
+        self.running_in(false).count() < self.threads || self.running_in(false).all(is_other)
+    }
+
+    fn is_file_free(&self, file: FileNumber) -> bool {
+        let is_other = || self.running_in(false).all(|other| other.subject.1 != file);
+        let count = self.running_in(false).count();
+        count < self.max_open_quick() || file.is_some() && count < self.max_quick() && is_other()
+    }
+
+    /// Returns whether few enough requests of this kind are running without being slow.
+    fn has_place(&self, object: RequestObject, now: Instant) -> bool {
+        let fast = self.running_in(false).filter(|other| !is_slow(other, now));
+        let alike = fast.filter(|other| other.subject.0.is_content() == object.is_content());
+        alike.count() < self.threads
+    }
+
+    /// Returns whether a heavy slot is free.
+    pub(super) fn has_heavy_place(&self) -> bool {
+        self.running_in(true).count() < self.threads
+    }
+
+    /// Returns whether no request to the same file has a heavy slot.
+    pub(super) fn is_first_of_file(&self, (_, file): RequestSubject) -> bool {
+        file.is_some() && self.running_in(true).all(|other| other.subject.1 != file)
+    }
+
+    /// Returns whether no request to the same object has a heavy slot.
+    pub(super) fn is_first_of_object(&self, (object, _): RequestSubject) -> bool {
+        self.running_in(true).all(|other| other.subject.0 != object)
+    }
+
+    /// If all quick slots are taken, postpones the most recently started slow request. Returns the
+    /// time until another request may become slow or leave its slot.
+    pub(super) fn make_room(&self, now: Instant) -> Duration {
+        if self.running_in(false).count() < self.max_open_quick() {
+            let fast = self.running_in(false).filter(|other| !is_slow(other, now));
+            let oldest = fast.map(|other| other.started).min();
+            let slow = oldest.map(|since| since + limits::SLOW_REQUEST);
+            return slow.map_or(limits::IDLE_WORKER, |slow| slow.duration_since(now));
+        }
+        let may_go = |other: &&WorkerRequest| is_slow(other, now) && !other.ticket.is_put_off();
+        if let Some(youngest) = self.running_in(false).rfind(may_go) {
+            youngest.ticket.put_off();
+        }
+        limits::SLOW_REQUEST
+    }
+}
+
+fn is_slow(request: &WorkerRequest, now: Instant) -> bool {
+    now.duration_since(request.started) >= limits::SLOW_REQUEST
+}
