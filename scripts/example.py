@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """example.py FILE: writes the small climate-like HDF5 file that `h5fs example` writes and the
-documents show. The program contains it as src/cli/words/climate.h5; a test compares the two.
+documents show. The program contains it as src/cli/text/climate.h5; a test compares the two.
 
-example.py DIRECTORY/: writes the twelve monthly files of a year, src/cli/words/months."""
+example.py DIRECTORY/: writes the twelve monthly files of a year, src/cli/text/months."""
 
 import calendar
 import os

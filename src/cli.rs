@@ -22,29 +22,29 @@
 //! forked without `exec`.
 
 mod args;
-mod cage;
-mod call;
 mod fetcher;
 mod inspect;
+mod invocation;
 mod mount;
 mod options;
+mod sandbox;
 mod scans;
 mod serve;
-mod words;
+mod text;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use args::{Mount, Program, Task};
-use call::{Call, Role};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
-use words::complaint::complain;
-use words::printable::printable;
+use invocation::{Invocation, Role};
+use text::error_message::print_error;
+use text::printable::printable;
 
 use crate::cli::mount::{handover, launcher, mounted, opener, supervisor, view, worker};
-use crate::cli::words::{advice, completions, secrets};
+use crate::cli::text::{advice, completions, secrets};
 
 /// Exit status for a wrong command line. Every other failure exits with 1.
 const USAGE: u8 = 2;
@@ -54,7 +54,7 @@ const MOUNT_FAILURE: u8 = 32;
 
 /// Runs the command with these arguments. The first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let call = Call::new(arguments);
+    let call = Invocation::new(arguments);
     let code = performed(&call);
     let is_helper = call.program == Program::MountHelper && call.role == Role::Launcher;
     if is_helper && code != ExitCode::SUCCESS {
@@ -64,21 +64,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Performs the call and prints its error, if any. Returns the exit status.
-fn performed(call: &Call) -> ExitCode {
+fn performed(call: &Invocation) -> ExitCode {
     match perform(call) {
         Ok(code) => code,
         Err(Error::Usage(text)) => {
-            complain(&text);
+            print_error(&text);
             ExitCode::from(USAGE)
         }
         Err(error) => {
-            complain(&printable(&error.to_string()));
+            print_error(&printable(&error.to_string()));
             ExitCode::FAILURE
         }
     }
 }
 
-fn perform(call: &Call) -> Result<ExitCode> {
+fn perform(call: &Invocation) -> Result<ExitCode> {
     if call.role == Role::Opener {
         return opener::run(&call.arguments);
     }
@@ -87,7 +87,7 @@ fn perform(call: &Call) -> Result<ExitCode> {
         return fetcher::run(&task);
     }
     if call.role == Role::Launcher
-        && let Some(error) = secrets::conceal(call)
+        && let Some(error) = secrets::restart_without_secrets(call)
     {
         return Err(Error::io(
             &error,
@@ -101,9 +101,9 @@ fn perform(call: &Call) -> Result<ExitCode> {
             Ok(ExitCode::from(USAGE))
         }
         Task::Complete(words) => completions::complete(args::definition(), &words),
-        Task::Example(path) => words::example::write(&path).map(|()| ExitCode::SUCCESS),
+        Task::Example(path) => text::example::write(&path).map(|()| ExitCode::SUCCESS),
         Task::Fake => Ok(ExitCode::SUCCESS),
-        Task::Inspect(inspect) => match fetcher::inspected(&inspect) {
+        Task::Inspect(inspect) => match fetcher::inspected_source(&inspect) {
             Some((Location::Url(_), _)) if call.role == Role::Launcher => {
                 Err(handover::start_again(call))
             }
@@ -123,19 +123,19 @@ fn perform(call: &Call) -> Result<ExitCode> {
 }
 
 /// Mounts as the process that the user called, and prints warnings about surprising behaviour.
-fn start(call: &Call, mount: &Mount) -> Result<ExitCode> {
+fn start(call: &Invocation, mount: &Mount) -> Result<ExitCode> {
     if mount.settings.remount {
         return mounted::remount(mount).map(|()| ExitCode::SUCCESS);
     }
     advice::refuse(call.program, mount)?;
-    let advice = advice::of(call.program, mount);
+    let advice = advice::mount_warnings(call.program, mount);
     if mount.foreground {
-        advice.iter().for_each(|text| complain(text));
+        advice.iter().for_each(|text| print_error(text));
         return Ok(supervisor::run_in_foreground(call, mount));
     }
     let code = launcher::run(call, mount)?;
     if code == ExitCode::SUCCESS {
-        advice.iter().for_each(|text| complain(text));
+        advice.iter().for_each(|text| print_error(text));
     }
     Ok(code)
 }

@@ -8,7 +8,7 @@
 //! | `fuse`, `http` | protocol of the kernel and of HTTP clients: decode, call, reply |
 //! | `workers` | the scheduling of requests |
 //! | `requests` | the kernel's requests, implemented by a single file and by a directory of files |
-//! | `forest` | the data files: the source, the members of a directory, the targets of links |
+//! | `data_files` | the data files: the source, the members of a directory, the targets of links |
 //! | `filesystem`, `document` | requests to one file as methods; its description |
 //! | `views` | `.h5fs` and its trees of views: CSV files, pictures, Zarr stores … |
 //! | `nodes` | the table of node types; the nodes of the file's own tree; methods common to all nodes |

@@ -12,13 +12,13 @@ use clap_complete::Shell;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
 
-use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
+use crate::cli::options::{self, Flags, OptionWords, RemoteFlags, Settings};
 use crate::cli::serve::arguments::{Serve, ServeArguments};
-use crate::cli::words::completions;
-use crate::cli::words::manual::{self, PRINTING};
-use crate::cli::words::refusal;
-use crate::cli::words::schemes;
-use crate::cli::words::synonyms;
+use crate::cli::text::completions;
+use crate::cli::text::manual::{self, PRINTING};
+use crate::cli::text::refusal;
+use crate::cli::text::schemes;
+use crate::cli::text::synonyms;
 
 /// Mount an HDF5 or ASDF file as a read-only filesystem
 ///
@@ -66,12 +66,12 @@ struct Arguments {
         hide_possible_values = true,
         help_heading = PRINTING
     )]
-    man: Option<Page>,
+    man: Option<ManualPage>,
 }
 
 /// A manual page.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Page {
+enum ManualPage {
     #[value(name = "h5fs")]
     Program,
     #[value(name = "mount.h5fs")]
@@ -214,7 +214,7 @@ pub(crate) enum Inspect {
         #[arg(value_name = "SOURCE", required = true, value_parser = location())]
         sources: Vec<Location>,
         #[command(flatten)]
-        how: Reading,
+        how: ReadingArguments,
     },
     /// Fill the cache on disk with what a job will read
     ///
@@ -229,7 +229,7 @@ pub(crate) enum Inspect {
         #[arg(value_name = "PATH", required = true)]
         paths: Vec<OsString>,
         #[command(flatten)]
-        how: Reading,
+        how: ReadingArguments,
     },
     /// List the content of the cache on disk, or make the cache smaller
     ///
@@ -245,7 +245,7 @@ pub(crate) enum Inspect {
         size: Option<u64>,
         /// What to do: list, trim, clear
         #[arg(value_name = "list|trim|clear", hide_possible_values = true)]
-        act: CacheAct,
+        act: CacheAction,
         /// The directory of --disk-cache
         directory: PathBuf,
     },
@@ -279,7 +279,7 @@ pub(crate) enum Inspect {
 
 /// The action of `h5fs cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CacheAct {
+pub(crate) enum CacheAction {
     List,
     Trim,
     Clear,
@@ -359,12 +359,12 @@ pub(crate) struct Operands {
     pub(crate) one: bool,
 
     #[command(flatten)]
-    pub(crate) how: Reading,
+    pub(crate) how: ReadingArguments,
 }
 
 /// How sources are read.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub(crate) struct Reading {
+pub(crate) struct ReadingArguments {
     /// Read N of several sources at the same time; without this option, as many as the machine has
     /// cores
     #[arg(short, long, value_name = "N", value_parser = options::jobs)]
@@ -417,7 +417,7 @@ struct MountArguments {
 
     /// Mount options, separated by commas
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
-    words: Vec<Words>,
+    words: Vec<OptionWords>,
 
     #[command(flatten)]
     flags: Flags,
@@ -431,7 +431,7 @@ struct ViewArguments {
 
     /// Mount options, separated by commas
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
-    words: Vec<Words>,
+    words: Vec<OptionWords>,
 
     #[command(flatten)]
     flags: Flags,
@@ -458,7 +458,7 @@ struct HelperArguments {
 
     /// Mount options, separated by commas
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
-    words: Vec<Words>,
+    words: Vec<OptionWords>,
 
     /// Accepted and ignored
     #[arg(short = 'n', action = clap::ArgAction::Count)]
@@ -548,7 +548,7 @@ pub(crate) fn parse(program: Program, arguments: &[OsString]) -> Result<Task> {
     };
     let parsed = match program {
         Program::Command => {
-            let arguments = synonyms::translated(arguments, is_command)?;
+            let arguments = synonyms::translate_first(arguments, is_command)?;
             command_task(line("h5fs", arguments))
         }
         Program::MountHelper => helper_task(line("mount.h5fs", arguments.to_vec())),
@@ -587,9 +587,9 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     }
     if let Some(page) = arguments.man {
         return Ok(Task::Print(match page {
-            Page::Program => manual::program(Arguments::command()),
-            Page::MountHelper => manual::mount_helper(),
-            Page::Views => manual::views(),
+            ManualPage::Program => manual::program(Arguments::command()),
+            ManualPage::MountHelper => manual::mount_helper(),
+            ManualPage::Views => manual::views(),
         }));
     }
     let mount = arguments.mount;
@@ -627,7 +627,7 @@ fn view_task(view: ViewArguments) -> clap::error::Result<Task> {
 
 fn serve_task(serve: ServeArguments) -> clap::error::Result<Task> {
     let settings = settings(&serve.words, Some(&serve.flags))?;
-    let serve = Serve::of(serve.own, settings);
+    let serve = Serve::from_arguments(serve.own, settings);
     let refused = |reason| clap::Error::raw(ErrorKind::ArgumentConflict, reason);
     serve.map(Task::Serve).map_err(refused)
 }
@@ -646,7 +646,7 @@ fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {
 }
 
 /// Combines the words of `-o` with the flags. A flag overrides a word.
-fn settings(words: &[Words], flags: Option<&Flags>) -> clap::error::Result<Settings> {
+fn settings(words: &[OptionWords], flags: Option<&Flags>) -> clap::error::Result<Settings> {
     let mut settings = Settings::default();
     let mut words = words.iter();
     let set = words

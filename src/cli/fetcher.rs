@@ -11,7 +11,7 @@
 //! | `service` | pending requests, their replies, and the stage |
 //! | `transfer` | one range: retries, resumption, and comparison of every response |
 //! | `exchange` | one request: signature, redirects, renewed credentials |
-//! | `turns` | rate limits for each host |
+//! | `rate_limits` | rate limits for each host |
 //! | `client`, `hosts` | HTTP, certificates of a file, and the permitted hosts |
 //! | `signer` | credentials of object stores, and the files of their tools |
 //! | `login` | tokens, netrc and cookies for HTTP servers |
@@ -24,19 +24,19 @@ mod cached;
 mod client;
 mod disk_cache;
 mod exchange;
+mod fetch_error;
 mod hosts;
 mod links;
 mod login;
 mod names;
-mod patience;
 mod pelican;
+mod rate_limits;
+mod retries;
 mod service;
 mod signer;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod trouble;
-mod turns;
 
 use std::fs::File;
 use std::io;
@@ -50,26 +50,26 @@ use h5fs_reader::error::{Error, Result, words_of};
 use h5fs_reader::source::location::{Location, Scheme, Url};
 
 use crate::cli::args::{Inspect, Task};
-use crate::cli::cage::{self, NetworkReach};
 use crate::cli::mount::rotation;
 use crate::cli::options::RemoteSettings;
-use crate::cli::words::logging::{self, Destination};
-use crate::cli::words::secrets;
+use crate::cli::sandbox::{self, NetworkReach};
+use crate::cli::text::logging::{self, Destination};
+use crate::cli::text::secrets;
 use crate::fs::External;
 use address::Address;
 use client::Client;
 pub(in crate::cli) use disk_cache::DiskCache;
-pub(in crate::cli) use disk_cache::contents::Share;
-use exchange::{Counted, Exchange};
-use hosts::Reach;
+pub(in crate::cli) use disk_cache::contents::CachedSource;
+use exchange::{ConnectionCounters, Exchange};
+use hosts::AddressPolicy;
 use login::Login;
+use rate_limits::RateLimits;
 use service::Service;
 use service::stage::Stage;
 use signer::Signer;
 use signer::azure::Account;
-use signer::files::Files;
+use signer::files::CredentialFiles;
 use signer::profile::{self, Profile};
-use turns::Turns;
 
 /// Region of a bucket until the server reports its actual region.
 const REGION: &str = "us-east-1";
@@ -79,12 +79,12 @@ const REGION: &str = "us-east-1";
 /// # Errors
 /// `Usage` if the task lacks a URL.
 pub(super) fn run(task: &Task) -> Result<ExitCode> {
-    let Some(Asked {
+    let Some(FetcherTask {
         url,
         settings,
         external,
         run_as,
-    }) = Asked::of(task)
+    }) = FetcherTask::from_task(task)
     else {
         return Err(Error::Usage("a URL is required".to_owned()));
     };
@@ -96,18 +96,18 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     let stage = io::stdout().as_fd().try_clone_to_owned();
     let failed = |error| Error::io(&error, "the fetcher's descriptors");
     let (socket, stage) = (socket.map_err(failed)?, stage.map_err(failed)?);
-    let url = secrets::revealed(url);
+    let url = secrets::with_secrets(url);
     let sandbox = has_sandbox(task);
     // The user that opens files which the sandbox hides from this process.
     let opening = sandbox.then(|| run_as.unwrap_or_else(|| nix::unistd::geteuid().as_raw()));
     let made = exchange(&url, settings, external, opening).and_then(|exchange| {
         let cache = disk_cache(settings);
-        let reach = reach(
+        let reach = network_reach(
             &exchange,
             settings,
             cache.as_ref().ok().and_then(Option::as_ref),
         );
-        cage::enter_network(&reach, run_as, sandbox)?;
+        sandbox::enter_network(&reach, run_as, sandbox)?;
         Ok((exchange, cache))
     });
     // The first request reports an error of the settings.
@@ -140,7 +140,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
 }
 
 /// The parts of a task that concern the fetcher.
-struct Asked<'a> {
+struct FetcherTask<'a> {
     url: &'a Url,
     settings: &'a RemoteSettings,
     external: External,
@@ -155,7 +155,7 @@ fn disk_cache(settings: &RemoteSettings) -> io::Result<Option<DiskCache>> {
 }
 
 /// Returns the files and ports that the fetcher needs.
-fn reach(
+fn network_reach(
     exchange: &Exchange,
     settings: &RemoteSettings,
     cache: Option<&DiskCache>,
@@ -187,8 +187,8 @@ fn has_sandbox(task: &Task) -> bool {
     }
 }
 
-impl<'a> Asked<'a> {
-    fn of(task: &'a Task) -> Option<Self> {
+impl<'a> FetcherTask<'a> {
+    fn from_task(task: &'a Task) -> Option<Self> {
         let (location, settings, external, run_as) = match task {
             Task::Mount(mount) => {
                 let settings = &mount.settings;
@@ -209,13 +209,13 @@ impl<'a> Asked<'a> {
                 )
             }
             Task::Inspect(inspect) => {
-                let (location, settings) = inspected(inspect)?;
+                let (location, settings) = inspected_source(inspect)?;
                 (location, settings, External::default(), None)
             }
             _ => return None,
         };
         let url = location.url()?;
-        Some(Asked {
+        Some(FetcherTask {
             url,
             settings,
             external,
@@ -226,7 +226,7 @@ impl<'a> Asked<'a> {
 
 /// Returns the source that a command without a mount reads through a fetcher of its own. `ndl` and
 /// `check` of a prefix return `None`, because they read each object in a separate process.
-pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings)> {
+pub(super) fn inspected_source(inspect: &Inspect) -> Option<(&Location, &RemoteSettings)> {
     let (source, how, is_of_files) = match inspect {
         Inspect::Ls { operands, .. } | Inspect::Cat { operands, .. } => {
             (&operands.source, &operands.how, false)
@@ -251,7 +251,7 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
 fn destination(task: &Task) -> Option<Destination> {
     match task {
         Task::Mount(mount) if mount.settings.log_file.is_some() => Some(Destination::Terminal),
-        Task::Mount(mount) => Some(Destination::of(mount)),
+        Task::Mount(mount) => Some(Destination::for_mount(mount)),
         _ => std::env::var_os("H5FS_LOG").map(|_| Destination::Terminal),
     }
 }
@@ -267,21 +267,21 @@ fn exchange(
     let scheme = url.scheme();
     let is_signed = scheme.has_keys() && !settings.anonymous && !is_emulated(scheme, settings);
     let named = match scheme.has_keys() {
-        true if is_signed => signer::named(scheme, settings),
+        true if is_signed => signer::credentials_files(scheme, settings),
         true => Vec::new(),
-        false => Login::named(settings),
+        false => Login::login_files(settings),
     };
     let files = match opening {
-        Some(user) if !named.is_empty() => Files::named(named, user)?,
-        _ => Files::default(),
+        Some(user) if !named.is_empty() => CredentialFiles::start_openers(named, user)?,
+        _ => CredentialFiles::default(),
     };
     let (account, _) = url.authority().split_once('/').unwrap_or_default();
     let azure = match scheme {
-        Scheme::Azure if is_signed => Account::found(settings, &files, account)?,
+        Scheme::Azure if is_signed => Account::find(settings, &files, account)?,
         _ => Account::default(),
     };
     let found = match scheme {
-        Scheme::S3 => profile::found(settings),
+        Scheme::S3 => profile::find_profile(settings),
         _ => Profile::default(),
     };
     let point = url.access_point();
@@ -304,13 +304,13 @@ fn exchange(
     let address = address.with_stacks(found.is_dual);
     let own = address.object(b"", &region);
     let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
-    let home = Reach::from(&own.uri);
+    let home = AddressPolicy::for_server(&own.uri);
     let step = step(settings.deadline());
     let client = Arc::new(Client::new(settings, step, home)?);
     let login = if url.is_of_web() {
         Login::new(settings, &own.uri, files.clone())?
     } else {
-        Login::none(settings)?
+        Login::empty(settings)?
     };
     let signer = match scheme {
         _ if !is_signed => None,
@@ -347,13 +347,13 @@ fn exchange(
         address,
         region: Mutex::new(region),
         home,
-        turns: Turns::new(settings.max_requests),
+        turns: RateLimits::new(settings.max_requests),
         requester_pays: settings.requester_pays,
         has_weak_tags: settings.has_weak_tags,
         ports,
-        ways: Mutex::default(),
+        redirects: Mutex::default(),
         duplicates: Mutex::default(),
-        counted: Counted::default(),
+        counted: ConnectionCounters::default(),
     })
 }
 

@@ -6,22 +6,22 @@
 //! An error is printed on standard error and reflected in the exit status, and the command
 //! continues. A closed output pipe is not an error.
 
-pub(in crate::cli) mod as_one;
 pub(in crate::cli) mod cache;
 pub(in crate::cli) mod check;
 pub(in crate::cli) mod check_many;
-pub(in crate::cli) mod checked;
+pub(in crate::cli) mod check_result;
 pub(in crate::cli) mod columns;
+pub(in crate::cli) mod combined_output;
+pub(in crate::cli) mod command_source;
 pub(in crate::cli) mod data_files;
 pub(in crate::cli) mod glob;
+pub(in crate::cli) mod joined_names;
 pub(in crate::cli) mod list;
 pub(in crate::cli) mod listed_json;
-pub(in crate::cli) mod many;
-pub(in crate::cli) mod named;
+pub(in crate::cli) mod named_sources;
+pub(in crate::cli) mod parallel;
 pub(in crate::cli) mod prefetch;
 pub(in crate::cli) mod prefix_files;
-pub(in crate::cli) mod reading;
-pub(in crate::cli) mod several;
 pub(in crate::cli) mod walk;
 
 use std::ffi::{OsStr, OsString};
@@ -37,19 +37,19 @@ use h5fs_reader::source::location::Location;
 use h5fs_reader::source::mounts::mount_table::MountTable;
 use h5fs_reader::wire::to_u64;
 
-use crate::cli::args::{Format, Inspect, Operands, Reading};
+use crate::cli::args::{Format, Inspect, Operands, ReadingArguments};
 use crate::cli::inspect::check::CheckOptions;
-use crate::cli::inspect::checked::Verdict;
+use crate::cli::inspect::check_result::Verdict;
+use crate::cli::inspect::combined_output::OutputLayout;
+use crate::cli::inspect::command_source::{CommandSource, CommandStop, Outcome, PIECE};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::glob::expand;
-use crate::cli::inspect::many::Arguments;
-use crate::cli::inspect::named::Named;
-use crate::cli::inspect::reading::{Outcome, PIECE, Source, Stop};
-use crate::cli::inspect::several::Form;
+use crate::cli::inspect::named_sources::NamedSources;
+use crate::cli::inspect::parallel::Arguments;
 use crate::cli::mount::handover;
 use crate::cli::mount::mounted;
-use crate::cli::words::complaint::complain_of;
-use crate::cli::words::logging::{self, Destination};
+use crate::cli::text::error_message::print_file_error;
+use crate::cli::text::logging::{self, Destination};
 use crate::fs::{FileKind, Requests};
 use crate::view::texts::ndl::Options;
 
@@ -105,9 +105,9 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             how,
         } => {
             let form = match (records, json) {
-                (true, _) => check::Form::Records,
-                (false, true) => check::Form::Json,
-                (false, false) => check::Form::Lines,
+                (true, _) => check::ReportFormat::Records,
+                (false, true) => check::ReportFormat::Json,
+                (false, false) => check::ReportFormat::Lines,
             };
             let options = CheckOptions {
                 data: *data,
@@ -121,9 +121,9 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     match outcome {
         Ok(true) => Ok(ExitCode::SUCCESS),
         Ok(false) => Ok(ExitCode::FAILURE),
-        Err(Stop::ReaderGone) => Ok(ExitCode::SUCCESS),
-        Err(Stop::Failed(error)) => {
-            complain_of(first.as_os_str().as_bytes(), &error);
+        Err(CommandStop::ReaderGone) => Ok(ExitCode::SUCCESS),
+        Err(CommandStop::Failed(error)) => {
+            print_file_error(first.as_os_str().as_bytes(), &error);
             Ok(ExitCode::FAILURE)
         }
     }
@@ -133,11 +133,11 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
 fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
     const UNREAD: u8 = 3;
     match outcome {
-        Ok(Verdict::Sound) | Err(Stop::ReaderGone) => ExitCode::SUCCESS,
+        Ok(Verdict::Sound) | Err(CommandStop::ReaderGone) => ExitCode::SUCCESS,
         Ok(Verdict::Faulty) => ExitCode::FAILURE,
         Ok(Verdict::Unread) => ExitCode::from(UNREAD),
-        Err(Stop::Failed(error)) => {
-            complain_of(sources[0].name().as_os_str().as_bytes(), &error);
+        Err(CommandStop::Failed(error)) => {
+            print_file_error(sources[0].name().as_os_str().as_bytes(), &error);
             ExitCode::from(UNREAD)
         }
     }
@@ -163,7 +163,7 @@ fn start_log(inspect: &Inspect) -> Result<()> {
 }
 
 fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
-    let named = Named::of(operands)?;
+    let named = NamedSources::parse(operands)?;
     if let [file] = &named.sources[..] {
         return Ok(list::list(
             source(file, &operands.how),
@@ -171,30 +171,35 @@ fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
             format,
         ));
     }
-    let mut arguments = Arguments::of("ls", &operands.how);
+    let mut arguments = Arguments::for_command("ls", &operands.how);
     format.arguments().for_each(|flag| arguments.flag(flag));
     let form = if format.json {
-        Form::Mapped(Syntax::Json)
+        OutputLayout::Mapped(Syntax::Json)
     } else {
-        Form::Listed
+        OutputLayout::Listed
     };
     Ok(several(named, arguments, &operands.how, form))
 }
 
 fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
-    let named = Named::of(operands)?;
+    let named = NamedSources::parse(operands)?;
     if named.paths.is_empty() {
         return Err(Error::Usage("cat: PATH is missing".to_owned()));
     }
     if let [file] = &named.sources[..] {
-        return Ok(copy(source(file, &operands.how), &named.paths));
+        return Ok(copy_files(source(file, &operands.how), &named.paths));
     }
-    let arguments = Arguments::of("cat", &operands.how);
-    Ok(several(named, arguments, &operands.how, Form::Joined))
+    let arguments = Arguments::for_command("cat", &operands.how);
+    Ok(several(
+        named,
+        arguments,
+        &operands.how,
+        OutputLayout::Joined,
+    ))
 }
 
 fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> {
-    let mut named = Named::of(operands)?;
+    let mut named = NamedSources::parse(operands)?;
     if named.paths.len() > 1 {
         let text = "ndl: at most one PATH";
         return Err(Error::Usage(text.to_owned()));
@@ -203,7 +208,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     if let [file] = &named.sources[..] {
         if let Some(document) = path
             .as_deref()
-            .and_then(|path| as_one::document(path, options))
+            .and_then(|path| joined_names::document(path, options))
             && is_directory(file)
         {
             if options.values > 0 {
@@ -211,7 +216,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
                             JSON files";
                 return Err(Error::Usage(text.to_owned()));
             }
-            return Ok(copy(source(file, &operands.how), &[document]));
+            return Ok(copy_files(source(file, &operands.how), &[document]));
         }
         let inside = match &path {
             Some(path) => data_files::file_on(file, path, &operands.how)?,
@@ -233,15 +238,15 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     }
     let mut arguments = ndl_arguments(operands, options);
     arguments.paths.extend(path);
-    let mut files = DataFiles::of(&named.sources, &operands.how);
-    let form = Form::Mapped(options.syntax);
-    let outcome = several::write(&mut files, &arguments, operands.how.jobs, form);
+    let mut files = DataFiles::new(&named.sources, &operands.how);
+    let form = OutputLayout::Mapped(options.syntax);
+    let outcome = combined_output::write(&mut files, &arguments, operands.how.jobs, form);
     Ok(outcome.map(|is_whole| is_whole && files.failed.is_empty()))
 }
 
 /// Returns the arguments for a separate process that describes an object of one source.
 fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
-    let mut arguments = Arguments::of("ndl", &operands.how);
+    let mut arguments = Arguments::for_command("ndl", &operands.how);
     if options.syntax == Syntax::Json {
         arguments.flag("--json");
     }
@@ -251,15 +256,20 @@ fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
 }
 
 /// Reads each of several sources in a separate process.
-fn several(named: Named, mut arguments: Arguments, how: &Reading, form: Form) -> Outcome<bool> {
+fn several(
+    named: NamedSources,
+    mut arguments: Arguments,
+    how: &ReadingArguments,
+    form: OutputLayout,
+) -> Outcome<bool> {
     arguments.flag("--one");
     arguments.paths = named.paths;
     let mut sources = named.sources.into_iter();
-    several::write(&mut sources, &arguments, how.jobs, form)
+    combined_output::write(&mut sources, &arguments, how.jobs, form)
 }
 
-fn source<'a>(file: &'a Location, how: &'a Reading) -> Source<'a> {
-    Source { file, how }
+fn source<'a>(file: &'a Location, how: &'a ReadingArguments) -> CommandSource<'a> {
+    CommandSource { file, how }
 }
 
 fn is_directory(location: &Location) -> bool {
@@ -270,7 +280,11 @@ fn is_directory(location: &Location) -> bool {
 }
 
 /// Checks a single file in this process, and several files in separate processes.
-fn check_all(sources: &[Location], options: CheckOptions, how: &Reading) -> Outcome<Verdict> {
+fn check_all(
+    sources: &[Location],
+    options: CheckOptions,
+    how: &ReadingArguments,
+) -> Outcome<Verdict> {
     match sources {
         [directory] if options.joined => check::check(source(directory, how), options),
         [file] if !is_directory(file) && !data_files::is_chosen(file) => {
@@ -281,25 +295,25 @@ fn check_all(sources: &[Location], options: CheckOptions, how: &Reading) -> Outc
 }
 
 /// Writes the bytes of files. Returns whether all of them could be read.
-fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
-    let tree = reading::open_tree(source, paths)?;
-    reading::warn(source, tree.warning());
-    reading::refuse_none(tree.requests(), paths)?;
-    let mut output = reading::output()?;
+fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
+    let tree = command_source::open_tree(source, paths)?;
+    command_source::warn(source, tree.warning());
+    command_source::refuse_none(tree.requests(), paths)?;
+    let mut output = command_source::output()?;
     let mut is_whole = true;
     for path in paths {
         let found = match expand(tree.requests(), path.as_bytes()) {
             Ok(found) => found,
             Err(error) => {
-                complain_of(path.as_bytes(), &error);
+                print_file_error(path.as_bytes(), &error);
                 is_whole = false;
                 continue;
             }
         };
         for path in found {
             match copy_file(tree.requests(), &path, &mut output) {
-                Err(Stop::Failed(error)) => {
-                    complain_of(&path, &error);
+                Err(CommandStop::Failed(error)) => {
+                    print_file_error(&path, &error);
                     is_whole = false;
                 }
                 other => other?,
@@ -310,17 +324,17 @@ fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
 }
 
 /// Writes the Ndarray Data Language document of one object.
-fn describe(source: Source<'_>, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
-    let filesystem = reading::open(source, false)?;
+fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
+    let filesystem = command_source::open(source, false)?;
     let fault = filesystem.fault_of_root();
-    reading::warn(source, fault.map(|error| error.to_string()));
-    let mut output = BufWriter::new(reading::output()?);
+    command_source::warn(source, fault.map(|error| error.to_string()));
+    let mut output = BufWriter::new(command_source::output()?);
     let mut failed = None;
     let path = path.map_or(&b"/"[..], OsStr::as_bytes);
     let mut is_whole = true;
     let mut damaged = |part: &[u8], error: &Error| {
         is_whole = false;
-        complain_of(part, error);
+        print_file_error(part, error);
     };
     let mut put = |text: &[u8]| {
         output.write_all(text).map_err(|error| {
@@ -335,7 +349,7 @@ fn describe(source: Source<'_>, path: Option<&OsStr>, options: Options) -> Outco
     }
     output.flush()?;
     if let Err(error) = described {
-        complain_of(path, &error);
+        print_file_error(path, &error);
         return Ok(false);
     }
     Ok(is_whole)

@@ -1,7 +1,7 @@
 //! The commands that mount, and the processes of a mount.
 
-pub(in crate::cli) mod askers;
 pub(in crate::cli) mod browser;
+pub(in crate::cli) mod callers;
 pub(in crate::cli) mod handover;
 pub(in crate::cli) mod heartbeat;
 pub(in crate::cli) mod launcher;

@@ -17,7 +17,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use h5fs_reader::array::CacheSize;
 
 use crate::limits;
-use option::{MountOption, Takes};
+use option::{MountOption, OptionValue};
 pub(crate) use settings::{Netrc, RemoteSettings, Settings};
 use values::{external, group, needed, open_files, threads, umask, unneeded, user};
 pub(crate) use values::{jobs, size, switch};
@@ -32,28 +32,28 @@ const OPTIONS: &[MountOption] = &[
         word: "allow_other",
         help: "Let other users read the mount, as the permission bits allow",
         default: None,
-        takes: Takes::Nothing(|to| to.allow_other = true),
+        takes: OptionValue::Nothing(|to| to.allow_other = true),
     },
     MountOption {
         flag: "uid",
         word: "uid",
         help: "Show this user as the owner instead of the source's",
         default: None,
-        takes: Takes::Text("USER", |to, text| user(text).map(|id| to.uid = Some(id))),
+        takes: OptionValue::Text("USER", |to, text| user(text).map(|id| to.uid = Some(id))),
     },
     MountOption {
         flag: "gid",
         word: "gid",
         help: "Show this group instead of the source's",
         default: None,
-        takes: Takes::Text("GROUP", |to, text| group(text).map(|id| to.gid = Some(id))),
+        takes: OptionValue::Text("GROUP", |to, text| group(text).map(|id| to.gid = Some(id))),
     },
     MountOption {
         flag: "umask",
         word: "umask",
         help: "Permission bits to remove",
         default: None,
-        takes: Takes::Text("OCTAL", |to, text| {
+        takes: OptionValue::Text("OCTAL", |to, text| {
             umask(text).map(|bits| to.umask = Some(bits))
         }),
     },
@@ -62,7 +62,7 @@ const OPTIONS: &[MountOption] = &[
         word: "cache_size",
         help: "Memory for decoded chunks: bytes, or a number and K, M, G",
         default: Some("8M, growing up to a quarter of memory, 64M to 1G"),
-        takes: Takes::Text("SIZE", |to, text| {
+        takes: OptionValue::Text("SIZE", |to, text| {
             size(text).map(|bytes| to.cache_size = Some(bytes))
         }),
     },
@@ -71,7 +71,7 @@ const OPTIONS: &[MountOption] = &[
         word: "threads",
         help: "Requests served at the same time",
         default: Some("the number of cores, at least 2"),
-        takes: Takes::Text("N", |to, text| {
+        takes: OptionValue::Text("N", |to, text| {
             threads(text).map(|count| to.threads = Some(count))
         }),
     },
@@ -80,7 +80,7 @@ const OPTIONS: &[MountOption] = &[
         word: "open_files",
         help: "Data files of a directory that are kept open",
         default: Some("the 64 most recently used"),
-        takes: Takes::Text("N", |to, text| {
+        takes: OptionValue::Text("N", |to, text| {
             open_files(text).map(|count| to.open_files = Some(count))
         }),
     },
@@ -89,14 +89,14 @@ const OPTIONS: &[MountOption] = &[
         word: "direct_io",
         help: "Bypass the kernel's page cache",
         default: None,
-        takes: Takes::Nothing(|to| to.direct_io = true),
+        takes: OptionValue::Nothing(|to| to.direct_io = true),
     },
     MountOption {
         flag: "external",
         word: "external",
         help: "Which other files the source may include: none, within (its own directory), any",
         default: Some("within"),
-        takes: Takes::Choice("POLICY", &["none", "within", "any"], |to, text| {
+        takes: OptionValue::Choice("POLICY", &["none", "within", "any"], |to, text| {
             external(text).map(|policy| to.external = policy)
         }),
     },
@@ -105,7 +105,7 @@ const OPTIONS: &[MountOption] = &[
         word: "verify",
         help: "Check the checksum of an ASDF block before its first byte is served: on, off",
         default: Some("off"),
-        takes: Takes::Choice("SWITCH", &["on", "off"], |to, text| {
+        takes: OptionValue::Choice("SWITCH", &["on", "off"], |to, text| {
             switch(text).map(|on| to.verify = on)
         }),
     },
@@ -114,7 +114,7 @@ const OPTIONS: &[MountOption] = &[
         word: "sandbox",
         help: "Sandbox the serving process with Landlock and seccomp: on, off",
         default: Some("on"),
-        takes: Takes::Choice("SWITCH", &["on", "off"], |to, text| {
+        takes: OptionValue::Choice("SWITCH", &["on", "off"], |to, text| {
             switch(text).map(|on| to.no_sandbox = !on)
         }),
     },
@@ -123,14 +123,14 @@ const OPTIONS: &[MountOption] = &[
         word: "force",
         help: "Mount an HDF5 file that is marked as open for writing",
         default: None,
-        takes: Takes::Nothing(|to| to.force = true),
+        takes: OptionValue::Nothing(|to| to.force = true),
     },
     MountOption {
         flag: "strict",
         word: "strict",
         help: "Return an error, not the fill value, if a source of a virtual dataset is missing",
         default: None,
-        takes: Takes::Nothing(|to| to.strict = true),
+        takes: OptionValue::Nothing(|to| to.strict = true),
     },
     MountOption {
         flag: "partial",
@@ -138,28 +138,28 @@ const OPTIONS: &[MountOption] = &[
         help: "Leave files that cannot be read at the moment out of `.h5fs/joined`; otherwise they \
                are an error",
         default: None,
-        takes: Takes::Nothing(|to| to.partial = true),
+        takes: OptionValue::Nothing(|to| to.partial = true),
     },
     MountOption {
         flag: "noviews",
         word: "noviews",
         help: "Leave out the directory `.h5fs`",
         default: None,
-        takes: Takes::Nothing(|to| to.no_views = true),
+        takes: OptionValue::Nothing(|to| to.no_views = true),
     },
     MountOption {
         flag: "noforget",
         word: "noforget",
         help: "Keep inodes that the kernel has forgotten, for the file handles of an NFS server",
         default: None,
-        takes: Takes::Nothing(|to| to.no_forget = true),
+        takes: OptionValue::Nothing(|to| to.no_forget = true),
     },
     MountOption {
         flag: "run-as",
         word: "run_as",
         help: "Read the source as this user (name or number), if root mounts",
         default: Some("the source's owner"),
-        takes: Takes::Text("USER", |to, text| {
+        takes: OptionValue::Text("USER", |to, text| {
             user(text).map(|user| to.run_as = Some(user))
         }),
     },
@@ -168,7 +168,7 @@ const OPTIONS: &[MountOption] = &[
         word: "log_file",
         help: "Append the log to this file",
         default: None,
-        takes: Takes::Path("FILE", |to, path| to.log_file = Some(path.to_owned())),
+        takes: OptionValue::Path("FILE", |to, path| to.log_file = Some(path.to_owned())),
     },
 ];
 
@@ -268,23 +268,23 @@ const IGNORED_WITH_VALUE: &[&str] = &[
 
 /// The words of one `-o a,b=c`, which are all valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Words(Vec<String>);
+pub(crate) struct OptionWords(Vec<String>);
 
 /// Parses one `-o a,b=c`.
 ///
 /// # Errors
 /// Names a word that is unknown, or whose value is missing, unexpected or invalid.
-pub(crate) fn words(text: &str) -> Result<Words, String> {
-    let words = Words(split(text));
+pub(crate) fn words(text: &str) -> Result<OptionWords, String> {
+    let words = OptionWords(split(text));
     words.set(&mut Settings::default())?;
     Ok(words)
 }
 
-impl Words {
+impl OptionWords {
     /// Applies the words to `to`. A later word overrides an earlier one.
     ///
     /// # Errors
-    /// Fails as [`words`] does.
+    /// Fails as [`text`] does.
     pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
         const BY_MOUNT_FUSE: [&str; 4] = ["dev", "nodev", "suid", "nosuid"];
         let has = |word: &str| self.0.iter().any(|own| own == word);
@@ -372,7 +372,7 @@ pub(crate) fn words_with_help() -> impl Iterator<Item = (String, String)> {
 pub(crate) fn choices(name: &str) -> &'static [&'static str] {
     let option = all_options().find(|option| option.flag == name || option.word == name);
     match option.map(|option| &option.takes) {
-        Some(Takes::Choice(_, choices, _)) => choices,
+        Some(OptionValue::Choice(_, choices, _)) => choices,
         _ => &[],
     }
 }

@@ -51,7 +51,7 @@ const FULL: u64 = limits::JOINED_KEPT / 8 * 7;
 
 /// Returns the path of the cache file of a source. Returns `None` unless the source is a directory
 /// of files or a prefix, and a cache directory exists for this user.
-pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Option<PathBuf> {
+pub(in crate::cli) fn cache_path(source: &Location, disk_cache: Option<&Path>) -> Option<PathBuf> {
     let name = match source {
         Location::Path(path) if path.is_dir() => path.canonicalize().ok()?,
         Location::Url(url) if url.is_prefix() => url.to_string().into(),
@@ -72,7 +72,7 @@ pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Opt
 /// views, because then no files are joined.
 pub(in crate::cli) fn place_of(source: &Location, settings: &Settings) -> Option<PathBuf> {
     let disk_cache = settings.remote.disk_cache.as_deref();
-    (!settings.no_views).then(|| place(source, disk_cache))?
+    (!settings.no_views).then(|| cache_path(source, disk_cache))?
 }
 
 /// Returns the user's cache directory (XDG Base Directory Specification).
@@ -84,15 +84,15 @@ fn user_cache() -> Option<PathBuf> {
         .or_else(|| Some(variable("HOME").filter(is_whole)?.join(".cache")))
 }
 
-/// Opens the cache file at `place`, and creates it if necessary. Returns `None` if that fails. Then
+/// Opens the cache file at `cache_path`, and creates it if necessary. Returns `None` if that fails. Then
 /// all data files are scanned again.
 pub(in crate::cli) fn open(place: Option<&Path>) -> Option<Arc<File>> {
     let place = place?;
     let told = |error: &io::Error| log::debug!("{}: {error}", place.display());
-    made(place).inspect_err(told).ok().map(Arc::new)
+    create_file(place).inspect_err(told).ok().map(Arc::new)
 }
 
-fn made(place: &Path) -> io::Result<File> {
+fn create_file(place: &Path) -> io::Result<File> {
     let directory = place.parent().ok_or(io::ErrorKind::NotFound)?;
     let existing = directory.ancestors().find(|path| path.exists());
     let existing = existing.ok_or(io::ErrorKind::NotFound)?.metadata()?;
@@ -103,7 +103,7 @@ fn made(place: &Path) -> io::Result<File> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(directory)?;
     let most = (limits::JOINED_KEPT_FILES, limits::JOINED_KEPT_ALL);
-    shrink(&Directory::open(directory)?, most, place)?;
+    shrink(&ScanDirectory::open(directory)?, most, place)?;
     let file = OpenOptions::new()
         .read(true)
         .append(true)
@@ -112,7 +112,7 @@ fn made(place: &Path) -> io::Result<File> {
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
         .open(place)?;
     let metadata = file.metadata()?;
-    if !is_own(&metadata) || metadata.len() > 0 && !begins_as_kept(&file) {
+    if !is_own(&metadata) || metadata.len() > 0 && !has_magic(&file) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     // Locking may be unsupported. Then the file may be deleted as unused.
@@ -140,22 +140,22 @@ fn is_own(metadata: &Metadata) -> bool {
     is_own && metadata.is_file() && metadata.mode() & 0o7777 == 0o600
 }
 
-fn begins_as_kept(mut file: &File) -> bool {
+fn has_magic(mut file: &File) -> bool {
     let mut begin = [0; kept::MAGIC.len()];
     file.read_exact(&mut begin).is_ok() && begin == *kept::MAGIC
 }
 
 /// An open directory of cache files.
-struct Directory(OwnedFd);
+struct ScanDirectory(OwnedFd);
 
 /// A cache file in the directory.
-struct Found {
+struct ScanFile {
     used: SystemTime,
     bytes: u64,
     name: OsString,
 }
 
-impl Directory {
+impl ScanDirectory {
     /// Opens a directory of cache files.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl Directory {
         if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        Ok(Directory(directory.into()))
+        Ok(ScanDirectory(directory.into()))
     }
 
     /// Opens the file with this name, if its name, owner and mode are right for a cache file. Does
@@ -188,15 +188,15 @@ impl Directory {
 
     /// Returns all cache files, the most recently used first. An empty file does not count as a
     /// cache file.
-    fn files(&self) -> io::Result<Vec<Found>> {
+    fn files(&self) -> io::Result<Vec<ScanFile>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(self.0.as_fd())? {
             let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
             let Some((file, metadata)) = self.file(&name) else {
                 continue;
             };
-            if begins_as_kept(&file) {
-                files.push(Found {
+            if has_magic(&file) {
+                files.push(ScanFile {
                     used: metadata.modified()?,
                     bytes: metadata.len(),
                     name,
@@ -215,7 +215,7 @@ impl Directory {
     fn delete_unused(&self, name: &OsStr) {
         if let Some((file, metadata)) = self.file(name)
             && metadata.len() <= HEAD
-            && begins_as_kept(&file)
+            && has_magic(&file)
             && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
             self.delete(name);
@@ -225,7 +225,7 @@ impl Directory {
 
 /// Deletes the least recently used files until at most `most` files with `bytes` bytes remain. Also
 /// deletes unused files without scan results. Never deletes `own`.
-fn shrink(directory: &Directory, (most, bytes): (usize, u64), own: &Path) -> io::Result<()> {
+fn shrink(directory: &ScanDirectory, (most, bytes): (usize, u64), own: &Path) -> io::Result<()> {
     let mut left = bytes;
     for (number, file) in directory.files()?.into_iter().enumerate() {
         if Some(&*file.name) == own.file_name() {
@@ -242,9 +242,9 @@ fn shrink(directory: &Directory, (most, bytes): (usize, u64), own: &Path) -> io:
     Ok(())
 }
 
-/// Deletes the file at `place` if it contains no scan results.
+/// Deletes the file at `cache_path` if it contains no scan results.
 pub(in crate::cli) fn clear(place: &Path) {
-    let directory = place.parent().map(Directory::open).and_then(Result::ok);
+    let directory = place.parent().map(ScanDirectory::open).and_then(Result::ok);
     if let (Some(directory), Some(name)) = (directory, place.file_name()) {
         directory.delete_unused(name);
     }
@@ -306,7 +306,7 @@ mod tests {
         written(&old, KEPT, 100, 300);
         written(&middle, KEPT, 100, 200);
         written(&new, KEPT, 100, 100);
-        let directory = Directory::open(home.path()).unwrap();
+        let directory = ScanDirectory::open(home.path()).unwrap();
         shrink(&directory, (9, 200), &new).unwrap();
         assert_eq!(
             [&old, &middle, &new].map(|path| path.exists()),
@@ -327,7 +327,7 @@ mod tests {
         written(&at(6), KEPT, HEAD, 0);
         let used = File::open(at(6)).unwrap();
         flock(&used, FlockOperation::NonBlockingLockShared).unwrap();
-        let directory = Directory::open(home.path()).unwrap();
+        let directory = ScanDirectory::open(home.path()).unwrap();
         shrink(&directory, (5, 1000), &at(9)).unwrap();
         let left: Vec<_> = (0..7).filter(|&number| at(number).exists()).collect();
         assert_eq!(left, [0, 1, 2, 6]);
@@ -346,7 +346,7 @@ mod tests {
         symlink(at("results-2024.nc"), at(&digits(5))).unwrap();
         written(&at(&digits(6)), KEPT, 50, 100);
         let before = home.path().read_dir().unwrap().count();
-        let directory = Directory::open(home.path()).unwrap();
+        let directory = ScanDirectory::open(home.path()).unwrap();
         shrink(&directory, (0, 0), Path::new("")).unwrap();
         assert!(!at(&digits(6)).exists());
         assert_eq!(home.path().read_dir().unwrap().count(), before - 1);
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn a_directory_that_was_named_has_one_of_our_name() {
         let home = tempfile::tempdir().unwrap();
-        let place = place(&Location::Path(home.path().into()), Some(home.path()));
+        let place = cache_path(&Location::Path(home.path().into()), Some(home.path()));
         assert!(place.unwrap().starts_with(home.path().join("h5fs-joined")));
     }
 

@@ -3,12 +3,12 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `served` | what is mounted: one file, or a directory of files |
+//! | `served_tree` | what is mounted: one file, or a directory of files |
 //! | `archive` | a directory of files; each data file in it is a `Filesystem` |
 //! | `mount` | one file in its current state, and the transition to the next |
 //! | `file_state` | a file in one of its states, and results derived from it |
 //! | `other_files` | the targets of external links |
-//! | `unread`, `opening`, `watch` | opening a file, and detecting changes |
+//! | `unread_source`, `opening`, `watch` | opening a file, and detecting changes |
 //! | `indexes`, `crawl` | the paths of objects; read-ahead of metadata in remote files |
 
 pub(super) mod archive;

@@ -177,7 +177,7 @@ impl UnservedMount {
             outer
         });
         if let Some(find_gone) = find_gone {
-            thread::spawn(move || watch_askers(&self.callers, &find_gone));
+            thread::spawn(move || watch_callers(&self.callers, &find_gone));
         }
         let notifier = session.notifier();
         // An archive's replies are cached only briefly, so they need no invalidation.
@@ -192,7 +192,7 @@ impl UnservedMount {
 }
 
 /// Cancels the work for threads that have ended.
-fn watch_askers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
+fn watch_callers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
     while let Some(waiting) = callers.waiting_for(ASKERS) {
         let gone = match &*waiting {
             [] => Vec::new(),

@@ -11,7 +11,7 @@
 //! | `target` | the path of a request as names |
 //! | `site` | the response to a request |
 //! | `conditions`, `ranges`, `multipart`, `media`, `gzip` | the parts of a response; RFC 9110 |
-//! | `preferences`, `chance` | preferences of clients; random words that cannot be guessed |
+//! | `preferences`, `random` | preferences of clients; random words that cannot be guessed |
 //! | `trees` | one source or several, and paths in them |
 //! | `content`, `listing`, `search` | the bytes of files, directories as texts, search results |
 //! | `fault` | refusals |

@@ -67,7 +67,7 @@ fn kept(cache: &Path) -> PathBuf {
 /// Returns the directory of twelve files whose last write is more than a minute ago, so that their
 /// timestamps will reliably show a later change.
 fn months() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/words/months")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/text/months")
 }
 
 /// Returns the joined bytes of all months, and the number of files that were read for them.

@@ -32,7 +32,7 @@ fn the_first_word_selects_a_subcommand() {
             source: path("data.h5"),
             more: vec!["group".into()],
             one: false,
-            how: Reading {
+            how: ReadingArguments {
                 jobs: None,
                 sandbox: true,
                 force: false,
@@ -56,7 +56,7 @@ fn the_first_word_selects_a_subcommand() {
         records: false,
         joined: false,
         sources: vec![path("a.h5"), path("b")],
-        how: Reading {
+        how: ReadingArguments {
             jobs: Some(3),
             sandbox: false,
             force: true,

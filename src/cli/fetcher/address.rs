@@ -27,11 +27,11 @@ use h5fs_reader::source::location::{Scheme, Url};
 use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 
-use crate::cli::fetcher::client::Header;
+use crate::cli::fetcher::client::RequestHeader;
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::names::{json, thredds, tree};
 use crate::cli::fetcher::pelican;
-use crate::cli::fetcher::trouble::Trouble;
 pub(super) use h5fs_reader::source::location::percent::{IN_REFERENCE, decoded, encoded};
 
 /// The location of a source on its server.
@@ -65,12 +65,12 @@ pub(super) enum Protocol {
 
 /// The destination of a request.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(super) struct FetchTarget {
     /// The query may be a secret.
     pub(super) uri: Uri,
     pub(super) method: Method,
     /// Headers in addition to the headers of every request.
-    pub(super) headers: Vec<Header>,
+    pub(super) headers: Vec<RequestHeader>,
     /// Whether the request is signed for an object store.
     pub(super) is_signed: bool,
     /// Whether the user named the server. A director is named by its federation instead.
@@ -80,7 +80,7 @@ pub(super) struct Target {
     /// The object's URL without secrets, for messages.
     pub(super) shown: String,
     /// The object's location without signatures, as the key of its cached pages.
-    pub(super) place: String,
+    pub(super) location: String,
 }
 
 impl Address {
@@ -107,7 +107,7 @@ impl Address {
 
     /// Returns the location of the federation's configuration, which names the director. Returns
     /// `None` once the director is known.
-    pub(super) fn configuration(&self) -> Option<Result<Target, Trouble>> {
+    pub(super) fn configuration(&self) -> Option<Result<FetchTarget, FetchError>> {
         let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
     }
@@ -141,8 +141,8 @@ impl Address {
     ///
     /// # Errors
     /// `NotFound` if no object with the prefix can have this name.
-    pub(super) fn object(&self, name: &[u8], region: &str) -> Result<Target, Trouble> {
-        let absent = || Trouble::new(Failure::NotFound, "no such object");
+    pub(super) fn object(&self, name: &[u8], region: &str) -> Result<FetchTarget, FetchError> {
+        let absent = || FetchError::new(Failure::NotFound, "no such object");
         if name.is_empty() {
             let own = format!("{}{}", self.home(), self.url.file_name());
             return self.target(&own, None, region);
@@ -172,9 +172,9 @@ impl Address {
     ///
     /// # Errors
     /// Fails as [`object`](Self::object) does.
-    pub(super) fn head(&self, name: &[u8]) -> Result<Target, Trouble> {
+    pub(super) fn head(&self, name: &[u8]) -> Result<FetchTarget, FetchError> {
         let object = self.object(name, "")?;
-        Ok(Target {
+        Ok(FetchTarget {
             method: Method::HEAD,
             ..object
         })
@@ -185,7 +185,11 @@ impl Address {
     ///
     /// # Errors
     /// `NotFound` if no directory with the prefix can have this name.
-    pub(super) fn directory(&self, prefix: &[u8], protocol: Protocol) -> Result<Target, Trouble> {
+    pub(super) fn directory(
+        &self,
+        prefix: &[u8],
+        protocol: Protocol,
+    ) -> Result<FetchTarget, FetchError> {
         self.directory_from(prefix, protocol, None)
     }
 
@@ -198,7 +202,7 @@ impl Address {
         prefix: &[u8],
         protocol: Protocol,
         query: Option<&str>,
-    ) -> Result<Target, Trouble> {
+    ) -> Result<FetchTarget, FetchError> {
         let name = prefix.strip_suffix(b"/").unwrap_or(prefix);
         // Names of directories follow the same rules as names of objects.
         self.object(name, "")?;
@@ -220,7 +224,8 @@ impl Address {
             }
             Protocol::WebDav => (path, propfind(), header(depth, "0")),
             Protocol::Tree => {
-                let tree = tree::listing(&path).ok_or_else(|| Trouble::other("no dataset"))?;
+                let tree =
+                    tree::listing(&path).ok_or_else(|| FetchError::permanent("no dataset"))?;
                 (
                     tree,
                     Method::GET,
@@ -229,7 +234,7 @@ impl Address {
             }
         };
         let target = self.target(&path, query, "")?;
-        Ok(Target {
+        Ok(FetchTarget {
             method,
             headers: vec![header],
             ..target
@@ -246,12 +251,14 @@ impl Address {
         prefix: &[u8],
         token: &str,
         region: &str,
-    ) -> Result<Target, Trouble> {
+    ) -> Result<FetchTarget, FetchError> {
         if !self.url.scheme().has_keys() {
-            return Err(Trouble::other("only the prefix of a store can be listed"));
+            return Err(FetchError::permanent(
+                "only the prefix of a store can be listed",
+            ));
         }
         let prefix = std::str::from_utf8(prefix);
-        let prefix = prefix.map_err(|_| Trouble::new(Failure::NotFound, "no such prefix"))?;
+        let prefix = prefix.map_err(|_| FetchError::new(Failure::NotFound, "no such prefix"))?;
         let prefix = format!("{}{prefix}", self.url.directory());
         if self.url.scheme() == Scheme::Azure {
             let mut query = "comp=list&delimiter=%2F".to_owned();
@@ -271,7 +278,12 @@ impl Address {
         self.target("", Some(&query), region)
     }
 
-    fn target(&self, path: &str, query: Option<&str>, region: &str) -> Result<Target, Trouble> {
+    fn target(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        region: &str,
+    ) -> Result<FetchTarget, FetchError> {
         let scheme = self.url.scheme();
         let shown = match scheme {
             Scheme::Http | Scheme::Https => format!("{}{path}", self.server()),
@@ -309,8 +321,8 @@ impl Address {
             [] => text,
             parts => format!("{text}?{}", encoded(parts.join("&"), IN_PATH)),
         };
-        let no_uri = |_| Trouble::other("this name cannot be part of a URI");
-        Ok(Target {
+        let no_uri = |_| FetchError::permanent("this name cannot be part of a URI");
+        Ok(FetchTarget {
             uri: text.parse().map_err(no_uri)?,
             method: Method::GET,
             headers: match scheme {
@@ -321,7 +333,7 @@ impl Address {
             is_named,
             authorization: self.url.user_info().and_then(basic),
             shown,
-            place,
+            location: place,
         })
     }
 
@@ -416,7 +428,7 @@ fn flags(query: &str) -> String {
 }
 
 /// Returns the header with the version of Azure's storage API that this program expects.
-fn version() -> Header {
+fn version() -> RequestHeader {
     let value = HeaderValue::from_static("2021-12-02");
     (HeaderName::from_static("x-ms-version"), value)
 }
@@ -578,7 +590,7 @@ mod tests {
             .object(b"x.h5", "")
             .unwrap_or_else(|_| panic!("no object"));
         assert!(object.uri.query() == Some("sv=1&sig=s%2B"));
-        assert!(!object.place.contains("sig") && !object.shown.contains("sig"));
+        assert!(!object.location.contains("sig") && !object.shown.contains("sig"));
         assert_eq!(object.headers[0].0, "x-ms-version");
     }
 
@@ -623,7 +635,7 @@ mod tests {
             let address = Address::new(url(&format!("http://h/a?{query}")), None, true);
             address
                 .object(b"", "")
-                .map(|target| target.place)
+                .map(|target| target.location)
                 .unwrap_or_default()
         };
         assert_eq!(

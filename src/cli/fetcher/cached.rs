@@ -7,8 +7,8 @@ use h5fs_reader::source::remote::state::ObjectState;
 use h5fs_reader::wire::to_u64;
 
 use crate::cli::fetcher::disk_cache::{DiskCache, page_length};
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::transfer::Sink;
-use crate::cli::fetcher::trouble::Trouble;
 
 /// Minimum number of cached pages for which the cache file itself is passed on. Fewer pages are
 /// copied to the stage, because they usually contain metadata, which is read repeatedly in small
@@ -25,7 +25,7 @@ pub(super) struct Cached<'a> {
 }
 
 /// The location of the next bytes of a range.
-pub(super) enum Next {
+pub(super) enum NextLocation {
     /// This segment contains many pages, up to this offset.
     Segment(Segment, u64),
     /// The server has these bytes. The bytes before them came from the cache.
@@ -34,7 +34,7 @@ pub(super) enum Next {
 
 impl<'a> Cached<'a> {
     /// Returns the pages of an object in this state.
-    pub(super) fn of(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
+    pub(super) fn new(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
         Cached {
             cache: cache.and_then(|cache| Some((cache, cache.key(place, state)?))),
             length: state.length,
@@ -49,19 +49,19 @@ impl<'a> Cached<'a> {
         range: &Range<u64>,
         hands_over: bool,
         sink: &mut Sink<'_>,
-    ) -> Result<Next, Trouble> {
-        if hands_over && let Some((segment, end)) = self.many(range) {
-            return Ok(Next::Segment(segment, end));
+    ) -> Result<NextLocation, FetchError> {
+        if hands_over && let Some((segment, end)) = self.segment(range) {
+            return Ok(NextLocation::Segment(segment, end));
         }
         let start = self.read(range, sink)?;
-        Ok(Next::Server(start..self.gap(&(start..range.end))))
+        Ok(NextLocation::Server(start..self.gap(&(start..range.end))))
     }
 
     /// Passes cached bytes at the start of `range` to the sink. Returns the offset after them.
-    pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, Trouble> {
+    pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, FetchError> {
         let mut at = range.start;
         while at < range.end
-            && let Some(page) = self.kept(at / PAGE)
+            && let Some(page) = self.cached_page(at / PAGE)
         {
             let first = at - at % PAGE;
             let end = (first + to_u64(page.len())).min(range.end);
@@ -72,7 +72,7 @@ impl<'a> Cached<'a> {
         Ok(at)
     }
 
-    fn kept(&self, number: u64) -> Option<Vec<u8>> {
+    fn cached_page(&self, number: u64) -> Option<Vec<u8>> {
         let (cache, key) = self.cache.as_ref()?;
         let mut page = vec![0; page_length(number, self.length)];
         cache.read(key, number, &mut page).then_some(page)
@@ -80,7 +80,7 @@ impl<'a> Cached<'a> {
 
     /// Returns the segment that contains many pages from the start of `range`, and the offset after
     /// them.
-    fn many(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
+    fn segment(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
         let (cache, key) = self.cache.as_ref()?;
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
         if !range.start.is_multiple_of(PAGE) || numbers.end - numbers.start < MANY {
@@ -101,7 +101,7 @@ impl<'a> Cached<'a> {
     /// Returns the end of the uncached bytes at the start of `range`. Its first page is not cached.
     fn gap(&self, range: &Range<u64>) -> u64 {
         let mut behind = range.start / PAGE + 1..range.end.div_ceil(PAGE);
-        let next = behind.find(|number| self.kept(*number).is_some());
+        let next = behind.find(|number| self.cached_page(*number).is_some());
         next.map_or(range.end, |number| number * PAGE)
     }
 
@@ -112,15 +112,15 @@ impl<'a> Cached<'a> {
         state: &ObjectState,
         first: &[u8],
     ) {
-        self.keep(0, first);
+        self.store(0, first);
         if let Some((cache, key)) = &self.cache {
-            cache.remember(place, state);
+            cache.store_state(place, state);
             cache.set_name(key, shown);
         }
     }
 
     /// Stores consecutive bytes from the server. Only complete pages are stored.
-    pub(super) fn keep(&mut self, mut at: u64, mut bytes: &[u8]) {
+    pub(super) fn store(&mut self, mut at: u64, mut bytes: &[u8]) {
         let Some((cache, key)) = &self.cache else {
             return;
         };
@@ -166,14 +166,14 @@ mod tests {
             etag: b"\"1\"".to_vec(),
             modified: 0,
         };
-        let mut cached = Cached::of(Some(&cache), "http://h/a", &state);
+        let mut cached = Cached::new(Some(&cache), "http://h/a", &state);
         let part = |range: Range<u64>| &bytes[range.start as usize..range.end as usize];
         // The second half of page 0, all of page 1 in odd pieces, and the last page.
-        cached.keep(PAGE / 2, part(PAGE / 2..PAGE));
+        cached.store(PAGE / 2, part(PAGE / 2..PAGE));
         for at in (PAGE..2 * PAGE).step_by(1000) {
-            cached.keep(at, part(at..(at + 1000).min(2 * PAGE)));
+            cached.store(at, part(at..(at + 1000).min(2 * PAGE)));
         }
-        cached.keep(3 * PAGE, part(3 * PAGE..length));
+        cached.store(3 * PAGE, part(3 * PAGE..length));
         let mut seen = Vec::new();
         let mut read = |range: Range<u64>| {
             seen.clear();

@@ -20,11 +20,11 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body, Proxy};
 
 use crate::cli::fetcher::client::proxies::{Proxies, Route, has_secret};
-use crate::cli::fetcher::client::resolver::Names;
+use crate::cli::fetcher::client::resolver::PermittedResolver;
 use crate::cli::fetcher::client::tls::Trust;
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::hosts;
-pub(super) use crate::cli::fetcher::hosts::Reach;
-use crate::cli::fetcher::trouble::Trouble;
+pub(super) use crate::cli::fetcher::hosts::AddressPolicy;
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 
@@ -48,7 +48,7 @@ pub(super) struct Client {
 }
 
 /// A request header.
-pub(super) type Header = (HeaderName, HeaderValue);
+pub(super) type RequestHeader = (HeaderName, HeaderValue);
 
 /// The response of a server, whose body has not been read.
 pub(super) struct Answer {
@@ -65,9 +65,13 @@ impl Client {
     ///
     /// # Errors
     /// `Usage` if the file of certificates contains none.
-    pub(super) fn new(settings: &RemoteSettings, step: Duration, home: Reach) -> Result<Self> {
+    pub(super) fn new(
+        settings: &RemoteSettings,
+        step: Duration,
+        home: AddressPolicy,
+    ) -> Result<Self> {
         let connections = settings.connections();
-        let trust = trust(settings)?;
+        let trust = read_trust(settings)?;
         let system = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
         let system = system.build();
         let config = Config::builder()
@@ -92,9 +96,12 @@ impl Client {
             .tls_config(system)
             .build();
         let proxies = Proxies::from_environment();
-        let hosts: Vec<_> = proxies.all().map(|proxy| proxy.host().to_owned()).collect();
+        let hosts: Vec<_> = proxies
+            .iter()
+            .map(|proxy| proxy.host().to_owned())
+            .collect();
         let agent = |reach| {
-            let names = Names::new(reach, hosts.clone());
+            let names = PermittedResolver::new(reach, hosts.clone());
             match &trust {
                 Some(trust) => Agent::with_parts(config.clone(), trust.connector(), names),
                 None => Agent::with_parts(config.clone(), DefaultConnector::default(), names),
@@ -111,7 +118,7 @@ impl Client {
             }
         };
         Ok(Client {
-            named: agent(Reach::Anywhere),
+            named: agent(AddressPolicy::Anywhere),
             led: agent(home),
             forwarded,
             proxies,
@@ -131,7 +138,7 @@ impl Client {
         request: Request<Vec<u8>>,
         is_led: bool,
         left: Duration,
-    ) -> std::result::Result<Answer, Trouble> {
+    ) -> std::result::Result<Answer, FetchError> {
         let route = self.proxies.route(request.uri(), has_secret(&request))?;
         let (agent, proxy) = match (route, &self.forwarded) {
             (Route::Forwarded, Some(forwarded)) => (forwarded, None),
@@ -163,7 +170,7 @@ impl Client {
                 self.has_answered.store(true, Ordering::Relaxed);
                 Ok(Answer::from(answer))
             }
-            Err(error) => Err(self.trouble(error)),
+            Err(error) => Err(self.convert_error(error)),
         }
     }
 
@@ -178,33 +185,37 @@ impl Client {
 
     /// Returns the ports of the proxies.
     pub(super) fn proxy_ports(&self) -> impl Iterator<Item = u16> {
-        self.proxies.all().map(Proxy::port)
+        self.proxies.iter().map(Proxy::port)
     }
 
-    fn trouble(&self, error: ureq::Error) -> Trouble {
+    fn convert_error(&self, error: ureq::Error) -> FetchError {
         use ureq::Error as E;
         let is_known = self.has_answered.load(Ordering::Relaxed);
         match error {
-            E::Io(error) if is_refusal(&error) => Trouble::other(words_of(&error)),
-            E::Rustls(_) | E::Tls(_) | E::Pem(_) => Trouble::other(format!("TLS: {error}")),
+            E::Io(error) if is_refusal(&error) => FetchError::permanent(words_of(&error)),
+            E::Rustls(_) | E::Tls(_) | E::Pem(_) => FetchError::permanent(format!("TLS: {error}")),
             // An error of the certificate verifier also has this kind.
             E::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Trouble::other(format!("TLS: {error}"))
+                FetchError::permanent(format!("TLS: {error}"))
             }
-            E::Io(error) if is_known || !is_absence(&error) => Trouble::passing(words_of(&error)),
-            E::Io(error) => Trouble::other(words_of(&error)),
-            E::HostNotFound | E::ConnectionFailed if !is_known => Trouble::other(error.to_string()),
+            E::Io(error) if is_known || !is_absence(&error) => {
+                FetchError::temporary(words_of(&error))
+            }
+            E::Io(error) => FetchError::permanent(words_of(&error)),
+            E::HostNotFound | E::ConnectionFailed if !is_known => {
+                FetchError::permanent(error.to_string())
+            }
             E::HostNotFound
             | E::ConnectionFailed
             | E::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                Trouble::passing(error.to_string())
+                FetchError::temporary(error.to_string())
             }
-            E::Timeout(_) => Trouble::late(),
-            E::LargeResponseHeader(..) => Trouble::other("the response header is too long"),
-            E::ConnectProxyFailed(_) => Trouble::other("the proxy refuses the connection"),
-            E::Protocol(error) => Trouble::passing(format!("HTTP: {error}")),
+            E::Timeout(_) => FetchError::timed_out(),
+            E::LargeResponseHeader(..) => FetchError::permanent("the response header is too long"),
+            E::ConnectProxyFailed(_) => FetchError::permanent("the proxy refuses the connection"),
+            E::Protocol(error) => FetchError::temporary(format!("HTTP: {error}")),
             // The texts of the other errors may contain the URI.
-            _ => Trouble::other("HTTP: the request failed"),
+            _ => FetchError::permanent("HTTP: the request failed"),
         }
     }
 }
@@ -277,13 +288,13 @@ impl Answer {
         &mut self,
         most: usize,
         within: Duration,
-    ) -> std::result::Result<Vec<u8>, Trouble> {
+    ) -> std::result::Result<Vec<u8>, FetchError> {
         let end = Instant::now() + within;
-        self.whole(most, |_| {
+        self.read_body(most, |_| {
             if Instant::now() < end {
                 Ok(())
             } else {
-                Err(Trouble::passing("the response arrives too slowly"))
+                Err(FetchError::temporary("the response arrives too slowly"))
             }
         })
     }
@@ -293,21 +304,21 @@ impl Answer {
     ///
     /// # Errors
     /// `Other` if the body is too long. Otherwise fails with the error of reading or of `goes_on`.
-    pub(super) fn whole(
+    pub(super) fn read_body(
         &mut self,
         most: usize,
-        mut goes_on: impl FnMut(usize) -> std::result::Result<(), Trouble>,
-    ) -> std::result::Result<Vec<u8>, Trouble> {
+        mut goes_on: impl FnMut(usize) -> std::result::Result<(), FetchError>,
+    ) -> std::result::Result<Vec<u8>, FetchError> {
         let (mut text, mut piece) = (Vec::new(), [0; 8192]);
         loop {
             let read = self.body.read(&mut piece);
-            let length = read.map_err(|error| Trouble::passing(words_of(&error)))?;
+            let length = read.map_err(|error| FetchError::temporary(words_of(&error)))?;
             if length == 0 {
                 return Ok(text);
             }
             text.extend_from_slice(&piece[..length]);
             if text.len() > most {
-                return Err(Trouble::other("the response is too long"));
+                return Err(FetchError::permanent("the response is too long"));
             }
             goes_on(length)?;
         }
@@ -337,7 +348,7 @@ pub(super) fn is_html(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the certificates that replace the system's certificates.
-fn trust(settings: &RemoteSettings) -> Result<Option<Trust>> {
+fn read_trust(settings: &RemoteSettings) -> Result<Option<Trust>> {
     let variable = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
     let named = match (&settings.ca_file, &variable) {
         (Some(path), _) => Some(("ca_file", path.as_path())),

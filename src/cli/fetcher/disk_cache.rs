@@ -70,7 +70,7 @@ impl DiskCache {
             .recursive(true)
             .mode(0o700)
             .create(&directory)?;
-        Self::at(directory, most)
+        Self::open_existing(directory, most)
     }
 
     /// Opens an existing cache, to list or trim it.
@@ -78,10 +78,10 @@ impl DiskCache {
     /// # Errors
     /// Fails as [`open`](Self::open) does. `NotFound` if the cache does not exist.
     pub(in crate::cli) fn existing(directory: &Path) -> io::Result<Self> {
-        Self::at(std::path::absolute(directory)?.join(FORM), 0)
+        Self::open_existing(std::path::absolute(directory)?.join(FORM), 0)
     }
 
-    fn at(directory: PathBuf, most: u64) -> io::Result<Self> {
+    fn open_existing(directory: PathBuf, most: u64) -> io::Result<Self> {
         let metadata = directory.symlink_metadata()?;
         let is_own = metadata.uid() == nix::unistd::geteuid().as_raw();
         if !metadata.is_dir() || !is_own || metadata.mode() & 0o077 != 0 {
@@ -103,7 +103,7 @@ impl DiskCache {
     /// Fails with the system's error.
     pub(super) fn begin(self) -> io::Result<Self> {
         create(&self.directory.join("lock"))?;
-        self.look();
+        self.enforce_limit();
         Ok(self)
     }
 
@@ -134,7 +134,7 @@ impl DiskCache {
     /// Returns the last known state of the object at a location.
     pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
         let mut record = Vec::new();
-        let file = opened(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
+        let file = open_cache_file(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
         file.take(STATE_BYTES).read_to_end(&mut record).ok()?;
         let (stated, facts) = record.split_first_chunk()?;
         let is_right = checksum(&Key(Sha256::digest(place).into()), 0, facts) == *stated;
@@ -148,7 +148,7 @@ impl DiskCache {
     }
 
     /// Stores the state of the object at a location.
-    pub(super) fn remember(&self, place: &str, state: &ObjectState) {
+    pub(super) fn store_state(&self, place: &str, state: &ObjectState) {
         let mut facts = state.length.to_le_bytes().to_vec();
         facts.extend_from_slice(&state.modified.to_le_bytes());
         facts.extend_from_slice(&state.etag);
@@ -177,7 +177,7 @@ impl DiskCache {
     /// Reads a page of an object into `page`, which has the page's length. Returns whether the page
     /// was found.
     pub(super) fn read(&self, key: &Key, number: u64, page: &mut [u8]) -> bool {
-        let read = self.opened(key, number).and_then(|segment| {
+        let read = self.open_segment(key, number).and_then(|segment| {
             let is_right = segment.read(number, page)?;
             if is_right {
                 touch(segment.file())?;
@@ -192,7 +192,7 @@ impl DiskCache {
     pub(super) fn written(&self, key: &Key, numbers: &Range<u64>) -> Option<(Segment, u64)> {
         let end = (numbers.start / PAGES + 1) * PAGES;
         let own = numbers.start..numbers.end.min(end);
-        let found = self.opened(key, own.start).and_then(|segment| {
+        let found = self.open_segment(key, own.start).and_then(|segment| {
             let written = segment.written(&own)?;
             touch(segment.file())?;
             Ok((segment, written))
@@ -202,7 +202,7 @@ impl DiskCache {
 
     /// Removes a page whose content was wrong.
     pub(super) fn forget(&self, key: &Key, number: u64) {
-        let file = opened(&self.path(key, number), OpenOptions::new().write(true));
+        let file = open_cache_file(&self.path(key, number), OpenOptions::new().write(true));
         let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
         if let Err(error) = forgotten
             && error.kind() != io::ErrorKind::NotFound
@@ -214,11 +214,11 @@ impl DiskCache {
         }
     }
 
-    fn opened(&self, key: &Key, number: u64) -> io::Result<Segment> {
+    fn open_segment(&self, key: &Key, number: u64) -> io::Result<Segment> {
         if self.is_wrong.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let file = opened(&self.path(key, number), OpenOptions::new().read(true))?;
+        let file = open_cache_file(&self.path(key, number), OpenOptions::new().read(true))?;
         Ok(Segment::new(file, *key))
     }
 
@@ -232,7 +232,7 @@ impl DiskCache {
             *left = if is_due { 0 } else { more };
             drop(left);
             if is_due {
-                self.look();
+                self.enforce_limit();
             }
         }
     }
@@ -267,7 +267,7 @@ impl DiskCache {
 
     /// Measures the cache, and deletes the least recently used files if it is too large. Only one
     /// process at a time does so.
-    fn look(&self) {
+    fn enforce_limit(&self) {
         let left = self.most / 8 * 7;
         let there = self.with_lock(false, || self.delete_beyond(self.most, left));
         let there = there.map_or(self.most, |(_, there)| there);
@@ -299,12 +299,12 @@ pub(super) fn page_length(number: u64, length: u64) -> usize {
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    opened(path, options.mode(0o600))
+    open_cache_file(path, options.mode(0o600))
 }
 
 /// Opens a file of the cache. Opening does not block if another kind of file, such as a pipe, is at
 /// the path.
-fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+fn open_cache_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW;
     let file = options.custom_flags(flags.bits()).open(path)?;
     if file.metadata()?.is_file() {
@@ -381,7 +381,7 @@ mod tests {
         let (_directory, cache) = cache(1 << 30);
         assert_eq!(cache.state("http://h/a"), None);
         for etag in ["\"a long one\"", "\"1\""] {
-            cache.remember("http://h/a", &state(etag));
+            cache.store_state("http://h/a", &state(etag));
             assert_eq!(cache.state("http://h/a"), Some(state(etag)));
         }
     }
@@ -392,7 +392,7 @@ mod tests {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         cache.write(&key, 0, &page(9));
-        cache.remember("http://h/a", &state("\"1\""));
+        cache.store_state("http://h/a", &state("\"1\""));
         let path = cache.path(&key, 0);
         let flip = |path: &Path, bit: u64| {
             let file = create(path).unwrap();

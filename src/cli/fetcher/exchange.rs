@@ -19,15 +19,15 @@ use h5fs_reader::source::remote::message::{Counters, Failure};
 use h5fs_reader::source::remote::state::ObjectState;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 
-use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, decoded, encoded};
-use crate::cli::fetcher::client::{Answer, Client, Header, Reach};
+use crate::cli::fetcher::address::{Address, FetchTarget, IN_REFERENCE, decoded, encoded};
+use crate::cli::fetcher::client::{AddressPolicy, Answer, Client, RequestHeader};
+use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::login::Login;
-use crate::cli::fetcher::patience::Allowed;
 use crate::cli::fetcher::pelican;
+use crate::cli::fetcher::rate_limits::RateLimits;
+use crate::cli::fetcher::retries::Allowed;
 use crate::cli::fetcher::signer::Signer;
-use crate::cli::fetcher::trouble::{Remedy, Trouble};
-use crate::cli::fetcher::turns::Turns;
 use crate::limits;
 
 /// The exchange of requests and responses with one server.
@@ -38,23 +38,23 @@ pub(super) struct Exchange {
     pub(super) login: Login,
     pub(super) address: Address,
     pub(super) region: Mutex<String>,
-    pub(super) home: Reach,
-    pub(super) turns: Turns,
+    pub(super) home: AddressPolicy,
+    pub(super) turns: RateLimits,
     pub(super) requester_pays: bool,
     /// Whether entity tags are ignored if there is a modification date.
     pub(super) has_weak_tags: bool,
     /// Ports that redirects may lead to.
     pub(super) ports: Vec<u16>,
     /// Destinations of earlier redirects, so that later requests go there directly.
-    pub(super) ways: Mutex<HashMap<Uri, Uri>>,
+    pub(super) redirects: Mutex<HashMap<Uri, Uri>>,
     /// Alternative locations of an object, named by a Pelican director. The best one is last.
     pub(super) duplicates: Mutex<HashMap<Uri, Vec<Uri>>>,
-    pub(super) counted: Counted,
+    pub(super) counted: ConnectionCounters,
 }
 
 /// Counters of all connections.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct ConnectionCounters {
     pub(super) requests: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) retries: AtomicU64,
@@ -62,7 +62,7 @@ pub(super) struct Counted {
     pub(super) disk_bytes: AtomicU64,
 }
 
-impl Counted {
+impl ConnectionCounters {
     pub(super) fn add(counter: &AtomicU64, more: u64) {
         counter.fetch_add(more, Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ impl Counted {
 const HINT: &str = "; `netrc`, `bearer_token_file`, `header_file` and `cookies` provide a login";
 
 /// A function that returns the target of the requested object or listing in a region.
-pub(super) type Wanted<'a> = dyn Fn(&Address, &str) -> Result<Target, Trouble> + 'a;
+pub(super) type TargetBuilder<'a> = dyn Fn(&Address, &str) -> Result<FetchTarget, FetchError> + 'a;
 
 impl Exchange {
     /// Returns the ports of the server, of redirects and of the proxies.
@@ -106,10 +106,10 @@ impl Exchange {
     ///
     /// # Errors
     /// Fails as [`Address::object`] does.
-    pub(super) fn place(&self, name: &[u8]) -> Result<(String, String), Trouble> {
+    pub(super) fn location(&self, name: &[u8]) -> Result<(String, String), FetchError> {
         let region = lock(&self.region).clone();
         let target = self.address.object(name, &region)?;
-        Ok((target.place, target.shown))
+        Ok((target.location, target.shown))
     }
 
     /// Returns the response to a GET request with these `headers`, if its status is 200, 206, 207,
@@ -121,40 +121,41 @@ impl Exchange {
     /// the time that is `allowed`.
     pub(super) fn get(
         &self,
-        wanted: &Wanted<'_>,
-        headers: &[Header],
+        wanted: &TargetBuilder<'_>,
+        headers: &[RequestHeader],
         allowed: &Allowed<'_>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, FetchError> {
         let (mut is_renewed, mut has_moved, mut has_gone_back) = (false, false, false);
         loop {
             let region = lock(&self.region).clone();
-            self.find_director(allowed).map_err(Trouble::after_login)?;
+            self.find_director(allowed)
+                .map_err(FetchError::after_login)?;
             let target = wanted(&self.address, &region)?;
-            let way = lock(&self.ways).get(&target.uri).cloned();
+            let way = lock(&self.redirects).get(&target.uri).cloned();
             let way = way.filter(|_| !has_gone_back);
             let is_led = way.is_some();
             let uri = way.unwrap_or_else(|| target.uri.clone());
             let answer = self.follow(&target, uri.clone(), headers, &region, allowed);
-            let has_failed = !answer.as_ref().is_ok_and(is_had);
+            let has_failed = !answer.as_ref().is_ok_and(is_final);
             if has_failed && !has_gone_back && self.has_duplicate(&target.uri, &uri) {
                 continue;
             }
             if has_failed && is_led {
-                lock(&self.ways).remove(&target.uri);
+                lock(&self.redirects).remove(&target.uri);
                 has_gone_back = true;
                 continue;
             }
             if !is_renewed && self.may_be_expired(&answer) && self.renew(&target) {
-                lock(&self.ways).remove(&target.uri);
+                lock(&self.redirects).remove(&target.uri);
                 is_renewed = true;
                 continue;
             }
-            let mut answer = answer.map_err(Trouble::after_login)?;
-            if !has_moved && self.moves(&answer, &region) {
+            let mut answer = answer.map_err(FetchError::after_login)?;
+            if !has_moved && self.change_region(&answer, &region) {
                 has_moved = true;
                 continue;
             }
-            if is_had(&answer) {
+            if is_final(&answer) {
                 return Ok(answer);
             }
             let body = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
@@ -163,13 +164,13 @@ impl Exchange {
                 is_renewed = true;
                 continue;
             }
-            return Err(self.hinted(meaning(&answer, &code, &target.shown), &target));
+            return Err(self.with_login_hint(status_error(&answer, &code, &target.shown), &target));
         }
     }
 
     /// Returns whether a response suggests that the login has expired: a redirect to a login page
     /// or to a forbidden destination.
-    fn may_be_expired(&self, answer: &Result<Answer, Trouble>) -> bool {
+    fn may_be_expired(&self, answer: &Result<Answer, FetchError>) -> bool {
         self.login.is_some()
             && match answer {
                 Ok(answer) => answer.is_led && answer.is_html() && !answer.status.is_success(),
@@ -178,7 +179,11 @@ impl Exchange {
     }
 
     /// Adds a hint to the failure if the server wants a login and none is configured.
-    pub(super) fn hinted(&self, mut trouble: Trouble, target: &Target) -> Trouble {
+    pub(super) fn with_login_hint(
+        &self,
+        mut trouble: FetchError,
+        target: &FetchTarget,
+    ) -> FetchError {
         let may_log_in = !target.is_signed && !self.login.is_some();
         if trouble.failure == Failure::Denied && may_log_in {
             trouble.text += HINT;
@@ -189,11 +194,11 @@ impl Exchange {
     /// Fails if the server sends an HTML page instead of the object, which is usually a login page.
     fn check_page(
         &self,
-        target: &Target,
+        target: &FetchTarget,
         uri: &Uri,
-        headers: &[Header],
+        headers: &[RequestHeader],
         answer: &mut Answer,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), FetchError> {
         let is_led = *uri != target.uri;
         let is_range = headers.iter().any(|(name, _)| *name == header::RANGE);
         let is_of_first = headers
@@ -210,11 +215,11 @@ impl Exchange {
         }
         let shown = &target.shown;
         let text = format!("{shown}: the server sends a page instead of it, possibly a login page");
-        Err(self.hinted(Trouble::of_login(text), target))
+        Err(self.with_login_hint(FetchError::of_login(text), target))
     }
 
     /// Requests the director from a Pelican federation, once.
-    fn find_director(&self, allowed: &Allowed<'_>) -> Result<(), Trouble> {
+    fn find_director(&self, allowed: &Allowed<'_>) -> Result<(), FetchError> {
         let Some(target) = self.address.configuration() else {
             return Ok(());
         };
@@ -222,12 +227,12 @@ impl Exchange {
         let mut answer = self.follow(&target, target.uri.clone(), &[], "", allowed)?;
         let body = answer.text(limits::ERROR_BODY, self.client.step)?;
         if answer.status != StatusCode::OK {
-            return Err(meaning(&answer, "", &target.shown));
+            return Err(status_error(&answer, "", &target.shown));
         }
         let director = pelican::director(&body)?;
         let uri = director.to_string().parse();
-        let uri = uri.map_err(|_| Trouble::other("the director has no URI"))?;
-        self.may_lead(&target.uri, &uri)?;
+        let uri = uri.map_err(|_| FetchError::permanent("the director has no URI"))?;
+        self.check_redirect(&target.uri, &uri)?;
         self.address.set_director(director);
         Ok(())
     }
@@ -237,16 +242,16 @@ impl Exchange {
         if !self.address.is_pelican() {
             return false;
         }
-        let way = lock(&self.ways).get(target).cloned();
+        let way = lock(&self.redirects).get(target).cloned();
         if way.is_some_and(|way| way != *failed) {
             // Another connection has already selected the next location.
             return true;
         }
         let next = lock(&self.duplicates).get_mut(target).and_then(Vec::pop);
-        let may_be_asked = |next: &Uri| self.may_lead(target, next).is_ok();
+        let may_be_asked = |next: &Uri| self.check_redirect(target, next).is_ok();
         match next {
             Some(next) if may_be_asked(&next) => {
-                lock(&self.ways).insert(target.clone(), next);
+                lock(&self.redirects).insert(target.clone(), next);
                 true
             }
             Some(_) => self.has_duplicate(target, failed),
@@ -270,14 +275,14 @@ impl Exchange {
     }
 
     /// Forgets the destination of a redirect from `wanted`. Returns whether one was remembered.
-    pub(super) fn forget_way(&self, wanted: &Wanted<'_>) -> bool {
+    pub(super) fn forget_redirect(&self, wanted: &TargetBuilder<'_>) -> bool {
         let region = lock(&self.region).clone();
         let target = wanted(&self.address, &region);
-        target.is_ok_and(|target| lock(&self.ways).remove(&target.uri).is_some())
+        target.is_ok_and(|target| lock(&self.redirects).remove(&target.uri).is_some())
     }
 
     /// Returns whether the bucket is in another region, and changes the region.
-    fn moves(&self, answer: &Answer, region: &str) -> bool {
+    fn change_region(&self, answer: &Answer, region: &str) -> bool {
         let is_hint = matches!(answer.status.as_u16(), 301 | 307 | 400 | 403);
         let of_bucket = answer.header("x-amz-bucket-region");
         let is_name = |name: &&str| {
@@ -293,19 +298,19 @@ impl Exchange {
     }
 
     /// Discards the credentials that the server refused. Returns whether there were any.
-    fn renew(&self, target: &Target) -> bool {
+    fn renew(&self, target: &FetchTarget) -> bool {
         let signer = self.signer.as_ref().filter(|_| target.is_signed);
         signer.inspect(|signer| signer.renew()).is_some() || self.login.renew()
     }
 
     fn follow(
         &self,
-        target: &Target,
+        target: &FetchTarget,
         mut uri: Uri,
-        headers: &[Header],
+        headers: &[RequestHeader],
         region: &str,
         allowed: &Allowed<'_>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, FetchError> {
         for _ in 0..=limits::REDIRECTS {
             let is_own = hosts::has_same_origin(&uri, &target.uri);
             let may_see = is_own && target.is_named;
@@ -313,18 +318,18 @@ impl Exchange {
             // A director counts as a host that a server named, because its federation has named it.
             let is_led = !is_own || self.address.has_director();
             let mut answer = self.send(target, &uri, shown, is_led, allowed)?;
-            self.login.keep(&uri, &answer.headers);
+            self.login.store_cookies(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
                 answer.is_led = uri != target.uri;
                 self.check_page(target, &uri, headers, &mut answer)?;
-                self.remember(target, &uri, &answer);
+                self.remember_redirect(target, &uri, &answer);
                 return Ok(answer);
             };
             if uri == target.uri {
                 self.remember_duplicates(&uri, &answer);
             }
-            let next = joined(&uri, &next)?;
-            self.may_lead(&uri, &next)?;
+            let next = resolve_reference(&uri, &next)?;
+            self.check_redirect(&uri, &next)?;
             // Reading the whole body lets the connection be reused.
             let _ = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
             uri = next;
@@ -334,11 +339,11 @@ impl Exchange {
 
     fn headers(
         &self,
-        target: &Target,
+        target: &FetchTarget,
         uri: &Uri,
-        headers: &[Header],
+        headers: &[RequestHeader],
         own: Option<&str>,
-    ) -> Result<HeaderMap, Trouble> {
+    ) -> Result<HeaderMap, FetchError> {
         let mut map: HeaderMap = headers.iter().chain(&target.headers).cloned().collect();
         if own.is_some()
             && let Some(authorization) = &target.authorization
@@ -361,25 +366,26 @@ impl Exchange {
 
     fn send(
         &self,
-        target: &Target,
+        target: &FetchTarget,
         uri: &Uri,
         headers: HeaderMap,
         is_led: bool,
         allowed: &Allowed<'_>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, FetchError> {
         let mut request = Request::new(Vec::new());
         request.method_mut().clone_from(&target.method);
         request.uri_mut().clone_from(uri);
         *request.headers_mut() = headers;
-        let turn = self.turns.take(uri, allowed);
-        let turn = turn.map_err(|_| Trouble::passing("the server accepts no more requests"))?;
-        Counted::add(&self.counted.requests, 1);
+        let turn = self.turns.wait_for_permit(uri, allowed);
+        let turn =
+            turn.map_err(|_| FetchError::temporary("the server accepts no more requests"))?;
+        ConnectionCounters::add(&self.counted.requests, 1);
         let began = Instant::now();
-        let answer = self.client.send(request, is_led, allowed.left());
+        let answer = self.client.send(request, is_led, allowed.remaining());
         let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Counted::add(&self.counted.waited, waited);
+        ConnectionCounters::add(&self.counted.waited, waited);
         match &answer {
-            Ok(answer) if asks_for_fewer(answer) => turn.is_refused(wish(answer)),
+            Ok(answer) if asks_for_fewer(answer) => turn.is_refused(retry_after(answer)),
             Ok(_) => turn.is_taken(),
             Err(_) => {}
         }
@@ -388,16 +394,16 @@ impl Exchange {
 
     /// Returns the error for a redirect that is not followed. With a login, the redirect may lead
     /// to a login page.
-    fn not_followed(&self, text: String) -> Trouble {
+    fn not_followed(&self, text: String) -> FetchError {
         if self.login.is_some() {
-            Trouble::of_login(format!("{text}; the login may have expired"))
+            FetchError::of_login(format!("{text}; the login may have expired"))
         } else {
-            Trouble::other(text)
+            FetchError::permanent(text)
         }
     }
 
     /// Checks whether a server at `from` may redirect to `to`.
-    fn may_lead(&self, from: &Uri, to: &Uri) -> Result<(), Trouble> {
+    fn check_redirect(&self, from: &Uri, to: &Uri) -> Result<(), FetchError> {
         let refused =
             |why: &str| Err(self.not_followed(format!("a redirect {why} is not followed")));
         let host = to.host().unwrap_or_default();
@@ -427,9 +433,9 @@ impl Exchange {
         }
     }
 
-    fn remember(&self, target: &Target, uri: &Uri, answer: &Answer) {
-        if *uri != target.uri && is_had(answer) {
-            let mut ways = lock(&self.ways);
+    fn remember_redirect(&self, target: &FetchTarget, uri: &Uri, answer: &Answer) {
+        if *uri != target.uri && is_final(answer) {
+            let mut ways = lock(&self.redirects);
             if ways.len() >= limits::HOSTS {
                 ways.clear();
             }
@@ -439,7 +445,7 @@ impl Exchange {
 }
 
 /// Returns whether a status provides the requested data or its absence. 207 is a status of WebDAV.
-fn is_had(answer: &Answer) -> bool {
+fn is_final(answer: &Answer) -> bool {
     matches!(answer.status.as_u16(), 200 | 206 | 207 | 304 | 416)
 }
 
@@ -468,7 +474,7 @@ fn redirect(answer: &Answer) -> Option<String> {
 }
 
 /// Resolves a reference relative to `base`; RFC 3986, section 5.2.
-fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
+fn resolve_reference(base: &Uri, reference: &str) -> Result<Uri, FetchError> {
     let scheme = base.scheme_str().unwrap_or("http");
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
     let reference = reference.split('#').next().unwrap_or_default();
@@ -503,7 +509,7 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
         authority.is_some_and(|authority| !authority.contains('@'))
     };
     uri.filter(is_whole)
-        .ok_or_else(|| Trouble::other("a redirect without a valid URL"))
+        .ok_or_else(|| FetchError::permanent("a redirect without a valid URL"))
 }
 
 /// Removes the parts `.` and `..` from a path; RFC 3986, section 5.2.4.
@@ -547,21 +553,21 @@ fn code(body: &[u8]) -> String {
 }
 
 /// Converts the status of a response to a failure.
-fn meaning(answer: &Answer, code: &str, shown: &str) -> Trouble {
+fn status_error(answer: &Answer, code: &str, shown: &str) -> FetchError {
     let status = answer.status.as_u16();
     let text = match code {
         "" => format!("{shown}: the server answers {status}"),
         code => format!("{shown}: the server answers {status} {code}"),
     };
     match status {
-        _ if is_refusal(answer.status, code) => Trouble::new(Failure::Denied, text),
-        404 | 410 => Trouble::new(Failure::NotFound, text),
-        412 => Trouble::retagged(),
-        408 | 425 | 429 | 500 | 502..=504 | 509 => Trouble {
-            remedy: Remedy::Again(wish(answer)),
-            ..Trouble::passing(text)
+        _ if is_refusal(answer.status, code) => FetchError::new(Failure::Denied, text),
+        404 | 410 => FetchError::new(Failure::NotFound, text),
+        412 => FetchError::entity_tag_changed(),
+        408 | 425 | 429 | 500 | 502..=504 | 509 => FetchError {
+            remedy: Remedy::Again(retry_after(answer)),
+            ..FetchError::temporary(text)
         },
-        _ => Trouble::other(text),
+        _ => FetchError::permanent(text),
     }
 }
 
@@ -570,12 +576,12 @@ fn meaning(answer: &Answer, code: &str, shown: &str) -> Trouble {
 fn asks_for_fewer(answer: &Answer) -> bool {
     match answer.status.as_u16() {
         429 | 503 | 509 => true,
-        status => status >= 500 && wish(answer).is_some(),
+        status => status >= 500 && retry_after(answer).is_some(),
     }
 }
 
 /// Parses `Retry-After` in seconds, at most a minute; RFC 9110, section 10.2.3.
-fn wish(answer: &Answer) -> Option<Duration> {
+fn retry_after(answer: &Answer) -> Option<Duration> {
     const LONGEST: Duration = Duration::from_secs(60);
     let seconds: u64 = answer.header("retry-after")?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST))
@@ -605,11 +611,11 @@ mod tests {
             ),
             ("./c:d", "https://host:8443/a/c:d"),
         ] {
-            let found = joined(&base, reference).map(|uri| uri.to_string());
+            let found = resolve_reference(&base, reference).map(|uri| uri.to_string());
             assert_eq!(found.as_deref(), Ok(wanted), "{reference}");
         }
         for wrong in ["http://joe@other/c", "mailto://", "http://", "mailto:joe"] {
-            assert!(joined(&base, wrong).is_err(), "{wrong}");
+            assert!(resolve_reference(&base, wrong).is_err(), "{wrong}");
         }
     }
 

@@ -6,7 +6,7 @@ use http::Uri;
 
 /// The set of permitted addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum AddressPolicy {
     /// All addresses, because the user named the host.
     Anywhere,
     /// Public and private addresses.
@@ -15,19 +15,19 @@ pub(super) enum Reach {
     Public,
 }
 
-impl Reach {
+impl AddressPolicy {
     /// Returns the addresses that the server at `uri` may redirect to. A server in a private
     /// network may redirect into that network, a public server may not.
-    pub(super) fn from(uri: &Uri) -> Self {
+    pub(super) fn for_server(uri: &Uri) -> Self {
         if is_this_machine(uri) {
-            return Reach::Private;
+            return AddressPolicy::Private;
         }
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
         let mut addresses = (host, port(uri)).to_socket_addrs().into_iter().flatten();
         if addresses.any(|address| is_private(address.ip())) {
-            Reach::Private
+            AddressPolicy::Private
         } else {
-            Reach::Public
+            AddressPolicy::Public
         }
     }
 
@@ -35,17 +35,17 @@ impl Reach {
     pub(super) fn allows_name(self, host: &str) -> bool {
         let is_refused = || is_metadata_name(host) || is_odd_address(host);
         match self {
-            Reach::Anywhere => true,
-            Reach::Private => !is_refused(),
-            Reach::Public => !is_refused() && !is_private_name(host),
+            AddressPolicy::Anywhere => true,
+            AddressPolicy::Private => !is_refused(),
+            AddressPolicy::Public => !is_refused() && !is_private_name(host),
         }
     }
 
     pub(super) fn allows(self, address: IpAddr) -> bool {
         match self {
-            Reach::Anywhere => true,
-            Reach::Private => !is_link_local(address),
-            Reach::Public => !is_link_local(address) && !is_private(address),
+            AddressPolicy::Anywhere => true,
+            AddressPolicy::Private => !is_link_local(address),
+            AddressPolicy::Public => !is_link_local(address) && !is_private(address),
         }
     }
 }
@@ -227,9 +227,15 @@ mod tests {
             "100.100.100.200",
             "0.0.0.0",
         ] {
-            assert!(!Reach::Private.allows(address(service)), "{service}");
-            assert!(!Reach::Public.allows(address(service)), "{service}");
-            assert!(Reach::Anywhere.allows(address(service)), "{service}");
+            assert!(
+                !AddressPolicy::Private.allows(address(service)),
+                "{service}"
+            );
+            assert!(!AddressPolicy::Public.allows(address(service)), "{service}");
+            assert!(
+                AddressPolicy::Anywhere.allows(address(service)),
+                "{service}"
+            );
         }
     }
 
@@ -257,19 +263,19 @@ mod tests {
             "a..",
             "nas.local..",
         ] {
-            assert!(!Reach::Public.allows_name(private), "{private}");
-            assert!(Reach::Private.allows_name(private), "{private}");
+            assert!(!AddressPolicy::Public.allows_name(private), "{private}");
+            assert!(AddressPolicy::Private.allows_name(private), "{private}");
         }
         for service in METADATA
             .into_iter()
             .chain(["METADATA.google.internal.", "metadata.."])
         {
-            assert!(!Reach::Public.allows_name(service), "{service}");
-            assert!(!Reach::Private.allows_name(service), "{service}");
-            assert!(Reach::Anywhere.allows_name(service), "{service}");
+            assert!(!AddressPolicy::Public.allows_name(service), "{service}");
+            assert!(!AddressPolicy::Private.allows_name(service), "{service}");
+            assert!(AddressPolicy::Anywhere.allows_name(service), "{service}");
         }
         for public in ["example.org", "s3.eu-west-1.amazonaws.com.", "a1.b2.c3"] {
-            assert!(Reach::Public.allows_name(public), "{public}");
+            assert!(AddressPolicy::Public.allows_name(public), "{public}");
         }
     }
 
@@ -288,13 +294,13 @@ mod tests {
             "[fe80::1%25eth0]",
             "[::1].",
         ] {
-            assert!(!Reach::Public.allows_name(odd), "{odd}");
-            assert!(!Reach::Private.allows_name(odd), "{odd}");
-            assert!(Reach::Anywhere.allows_name(odd), "{odd}");
+            assert!(!AddressPolicy::Public.allows_name(odd), "{odd}");
+            assert!(!AddressPolicy::Private.allows_name(odd), "{odd}");
+            assert!(AddressPolicy::Anywhere.allows_name(odd), "{odd}");
         }
         // Addresses are checked by other rules.
         for address in ["52.218.0.1", "[2600:1fa0::1]"] {
-            assert!(Reach::Public.allows_name(address), "{address}");
+            assert!(AddressPolicy::Public.allows_name(address), "{address}");
         }
     }
 
@@ -329,13 +335,13 @@ mod tests {
             "::1",
             "fd12::1",
         ] {
-            assert!(!Reach::Public.allows(address(private)), "{private}");
-            assert!(Reach::Private.allows(address(private)), "{private}");
+            assert!(!AddressPolicy::Public.allows(address(private)), "{private}");
+            assert!(AddressPolicy::Private.allows(address(private)), "{private}");
         }
         for public in ["52.218.0.1", "2600:1fa0::1"] {
-            assert!(Reach::Public.allows(address(public)), "{public}");
+            assert!(AddressPolicy::Public.allows(address(public)), "{public}");
         }
         let local = "http://127.0.0.1:9000/".parse().unwrap();
-        assert_eq!(Reach::from(&local), Reach::Private);
+        assert_eq!(AddressPolicy::for_server(&local), AddressPolicy::Private);
     }
 }

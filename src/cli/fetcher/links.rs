@@ -1,10 +1,10 @@
-//! The `Link` header: other locations and their relation to the requested one; RFC 8288.
+//! The `WebLink` header: other locations and their relation to the requested one; RFC 8288.
 
 use http::HeaderMap;
 
 /// A link: `<URI>; rel="…"; pri=1`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Link<'a> {
+pub(super) struct WebLink<'a> {
     pub(super) uri: &'a str,
     pub(super) rel: &'a str,
     /// Priority of a Pelican cache. Smaller is better.
@@ -12,15 +12,15 @@ pub(super) struct Link<'a> {
 }
 
 /// Returns the links of a response in their order.
-pub(super) fn links(headers: &HeaderMap) -> impl Iterator<Item = Link<'_>> {
+pub(super) fn links(headers: &HeaderMap) -> impl Iterator<Item = WebLink<'_>> {
     let all = headers.get_all("link").iter();
     let texts = all.filter_map(|value| value.to_str().ok());
     // A URL may contain a `,`, but not before the `<` of the next link.
     let links = texts.flat_map(|text| text.split(",<").flat_map(|part| part.split(", <")));
-    links.filter_map(Link::parse)
+    links.filter_map(WebLink::parse)
 }
 
-impl<'a> Link<'a> {
+impl<'a> WebLink<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let (uri, parameters) = text.trim().trim_start_matches('<').split_once('>')?;
         let pairs = parameters.split(';');
@@ -30,14 +30,14 @@ impl<'a> Link<'a> {
             let (_, value) = pairs.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
             Some(value.trim_matches('"'))
         };
-        Some(Link {
+        Some(WebLink {
             uri,
             rel: value("rel").unwrap_or_default(),
             priority: value("pri").and_then(|text| text.parse().ok()),
         })
     }
 
-    pub(super) fn is(&self, rel: &str) -> bool {
+    pub(super) fn has_relation(&self, rel: &str) -> bool {
         self.rel.eq_ignore_ascii_case(rel)
     }
 }
@@ -60,6 +60,6 @@ mod tests {
             ("d", "", None),
         ];
         assert_eq!(found, wanted);
-        assert!(links(&headers).next().unwrap().is("Next"));
+        assert!(links(&headers).next().unwrap().has_relation("Next"));
     }
 }

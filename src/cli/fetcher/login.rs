@@ -23,9 +23,9 @@ use h5fs_reader::error::{Error, Result, words_of};
 use h5fs_reader::memory::lock::lock;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
-use crate::cli::fetcher::client::Header;
+use crate::cli::fetcher::client::RequestHeader;
 use crate::cli::fetcher::hosts::may_see_secrets;
-use crate::cli::fetcher::signer::files::Files;
+use crate::cli::fetcher::signer::files::CredentialFiles;
 use crate::cli::fetcher::signer::profile;
 use crate::cli::options::{Netrc as Asked, RemoteSettings};
 use cookies::Cookies;
@@ -51,16 +51,16 @@ const OWN: [HeaderName; 10] = [
 /// The logins of one mount.
 pub(super) struct Login {
     settings: RemoteSettings,
-    files: Files,
+    files: CredentialFiles,
     /// The URL's scheme, host and port.
     origin: Uri,
-    shown: Mutex<Shown>,
+    shown: Mutex<RequestLogins>,
 }
 
 /// The logins that requests contain.
 #[derive(Default)]
-struct Shown {
-    headers: Vec<Header>,
+struct RequestLogins {
+    headers: Vec<RequestHeader>,
     netrc: Netrc,
     cookies: Cookies,
 }
@@ -71,7 +71,11 @@ impl Login {
     /// # Errors
     /// `Usage` if a file cannot be read or is empty, or if a token or headers would be sent over
     /// http.
-    pub(super) fn new(settings: &RemoteSettings, origin: &Uri, files: Files) -> Result<Self> {
+    pub(super) fn new(
+        settings: &RemoteSettings,
+        origin: &Uri,
+        files: CredentialFiles,
+    ) -> Result<Self> {
         let login = Login {
             settings: settings.clone(),
             files,
@@ -86,11 +90,11 @@ impl Login {
     ///
     /// # Errors
     /// `Usage` if an option names a login.
-    pub(super) fn none(settings: &RemoteSettings) -> Result<Self> {
-        if Self::named(settings).is_empty() && settings.netrc.is_none() {
+    pub(super) fn empty(settings: &RemoteSettings) -> Result<Self> {
+        if Self::login_files(settings).is_empty() && settings.netrc.is_none() {
             return Ok(Login {
                 settings: settings.clone(),
-                files: Files::default(),
+                files: CredentialFiles::default(),
                 origin: Uri::default(),
                 shown: Mutex::default(),
             });
@@ -101,7 +105,7 @@ impl Login {
     }
 
     /// Returns the files that the options name.
-    pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
+    pub(super) fn login_files(settings: &RemoteSettings) -> Vec<PathBuf> {
         let netrc = settings.netrc.as_ref().and_then(netrc_file);
         [
             settings.bearer_token_file.clone(),
@@ -111,13 +115,13 @@ impl Login {
         ]
         .into_iter()
         .flatten()
-        .map(profile::expanded)
+        .map(profile::expand_home)
         .collect()
     }
 
-    fn read(&self) -> Result<Shown> {
+    fn read(&self) -> Result<RequestLogins> {
         let settings = &self.settings;
-        let mut shown = Shown::default();
+        let mut shown = RequestLogins::default();
         if let Some(path) = &settings.header_file {
             shown.headers = self.of_file("header_file", path, headers)?;
         }
@@ -148,8 +152,8 @@ impl Login {
         path: &Path,
         parse: impl Fn(&str) -> std::result::Result<T, String>,
     ) -> Result<T> {
-        let path = profile::expanded(path.to_owned());
-        let read = self.files.open(&path).and_then(profile::bounded);
+        let path = profile::expand_home(path.to_owned());
+        let read = self.files.open(&path).and_then(profile::read_small_file);
         let parsed = read
             .map_err(|error| words_of(&error))
             .and_then(|text| parse(&text));
@@ -185,21 +189,21 @@ impl Login {
         }
         let host = uri.host().unwrap_or_default();
         if !to.contains_key(header::AUTHORIZATION)
-            && let Some(authorization) = shown.netrc.of(host, is_own)
+            && let Some(authorization) = shown.netrc.authorization(host, is_own)
         {
             to.insert(header::AUTHORIZATION, authorization);
         }
-        if let Some(cookies) = shown.cookies.of(uri) {
+        if let Some(cookies) = shown.cookies.header(uri) {
             to.insert(header::COOKIE, cookies);
         }
     }
 
     /// Keeps the cookies that the server at `uri` sets, in memory only, if a login is configured.
-    pub(super) fn keep(&self, uri: &Uri, answer: &HeaderMap) {
+    pub(super) fn store_cookies(&self, uri: &Uri, answer: &HeaderMap) {
         if self.is_some() && may_see_secrets(uri) {
             let mut shown = lock(&self.shown);
             for cookie in answer.get_all(header::SET_COOKIE) {
-                shown.cookies.set(uri, cookie);
+                shown.cookies.store(uri, cookie);
             }
         }
     }
@@ -253,7 +257,7 @@ fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
 }
 
 /// Parses lines `Name: value`. Skips empty lines and lines that start with `#`.
-fn headers(text: &str) -> std::result::Result<Vec<Header>, String> {
+fn headers(text: &str) -> std::result::Result<Vec<RequestHeader>, String> {
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let headers: Vec<_> = lines
@@ -268,7 +272,7 @@ fn headers(text: &str) -> std::result::Result<Vec<Header>, String> {
     }
 }
 
-fn header_of(line: &str) -> Option<Header> {
+fn header_of(line: &str) -> Option<RequestHeader> {
     let (name, value) = line.split_once(':')?;
     let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
     Some((name, sensitive(HeaderValue::from_str(value.trim()).ok()?)))

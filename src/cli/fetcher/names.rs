@@ -27,8 +27,8 @@ mod xml;
 
 use h5fs_reader::source::location::Scheme;
 
-use crate::cli::fetcher::names::page::Page;
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::names::page::NamesPage;
 
 /// Parses a page of the keys that start with `prefix`. A key's name is the part after the last `/`
 /// of `prefix`. A key without such a part is skipped.
@@ -36,7 +36,7 @@ use crate::cli::fetcher::trouble::Trouble;
 /// # Errors
 /// Fails if the page exceeds a limit. An incomplete page, or a page with other keys, is a temporary
 /// failure: a proxy may have truncated the page or replaced it.
-pub(super) fn parse(scheme: Scheme, body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
+pub(super) fn parse(scheme: Scheme, body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
     match scheme {
         Scheme::Azure => azure::page(body, prefix),
         _ => s3::page(body, prefix),

@@ -2,13 +2,13 @@
 //!
 //! `https://FEDERATION/.well-known/pelican-configuration` names the director. The director
 //! redirects a request for an object (307) to a nearby cache, and names alternative caches in
-//! `Link:` headers (RFC 8288), the best first: `<URL>; rel="duplicate"; pri=1`.
+//! `WebLink:` headers (RFC 8288), the best first: `<URL>; rel="duplicate"; pri=1`.
 
 use h5fs_reader::source::location::{Location, Url};
 use http::{HeaderMap, Uri};
 
-use crate::cli::fetcher::links::{Link, links};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::links::{WebLink, links};
 
 /// Ports of caches, in addition to 80 and 443.
 pub(super) const PORTS: [u16; 2] = [8443, 8444];
@@ -23,7 +23,7 @@ const CACHES: usize = 16;
 ///
 /// # Errors
 /// `Other` if the text does not name a server.
-pub(super) fn director(configuration: &[u8]) -> Result<Url, Trouble> {
+pub(super) fn director(configuration: &[u8]) -> Result<Url, FetchError> {
     let parsed = serde_json::from_slice::<serde_json::Value>(configuration).ok();
     let endpoint = parsed
         .as_ref()
@@ -33,7 +33,7 @@ pub(super) fn director(configuration: &[u8]) -> Result<Url, Trouble> {
         .and_then(|text| Location::parse(text.into()).ok());
     match location {
         Some(Location::Url(url)) if url.is_server() => Ok(url),
-        _ => Err(Trouble::other(
+        _ => Err(FetchError::permanent(
             "the federation's configuration names no director",
         )),
     }
@@ -42,8 +42,10 @@ pub(super) fn director(configuration: &[u8]) -> Result<Url, Trouble> {
 /// Returns the alternative locations that a response names in addition to `Location`, the best
 /// first.
 pub(super) fn duplicates(headers: &HeaderMap) -> Vec<Uri> {
-    let duplicate = |link: Link<'_>| {
-        let uri = link.is("duplicate").then(|| link.uri.parse().ok())??;
+    let duplicate = |link: WebLink<'_>| {
+        let uri = link
+            .has_relation("duplicate")
+            .then(|| link.uri.parse().ok())??;
         Some((link.priority.unwrap_or(u32::MAX), uri))
     };
     let mut found: Vec<_> = links(headers).filter_map(duplicate).take(CACHES).collect();

@@ -1,7 +1,7 @@
 //! Handles requests of the parsing process and sends the replies.
 
+pub(super) mod page_budget;
 mod queue;
-pub(super) mod room;
 pub(super) mod stage;
 mod uncached;
 
@@ -23,19 +23,19 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use sha2::{Digest, Sha256};
 
 use crate::cli::fetcher::address::Address;
-use crate::cli::fetcher::cached::{Cached, Next};
+use crate::cli::fetcher::cached::{Cached, NextLocation};
 use crate::cli::fetcher::disk_cache::DiskCache;
-use crate::cli::fetcher::exchange::{Counted, Exchange};
+use crate::cli::fetcher::exchange::{ConnectionCounters, Exchange};
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names;
-use crate::cli::fetcher::names::page::Page;
-use crate::cli::fetcher::names::web::{Question, Web};
-use crate::cli::fetcher::patience::Patience;
+use crate::cli::fetcher::names::page::NamesPage;
+use crate::cli::fetcher::names::web::{NamesRequest, ServerProtocol};
+use crate::cli::fetcher::retries::RetryBudget;
+use crate::cli::fetcher::service::page_budget::{PageReservation, PageSlots};
 use crate::cli::fetcher::service::queue::{Job, Queue};
-use crate::cli::fetcher::service::room::{Places, Room};
 use crate::cli::fetcher::service::stage::Stage;
-use crate::cli::fetcher::service::uncached::Told;
-use crate::cli::fetcher::transfer::{Stop, Transfer};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::service::uncached::GivenWarnings;
+use crate::cli::fetcher::transfer::{Transfer, TransferStop};
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 
@@ -48,23 +48,23 @@ pub(super) struct Service {
     stage: Stage,
     exchange: Exchange,
     cache: Option<DiskCache>,
-    uncached: Told,
-    web: Web,
-    listings: Places,
+    uncached: GivenWarnings,
+    web: ServerProtocol,
+    listings: PageSlots,
     deadline: Duration,
     connections: usize,
     queue: Queue,
-    objects: Mutex<HashMap<u32, Arc<Object>>>,
+    objects: Mutex<HashMap<u32, Arc<OpenObject>>>,
     last_object: AtomicU32,
     /// Whether a warning about changing entity tags has been logged.
     is_retagged: AtomicBool,
 }
 
 /// An open object.
-struct Object {
+struct OpenObject {
     name: Vec<u8>,
     /// Cache key of the object's location.
-    place: String,
+    location: String,
     region: u64,
     state: ObjectState,
 }
@@ -82,9 +82,9 @@ impl Service {
             stage,
             exchange,
             cache,
-            uncached: Told::default(),
-            web: Web::default(),
-            listings: Places::default(),
+            uncached: GivenWarnings::default(),
+            web: ServerProtocol::default(),
+            listings: PageSlots::default(),
             deadline: settings.deadline(),
             connections: settings.connections(),
             queue: Queue::default(),
@@ -112,45 +112,45 @@ impl Service {
                 Request::Open { id, .. }
                 | Request::Fetch { id, .. }
                 | Request::Check { id, .. }
-                | Request::List { id, .. } => service.take(id, request),
+                | Request::List { id, .. } => service.enqueue(id, request),
             }
         }
         // The threads of the connections end with the process.
     }
 
     /// Puts a request in the queue, and starts another thread if all threads are busy.
-    fn take(self: &Arc<Self>, id: u64, request: Request) {
-        match self.queue.put(id, request, self.connections) {
+    fn enqueue(self: &Arc<Self>, id: u64, request: Request) {
+        match self.queue.push(id, request, self.connections) {
             Ok(false) => {}
             Ok(true) => {
                 let service = Arc::clone(self);
                 let thread = thread::Builder::new()
                     .name("connection".to_owned())
                     .stack_size(limits::CONNECTION_STACK)
-                    .spawn(move || service.work());
+                    .spawn(move || service.run_thread());
                 if let Err(error) = thread {
                     log::warn!("no thread for another connection: {}", words_of(&error));
                 }
             }
-            Err(_) => self.fail(id, &Trouble::other("too many concurrent requests")),
+            Err(_) => self.fail(id, &FetchError::permanent("too many concurrent requests")),
         }
     }
 
-    fn work(&self) {
+    fn run_thread(&self) {
         loop {
             let job = self.queue.next();
             let reply = self.perform(&job);
-            self.tell_full();
-            self.queue.done(job.id);
+            self.warn_cache_full();
+            self.queue.finish(job.id);
             match reply {
                 Ok(reply) => self.reply(&reply),
-                Err(Stop::Failed(trouble)) => self.fail(job.id, &trouble),
-                Err(Stop::Cancelled) => {}
+                Err(TransferStop::Failed(trouble)) => self.fail(job.id, &trouble),
+                Err(TransferStop::Cancelled) => {}
             }
         }
     }
 
-    fn perform(&self, job: &Job) -> Result<Reply, Stop> {
+    fn perform(&self, job: &Job) -> Result<Reply, TransferStop> {
         match &job.request {
             Request::Open { name, region, .. } => self.open(job, name, *region),
             Request::Fetch {
@@ -165,26 +165,28 @@ impl Service {
             | Request::Cancel { .. }
             | Request::Drop { .. }
             | Request::Close { .. }
-            | Request::Forget { .. } => Err(Trouble::other("no work for a connection").into()),
+            | Request::Forget { .. } => {
+                Err(FetchError::permanent("no work for a connection").into())
+            }
         }
     }
 
-    fn open(&self, job: &Job, name: &[u8], region: u64) -> Result<Reply, Stop> {
-        let (place, shown) = self.exchange.place(name)?;
+    fn open(&self, job: &Job, name: &[u8], region: u64) -> Result<Reply, TransferStop> {
+        let (place, shown) = self.exchange.location(name)?;
         let (state, staged) = match self.open_cached(job, name, &place, region)? {
             Some(known) => known,
             None => self.open_fetched(job, name, (&place, &shown), region)?,
         };
         let number = self.last_object.fetch_add(1, Ordering::Relaxed);
-        let opened = Object {
+        let opened = OpenObject {
             name: name.to_vec(),
-            place,
+            location: place,
             region,
             state: state.clone(),
         };
         let mut objects = lock(&self.objects);
         if objects.len() >= limits::FETCHED_OBJECTS {
-            return Err(Trouble::other("too many objects are open").into());
+            return Err(FetchError::permanent("too many objects are open").into());
         }
         objects.insert(number, Arc::new(opened));
         Ok(Reply::Opened {
@@ -203,19 +205,19 @@ impl Service {
         name: &[u8],
         place: &str,
         region: u64,
-    ) -> Result<Option<(ObjectState, u64)>, Stop> {
+    ) -> Result<Option<(ObjectState, u64)>, TransferStop> {
         let known = self.cache.as_ref().and_then(|cache| cache.state(place));
         let Some(known) = known else {
             return Ok(None);
         };
-        let now = self.look(job, name)?;
+        let now = self.object_state(job, name)?;
         if !known.is_same(&now) {
             return Ok(None);
         }
         let mut stage = |at: u64, bytes: &[u8]| self.stage.write(region, at, bytes);
         let first = 0..FIRST.min(known.length);
         let staged = self.cached(place, &known).read(&first, &mut stage)?;
-        Counted::add(&self.exchange.counted.disk_bytes, staged);
+        ConnectionCounters::add(&self.exchange.counted.disk_bytes, staged);
         Ok(Some((known, staged)))
     }
 
@@ -225,7 +227,7 @@ impl Service {
         name: &[u8],
         (place, shown): (&str, &str),
         region: u64,
-    ) -> Result<(ObjectState, u64), Stop> {
+    ) -> Result<(ObjectState, u64), TransferStop> {
         let mut first = Vec::new();
         let mut sink = |at: u64, bytes: &[u8]| {
             first.extend_from_slice(bytes);
@@ -240,7 +242,7 @@ impl Service {
             ));
             self.sample(job, name, &mut state, &first)?;
         }
-        self.tell_uncached(shown, &state);
+        self.warn_uncached(shown, &state);
         self.cached(place, &state)
             .begin((place, shown), &state, &first);
         Ok((state, to_u64(first.len())))
@@ -255,7 +257,7 @@ impl Service {
         name: &[u8],
         state: &mut ObjectState,
         come: &[u8],
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TransferStop> {
         let end = state.length;
         let first = PAGE.min(end);
         let last = end.saturating_sub(PAGE).max(first);
@@ -285,7 +287,7 @@ impl Service {
         self.reply(&Reply::Warned { id: 0, text });
     }
 
-    fn tell_uncached(&self, shown: &str, state: &ObjectState) {
+    fn warn_uncached(&self, shown: &str, state: &ObjectState) {
         let has_weak_tags = self.exchange.has_weak_tags;
         let told = self
             .cache
@@ -295,7 +297,7 @@ impl Service {
     }
 
     /// Warns the user who mounts once that the cache is full. The cache itself has logged this.
-    fn tell_full(&self) {
+    fn warn_cache_full(&self) {
         let cache = self.cache.as_ref();
         if let Some(text) = cache.and_then(|cache| self.uncached.of_cache(cache)) {
             self.reply(&Reply::Warned { id: 0, text });
@@ -303,37 +305,43 @@ impl Service {
     }
 
     fn cached(&self, place: &str, state: &ObjectState) -> Cached<'_> {
-        Cached::of(self.cache.as_ref(), place, state)
+        Cached::new(self.cache.as_ref(), place, state)
     }
 
-    fn fetch(&self, job: &Job, object: u32, offset: u64, length: u64) -> Result<Reply, Stop> {
+    fn fetch(
+        &self,
+        job: &Job,
+        object: u32,
+        offset: u64,
+        length: u64,
+    ) -> Result<Reply, TransferStop> {
         let object = self.object(object)?;
         let end = offset
             .checked_add(length)
             .filter(|end| *end <= object.state.length);
-        let end = end.ok_or_else(|| Trouble::other("a range beyond the object's end"))?;
-        let mut cached = self.cached(&object.place, &object.state);
+        let end = end.ok_or_else(|| FetchError::permanent("a range beyond the object's end"))?;
+        let mut cached = self.cached(&object.location, &object.state);
         let mut stage = |at: u64, bytes: &[u8]| self.stage.write(object.region, at, bytes);
         let (mut at, mut told) = (offset, offset);
         let mut hands_over = true;
         while at < end {
             match cached.next(&(at..end), hands_over, &mut stage)? {
-                Next::Segment(segment, come) => {
+                NextLocation::Segment(segment, come) => {
                     hands_over = self.hand_over(job.id, &segment, at - offset, come - offset);
                     if hands_over {
                         (at, told) = (come, come);
                     }
                 }
-                Next::Server(missing) => {
-                    Counted::add(&self.exchange.counted.disk_bytes, missing.start - at);
+                NextLocation::Server(missing) => {
+                    ConnectionCounters::add(&self.exchange.counted.disk_bytes, missing.start - at);
                     at = missing.end;
                     let mut sink = |at: u64, bytes: &[u8]| {
                         stage(at, bytes)?;
-                        cached.keep(at, bytes);
+                        cached.store(at, bytes);
                         let staged = at + to_u64(bytes.len());
                         if staged < end && staged - told >= TOLD {
                             told = staged;
-                            self.tell(job.id, staged - offset);
+                            self.report_staged(job.id, staged - offset);
                         }
                         Ok(())
                     };
@@ -349,7 +357,7 @@ impl Service {
     }
 
     /// Reports how many bytes of a range are staged.
-    fn tell(&self, id: u64, length: u64) {
+    fn report_staged(&self, id: u64, length: u64) {
         self.reply(&Reply::Staged { id, length });
     }
 
@@ -358,13 +366,13 @@ impl Service {
     /// descriptors in transit.
     fn hand_over(&self, id: u64, segment: &Segment, staged: u64, length: u64) -> bool {
         if staged > 0 {
-            self.tell(id, staged);
+            self.report_staged(id, staged);
         }
         let key = *segment.key();
         let kept = Reply::Kept { id, length, key };
         let is_sent = send(&self.socket, &kept, &[segment.file().as_fd()]).is_ok();
         if is_sent {
-            Counted::add(&self.exchange.counted.disk_bytes, length - staged);
+            ConnectionCounters::add(&self.exchange.counted.disk_bytes, length - staged);
         }
         is_sent
     }
@@ -372,18 +380,18 @@ impl Service {
     /// Removes a page of an object that is wrong in the disk cache.
     fn forget(&self, object: u32, offset: u64) {
         if let Ok(object) = self.object(object) {
-            self.cached(&object.place, &object.state).forget(offset);
+            self.cached(&object.location, &object.state).forget(offset);
         }
     }
 
-    fn check(&self, job: &Job, number: u32) -> Result<Reply, Stop> {
+    fn check(&self, job: &Job, number: u32) -> Result<Reply, TransferStop> {
         let object = self.object(number)?;
-        let mut state = self.look(job, &object.name)?;
+        let mut state = self.object_state(job, &object.name)?;
         if object.state.is_sampled() && !state.is_told_apart() {
             self.sample(job, &object.name, &mut state, &[])?;
         }
         if state.is_retagged(&object.state) {
-            return Err(Trouble::retagged().into());
+            return Err(FetchError::entity_tag_changed().into());
         }
         Ok(Reply::Opened {
             id: job.id,
@@ -393,9 +401,9 @@ impl Service {
         })
     }
 
-    fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
+    fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, TransferStop> {
         let token = std::str::from_utf8(after);
-        let token = token.map_err(|_| Trouble::other("a listing without a start"))?;
+        let token = token.map_err(|_| FetchError::permanent("a listing without a start"))?;
         // Released when the names have been sent.
         let room = self.listings.room();
         let mut page = self.listed(job, prefix, token, &room)?;
@@ -412,9 +420,15 @@ impl Service {
     }
 
     /// Requests a page of the names that start with `prefix` from the server.
-    fn listed(&self, job: &Job, prefix: &[u8], token: &str, room: &Room<'_>) -> Result<Page, Stop> {
+    fn listed(
+        &self,
+        job: &Job,
+        prefix: &[u8],
+        token: &str,
+        room: &PageReservation<'_>,
+    ) -> Result<NamesPage, TransferStop> {
         if self.exchange.address.url().is_of_web() {
-            let question = Question {
+            let question = NamesRequest {
                 web: &self.web,
                 exchange: &self.exchange,
                 prefix,
@@ -433,15 +447,15 @@ impl Service {
             match body.and_then(|(body, _)| names::parse(url.scheme(), &body, &whole)) {
                 Ok(page) => return Ok(self.compared(page)),
                 Err(trouble) => {
-                    room.leave();
-                    transfer.again(Stop::Failed(trouble))?;
+                    room.release();
+                    transfer.wait_to_retry(TransferStop::Failed(trouble))?;
                 }
             }
         }
     }
 
     /// Reduces the states of the objects in a page to the parts that are compared.
-    fn compared(&self, mut page: Page) -> Page {
+    fn compared(&self, mut page: NamesPage) -> NamesPage {
         for listed in &mut page.names {
             if let Named::Object(state) = &mut listed.named {
                 *state = self.exchange.compared(std::mem::take(state));
@@ -450,15 +464,15 @@ impl Service {
         page
     }
 
-    fn patience<'a>(&self, job: &'a Job) -> Patience<'a> {
-        Patience::new(self.deadline, &job.is_cancelled).of_guess(job.is_expected())
+    fn patience<'a>(&self, job: &'a Job) -> RetryBudget<'a> {
+        RetryBudget::new(self.deadline, &job.is_cancelled).of_guess(job.is_expected())
     }
 
     /// Requests the current state of the object `name`.
-    fn look(&self, job: &Job, name: &[u8]) -> Result<ObjectState, Stop> {
+    fn object_state(&self, job: &Job, name: &[u8]) -> Result<ObjectState, TransferStop> {
         // A closure, because the method itself is not general enough over its lifetime.
         self.of_object(job, name, |transfer| {
-            let state = transfer.look()?;
+            let state = transfer.object_state()?;
             Ok(state)
         })
     }
@@ -468,8 +482,8 @@ impl Service {
         &self,
         job: &Job,
         name: &[u8],
-        act: impl FnOnce(&mut Transfer<'_>) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        act: impl FnOnce(&mut Transfer<'_>) -> Result<T, TransferStop>,
+    ) -> Result<T, TransferStop> {
         let wanted = |address: &Address, region: &str| address.object(name, region);
         act(&mut Transfer::new(
             &self.exchange,
@@ -478,12 +492,12 @@ impl Service {
         ))
     }
 
-    fn object(&self, number: u32) -> Result<Arc<Object>, Trouble> {
+    fn object(&self, number: u32) -> Result<Arc<OpenObject>, FetchError> {
         let object = lock(&self.objects).get(&number).cloned();
-        object.ok_or_else(|| Trouble::other("the object is not open"))
+        object.ok_or_else(|| FetchError::permanent("the object is not open"))
     }
 
-    fn fail(&self, id: u64, trouble: &Trouble) {
+    fn fail(&self, id: u64, trouble: &FetchError) {
         log::debug!("{}", trouble.text);
         if trouble.is_retagged() && !self.is_retagged.swap(true, Ordering::Relaxed) {
             let shown = self.exchange.address.url();
@@ -499,7 +513,7 @@ impl Service {
 
 /// Answers every request with the reason why the fetcher cannot work, until the socket is closed.
 pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
-    let trouble = Trouble::other(reason);
+    let trouble = FetchError::permanent(reason);
     while let Some(request) = receive(socket) {
         match request {
             Request::Open { id, .. }
@@ -517,7 +531,7 @@ pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
     }
 }
 
-fn failed(id: u64, trouble: &Trouble) -> Reply {
+fn failed(id: u64, trouble: &FetchError) -> Reply {
     Reply::Failed {
         id,
         failure: trouble.failure,

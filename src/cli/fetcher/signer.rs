@@ -21,15 +21,15 @@ use h5fs_reader::source::location::Scheme;
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::client::Client;
-use crate::cli::fetcher::signer::files::Files;
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::signer::files::CredentialFiles;
 use crate::cli::options::RemoteSettings;
 
 /// The signer of requests to a store.
 pub(super) enum Signer {
     Amazon(Box<amazon::Signer>),
     Google(google::Tokens),
-    Azure(azure::Key),
+    Azure(azure::AccountKey),
 }
 
 impl Signer {
@@ -41,7 +41,7 @@ impl Signer {
         settings: &RemoteSettings,
         client: Arc<Client>,
         region: &str,
-        files: Files,
+        files: CredentialFiles,
     ) -> Result<Self> {
         let is_named = settings.credentials.is_some() || settings.profile.is_some();
         if is_named && let Some(reason) = profile::missing(settings, |path| files.open(path)) {
@@ -59,7 +59,7 @@ impl Signer {
     pub(super) fn google(
         settings: &RemoteSettings,
         client: Arc<Client>,
-        files: Files,
+        files: CredentialFiles,
     ) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let keys = variable("GS_ACCESS_KEY_ID").zip(variable("GS_SECRET_ACCESS_KEY"));
@@ -80,7 +80,7 @@ impl Signer {
         uri: &Uri,
         headers: HeaderMap,
         region: &str,
-    ) -> std::result::Result<HeaderMap, Trouble> {
+    ) -> std::result::Result<HeaderMap, FetchError> {
         match self {
             Signer::Amazon(signer) => signer.sign(uri, headers, region),
             Signer::Google(tokens) => tokens.sign(headers),
@@ -107,13 +107,13 @@ impl Signer {
 }
 
 /// Returns the credentials files for this kind of store that the options or the environment name.
-pub(super) fn named(scheme: Scheme, settings: &RemoteSettings) -> Vec<PathBuf> {
+pub(super) fn credentials_files(scheme: Scheme, settings: &RemoteSettings) -> Vec<PathBuf> {
     match scheme {
         Scheme::Google => google::file(settings).into_iter().collect(),
         Scheme::Azure => {
             let named = settings.credentials.clone().into_iter();
-            named.map(profile::expanded).collect()
+            named.map(profile::expand_home).collect()
         }
-        _ => profile::named(settings),
+        _ => profile::credentials_files(settings),
     }
 }

@@ -560,9 +560,9 @@ fn nothing_is_read_but_what_is_named() {
         panic!("no URL");
     };
     let exchange = exchange(&url, &settings, External::Within, None).unwrap();
-    let reach = reach(&exchange, &settings, None);
-    cage::tests::shut_in_by(
-        || cage::shut_network(&reach),
+    let reach = network_reach(&exchange, &settings, None);
+    sandbox::tests::shut_in_by(
+        || sandbox::shut_network(&reach),
         || {
             let home = std::env::home_dir().unwrap_or_default();
             for refused in [&key, &beside, Path::new("/etc/passwd"), &home.join(".aws")] {

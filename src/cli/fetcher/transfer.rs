@@ -18,40 +18,40 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use http::{HeaderMap, HeaderValue, header};
 use jiff::fmt::rfc2822;
 
-use crate::cli::fetcher::client::{Answer, Header};
-use crate::cli::fetcher::exchange::{Counted, Exchange, Wanted};
-use crate::cli::fetcher::patience::{End, Pace, Patience};
-use crate::cli::fetcher::service::room::Room;
-use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::cli::fetcher::client::{Answer, RequestHeader};
+use crate::cli::fetcher::exchange::{ConnectionCounters, Exchange, TargetBuilder};
+use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
+use crate::cli::fetcher::retries::{AbortReason, BodyRate, RetryBudget};
+use crate::cli::fetcher::service::page_budget::PageReservation;
 use crate::limits;
 
 /// Number of bytes read from a connection at a time.
 const PIECE: usize = 64 << 10;
 
 /// A function that receives bytes of an object and their offset.
-pub(super) type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Trouble> + 'a;
+pub(super) type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), FetchError> + 'a;
 
 /// The reason why a transfer ended early.
 #[derive(Debug)]
-pub(super) enum Stop {
-    Failed(Trouble),
+pub(super) enum TransferStop {
+    Failed(FetchError),
     /// No reader waits for the transfer any longer.
     Cancelled,
 }
 
-impl From<Trouble> for Stop {
-    fn from(trouble: Trouble) -> Self {
-        Stop::Failed(trouble)
+impl From<FetchError> for TransferStop {
+    fn from(trouble: FetchError) -> Self {
+        TransferStop::Failed(trouble)
     }
 }
 
-impl From<End> for Stop {
-    fn from(end: End) -> Self {
+impl From<AbortReason> for TransferStop {
+    fn from(end: AbortReason) -> Self {
         match end {
-            End::Cancelled => Stop::Cancelled,
-            End::TimedOut => Stop::Failed(Trouble {
+            AbortReason::Cancelled => TransferStop::Cancelled,
+            AbortReason::TimedOut => TransferStop::Failed(FetchError {
                 remedy: Remedy::None,
-                ..Trouble::late()
+                ..FetchError::timed_out()
             }),
         }
     }
@@ -60,21 +60,21 @@ impl From<End> for Stop {
 /// The transfer of one object or listing.
 pub(super) struct Transfer<'a> {
     pub(super) exchange: &'a Exchange,
-    pub(super) wanted: &'a Wanted<'a>,
-    pub(super) patience: Patience<'a>,
+    pub(super) wanted: &'a TargetBuilder<'a>,
+    pub(super) patience: RetryBudget<'a>,
     /// Whether the destination of a redirect has been given up.
     has_gone_back: bool,
     /// Whether the login has been read again.
     is_renewed: bool,
     /// The failure of the previous attempt.
-    before: Option<Trouble>,
+    before: Option<FetchError>,
 }
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(
         exchange: &'a Exchange,
-        wanted: &'a Wanted<'a>,
-        patience: Patience<'a>,
+        wanted: &'a TargetBuilder<'a>,
+        patience: RetryBudget<'a>,
     ) -> Self {
         Transfer {
             exchange,
@@ -88,7 +88,11 @@ impl<'a> Transfer<'a> {
 
     /// Opens an object by requesting its first bytes, at most `most` of them. Passes the bytes to
     /// the sink.
-    pub(super) fn open(&mut self, most: u64, sink: &mut Sink<'_>) -> Result<ObjectState, Stop> {
+    pub(super) fn open(
+        &mut self,
+        most: u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<ObjectState, TransferStop> {
         let mut state = None;
         let mut at = 0;
         loop {
@@ -100,7 +104,7 @@ impl<'a> Transfer<'a> {
             }
             match self.piece(&(at..end), &mut state, &mut at, sink) {
                 Ok(()) => {}
-                Err(stop) => self.again(stop)?,
+                Err(stop) => self.wait_to_retry(stop)?,
             }
         }
     }
@@ -111,24 +115,24 @@ impl<'a> Transfer<'a> {
         range: Range<u64>,
         state: &ObjectState,
         sink: &mut Sink<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TransferStop> {
         let mut expected = Some(state.clone());
         let mut at = range.start;
         while at < range.end {
             match self.piece(&(at..range.end), &mut expected, &mut at, sink) {
                 Ok(()) => {}
-                Err(stop) => self.again(stop)?,
+                Err(stop) => self.wait_to_retry(stop)?,
             }
         }
         Ok(())
     }
 
     /// Requests the state of an object.
-    pub(super) fn look(&mut self) -> Result<ObjectState, Stop> {
+    pub(super) fn object_state(&mut self) -> Result<ObjectState, TransferStop> {
         loop {
-            match self.looked() {
+            match self.request_state() {
                 Ok(now) => return Ok(now),
-                Err(trouble) => self.again(Stop::Failed(trouble))?,
+                Err(trouble) => self.wait_to_retry(TransferStop::Failed(trouble))?,
             }
         }
     }
@@ -137,7 +141,7 @@ impl<'a> Transfer<'a> {
     ///
     /// # Errors
     /// Fails with the meaning of the response, or with the reason why no response arrived.
-    pub(super) fn looked(&self) -> Result<ObjectState, Trouble> {
+    pub(super) fn request_state(&self) -> Result<ObjectState, FetchError> {
         // The request is not conditional: a response 304 may lack the date, and always lacks the
         // length.
         let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step)?;
@@ -155,31 +159,34 @@ impl<'a> Transfer<'a> {
     ///
     /// # Errors
     /// Fails if no complete page arrives, or if it arrives too slowly.
-    pub(super) fn page(&self, room: &Room<'_>) -> Result<(Vec<u8>, HeaderMap), Trouble> {
-        let allowed = self.patience.within(self.patience.left() / 2);
+    pub(super) fn page(
+        &self,
+        room: &PageReservation<'_>,
+    ) -> Result<(Vec<u8>, HeaderMap), FetchError> {
+        let allowed = self.patience.within(self.patience.remaining() / 2);
         let mut answer = self.exchange.get(self.wanted, &[], &allowed)?;
-        let mut pace = Pace::new(self.exchange.client.step);
-        let body = answer.whole(limits::LISTING_BYTES, |length| {
-            let held = room.hold(length, &allowed);
-            if held.map_err(|_| Trouble::passing("no memory for another large listing"))? {
+        let mut pace = BodyRate::new(self.exchange.client.step);
+        let body = answer.read_body(limits::LISTING_BYTES, |length| {
+            let held = room.reserve(length, &allowed);
+            if held.map_err(|_| FetchError::temporary("no memory for another large listing"))? {
                 // The server was not read from while this thread waited for room.
-                pace = Pace::new(self.exchange.client.step);
+                pace = BodyRate::new(self.exchange.client.step);
             }
-            pace.received(length)
+            pace.count_received(length)
         })?;
-        Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
+        ConnectionCounters::add(&self.exchange.counted.bytes, to_u64(body.len()));
         Ok((body, answer.headers))
     }
 
     /// Sends a request with these headers. The whole response must arrive `within` this time.
-    fn get(&self, headers: &[Header], within: Duration) -> Result<Answer, Trouble> {
+    fn get(&self, headers: &[RequestHeader], within: Duration) -> Result<Answer, FetchError> {
         let allowed = self.patience.within(within);
         self.exchange.get(self.wanted, headers, &allowed)
     }
 
     /// Waits before another attempt, if one may help.
-    pub(super) fn again(&mut self, stop: Stop) -> Result<(), Stop> {
-        let Stop::Failed(mut trouble) = stop else {
+    pub(super) fn wait_to_retry(&mut self, stop: TransferStop) -> Result<(), TransferStop> {
+        let TransferStop::Failed(mut trouble) = stop else {
             return Err(stop);
         };
         if trouble.is_late()
@@ -189,7 +196,7 @@ impl<'a> Transfer<'a> {
         }
         self.before = Some(trouble.clone());
         // The destination of a redirect may be wrong in ways that no status shows.
-        if self.exchange.forget_way(self.wanted) && !self.has_gone_back {
+        if self.exchange.forget_redirect(self.wanted) && !self.has_gone_back {
             self.has_gone_back = true;
             return Ok(());
         }
@@ -199,16 +206,16 @@ impl<'a> Transfer<'a> {
             return Ok(());
         }
         let Remedy::Again(wish) = trouble.remedy else {
-            return Err(Stop::Failed(trouble.after_login()));
+            return Err(TransferStop::Failed(trouble.after_login()));
         };
         log::debug!("retrying: {}", trouble.text);
         match self.patience.pause(wish) {
             Ok(()) => {
-                Counted::add(&self.exchange.counted.retries, 1);
+                ConnectionCounters::add(&self.exchange.counted.retries, 1);
                 Ok(())
             }
-            Err(End::Cancelled) => Err(Stop::Cancelled),
-            Err(End::TimedOut) => Err(Stop::Failed(trouble)),
+            Err(AbortReason::Cancelled) => Err(TransferStop::Cancelled),
+            Err(AbortReason::TimedOut) => Err(TransferStop::Failed(trouble)),
         }
     }
 
@@ -220,8 +227,8 @@ impl<'a> Transfer<'a> {
         expected: &mut Option<ObjectState>,
         at: &mut u64,
         sink: &mut Sink<'_>,
-    ) -> Result<(), Stop> {
-        self.patience.goes_on()?;
+    ) -> Result<(), TransferStop> {
+        self.patience.check()?;
         let mut headers = vec![range_header(range)?];
         if let Some(tag) = expected.as_ref().and_then(strong_tag) {
             headers.push((header::IF_MATCH, tag));
@@ -231,13 +238,13 @@ impl<'a> Transfer<'a> {
         if answer.status == 416 {
             let state = self.exchange.compared(nothing(&answer, range.start)?);
             compare(expected.get_or_insert(state.clone()), &state)
-                .map_err(|changed| self.page_or(changed, &answer))?;
+                .map_err(|changed| self.login_page_or(changed, &answer))?;
             return Ok(());
         }
         let part = part(&answer, range)?;
         let state = self.exchange.compared(part.state);
         compare(expected.get_or_insert(state.clone()), &state)
-            .map_err(|changed| self.page_or(changed, &answer))?;
+            .map_err(|changed| self.login_page_or(changed, &answer))?;
         self.body(&mut answer, part.end, at, sink)?;
         answer.end();
         Ok(())
@@ -245,10 +252,10 @@ impl<'a> Transfer<'a> {
 
     /// Returns why a response does not belong to the opened object: a redirect to a login page, or
     /// else the failure `changed`.
-    fn page_or(&self, changed: Trouble, answer: &Answer) -> Trouble {
+    fn login_page_or(&self, changed: FetchError, answer: &Answer) -> FetchError {
         if answer.is_led && answer.is_html() && self.exchange.login.is_some() {
             let text = "the server sends a page instead of the object: the login may have expired";
-            Trouble::of_login(text)
+            FetchError::of_login(text)
         } else {
             changed
         }
@@ -261,22 +268,22 @@ impl<'a> Transfer<'a> {
         end: u64,
         at: &mut u64,
         sink: &mut Sink<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TransferStop> {
         let mut buffer = vec![0; PIECE];
-        let mut pace = Pace::new(self.exchange.client.step);
+        let mut pace = BodyRate::new(self.exchange.client.step);
         while *at < end {
             let most = to_usize(end - *at).unwrap_or(PIECE).min(PIECE);
             let read = answer.body.read(&mut buffer[..most]);
-            let length = read.map_err(|error| Trouble::passing(words_of(&error)))?;
+            let length = read.map_err(|error| FetchError::temporary(words_of(&error)))?;
             if length == 0 {
-                return Err(Trouble::passing("a response was truncated").into());
+                return Err(FetchError::temporary("a response was truncated").into());
             }
-            Counted::add(&self.exchange.counted.bytes, to_u64(length));
+            ConnectionCounters::add(&self.exchange.counted.bytes, to_u64(length));
             sink(*at, &buffer[..length])?;
             *at += to_u64(length);
-            self.patience.received(length)?;
+            self.patience.count_received(length)?;
             if *at < end {
-                pace.received(length)?;
+                pace.count_received(length)?;
             }
         }
         Ok(())
@@ -284,28 +291,28 @@ impl<'a> Transfer<'a> {
 }
 
 /// The part of an object that a response contains, according to its headers.
-struct Part {
+struct ResponsePart {
     /// Offset after the last byte of the part.
     end: u64,
     state: ObjectState,
 }
 
 /// Checks which part of the object the response to a request for `range` contains.
-fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
+fn part(answer: &Answer, range: &Range<u64>) -> Result<ResponsePart, FetchError> {
     let Some(content) = answer.header("content-range") else {
         // Some servers send an empty object as a whole instead of a range.
         if range.start == 0 && answer.status == 200 && answer.header("content-length") == Some("0")
         {
             let state = state(answer, 0)?;
-            return Ok(Part { end: 0, state });
+            return Ok(ResponsePart { end: 0, state });
         }
         let text = "the server supports no ranges";
-        return Err(Trouble::new(Failure::NoRanges, text));
+        return Err(FetchError::new(Failure::NoRanges, text));
     };
     if is_encoded(answer) {
-        return Err(Trouble::other("the server encodes the response"));
+        return Err(FetchError::permanent("the server encodes the response"));
     }
-    let wrong = || Trouble::passing("a response has another range than requested");
+    let wrong = || FetchError::temporary("a response has another range than requested");
     let (first, last, length) = content_range(content).ok_or_else(wrong)?;
     let is_asked_for = first == range.start && last >= first && last < length;
     // A response may be longer than requested, if it starts at the right offset.
@@ -316,7 +323,7 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
     if !is_asked_for || bytes.is_some_and(|bytes| bytes != end - first) {
         return Err(wrong());
     }
-    Ok(Part {
+    Ok(ResponsePart {
         end: end.min(range.end),
         state: state(answer, length)?,
     })
@@ -336,23 +343,25 @@ pub(super) fn is_encoded(answer: &Answer) -> bool {
 
 /// Returns the state of an object that has no byte at `at`. If the response says that the object is
 /// longer, the failure is temporary.
-fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, Trouble> {
+fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, FetchError> {
     let length = answer.header("content-range");
     let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
     match length {
-        Some(length) if length > at => Err(Trouble::passing("the server refuses a valid range")),
+        Some(length) if length > at => {
+            Err(FetchError::temporary("the server refuses a valid range"))
+        }
         Some(length) => state(answer, length),
-        None => Err(Trouble::other("the server refuses the range")),
+        None => Err(FetchError::permanent("the server refuses the range")),
     }
 }
 
-pub(super) fn state(answer: &Answer, length: u64) -> Result<ObjectState, Trouble> {
+pub(super) fn state(answer: &Answer, length: u64) -> Result<ObjectState, FetchError> {
     let tag = answer
         .headers
         .get(header::ETAG)
         .map_or(&b""[..], HeaderValue::as_bytes);
     if tag.len() > limits::ETAG_BYTES {
-        return Err(Trouble::other("the entity tag is too long"));
+        return Err(FetchError::permanent("the entity tag is too long"));
     }
     let modified = answer.header("last-modified").and_then(seconds);
     Ok(ObjectState {
@@ -381,7 +390,7 @@ pub(super) fn seconds(date: &str) -> Option<i64> {
 
 /// Compares the state in a response with the state in which the object was opened. For a sampled
 /// state, only the length can be compared.
-fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), Trouble> {
+fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), FetchError> {
     let is_same = if expected.is_sampled() {
         expected.length == now.length && !now.is_told_apart()
     } else {
@@ -390,16 +399,16 @@ fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), Trouble> {
     if is_same {
         Ok(())
     } else if expected.is_retagged(now) {
-        Err(Trouble::retagged())
+        Err(FetchError::entity_tag_changed())
     } else {
-        Err(Trouble::changed())
+        Err(FetchError::changed())
     }
 }
 
-fn range_header(range: &Range<u64>) -> Result<Header, Trouble> {
+fn range_header(range: &Range<u64>) -> Result<RequestHeader, FetchError> {
     let last = range.end.saturating_sub(1);
     let value = HeaderValue::try_from(format!("bytes={}-{last}", range.start));
-    let no_value = |_| Trouble::other("no such range");
+    let no_value = |_| FetchError::permanent("no such range");
     Ok((header::RANGE, value.map_err(no_value)?))
 }
 

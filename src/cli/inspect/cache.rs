@@ -6,11 +6,11 @@ use std::path::Path;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::text::Object;
 
-use crate::cli::args::CacheAct;
-use crate::cli::fetcher::{DiskCache, Share};
-use crate::cli::inspect::reading::{self, Outcome};
-use crate::cli::words::printable::printable;
-use crate::cli::words::progress::amount;
+use crate::cli::args::CacheAction;
+use crate::cli::fetcher::{CachedSource, DiskCache};
+use crate::cli::inspect::command_source::{self, Outcome};
+use crate::cli::text::printable::printable;
+use crate::cli::text::progress::amount;
 use crate::fs::timestamp_of;
 
 /// Name for a source whose name is not recorded.
@@ -20,12 +20,12 @@ const UNKNOWN: &str = "(unknown)";
 ///
 /// # Errors
 /// `Usage` in both cases.
-pub(in crate::cli) fn refuse(act: CacheAct, size: Option<u64>) -> Result<()> {
+pub(in crate::cli) fn refuse(act: CacheAction, size: Option<u64>) -> Result<()> {
     let text = match (act, size) {
-        (CacheAct::Trim, None) => {
+        (CacheAction::Trim, None) => {
             "cache: trim: --size, the maximum size after trimming, is missing"
         }
-        (CacheAct::List | CacheAct::Clear, Some(_)) => "cache: --size is only for `trim`",
+        (CacheAction::List | CacheAction::Clear, Some(_)) => "cache: --size is only for `trim`",
         _ => return Ok(()),
     };
     Err(Error::Usage(text.to_owned()))
@@ -36,7 +36,7 @@ pub(in crate::cli) fn refuse(act: CacheAct, size: Option<u64>) -> Result<()> {
 /// # Errors
 /// Fails if the directory contains no cache, or if the cache cannot be read or trimmed.
 pub(in crate::cli) fn run(
-    act: CacheAct,
+    act: CacheAction,
     directory: &Path,
     size: Option<u64>,
     json: bool,
@@ -44,7 +44,7 @@ pub(in crate::cli) fn run(
     let failed = |error| Error::io(&error, directory.display().to_string());
     let cache = DiskCache::existing(directory).map_err(failed)?;
     let text = match act {
-        CacheAct::List => {
+        CacheAction::List => {
             let shares = cache.shares().map_err(failed)?;
             if json {
                 as_json(&shares)
@@ -52,18 +52,18 @@ pub(in crate::cli) fn run(
                 as_table(&shares)
             }
         }
-        CacheAct::Trim | CacheAct::Clear => {
-            let most = size.filter(|_| act == CacheAct::Trim).unwrap_or(0);
+        CacheAction::Trim | CacheAction::Clear => {
+            let most = size.filter(|_| act == CacheAction::Trim).unwrap_or(0);
             let (before, left) = cache.trim(most).map_err(failed)?;
             deleted(before.saturating_sub(left), left, json)
         }
     };
-    reading::output()?.write_all(text.as_bytes())?;
+    command_source::output()?.write_all(text.as_bytes())?;
     Ok(())
 }
 
 /// Formats a line for each source: its bytes, its last use and its name. The last line is the sum.
-fn as_table(shares: &[Share]) -> String {
+fn as_table(shares: &[CachedSource]) -> String {
     let mut text = String::new();
     for share in shares {
         let source = share.source.as_deref().map(printable);
@@ -77,8 +77,8 @@ fn line(bytes: u64, used: &str, source: &str) -> String {
     format!("{:>10}  {used:20}  {source}\n", amount(bytes as f64))
 }
 
-fn as_json(shares: &[Share]) -> String {
-    let object = |share: &Share| {
+fn as_json(shares: &[CachedSource]) -> String {
+    let object = |share: &CachedSource| {
         let mut object = Object::default();
         match &share.source {
             Some(source) => object.text("source", source),
@@ -107,12 +107,12 @@ fn deleted(bytes: u64, left: u64, json: bool) -> String {
     }
 }
 
-fn sum(shares: &[Share]) -> u64 {
+fn sum(shares: &[CachedSource]) -> u64 {
     shares.iter().map(|share| share.bytes).sum()
 }
 
 /// Formats the time of the last use in UTC, to the second.
-fn used(share: &Share) -> String {
+fn used(share: &CachedSource) -> String {
     timestamp_of(share.used)
 }
 
@@ -122,10 +122,10 @@ mod tests {
 
     use super::*;
 
-    fn shares() -> [Share; 2] {
+    fn shares() -> [CachedSource; 2] {
         // Output of `date -u -d @784111777`.
         let used = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let share = |source: Option<&str>, bytes| Share {
+        let share = |source: Option<&str>, bytes| CachedSource {
             source: source.map(str::to_owned),
             bytes,
             used,

@@ -17,13 +17,15 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
-use crate::cli::inspect::checked::{self, Checked, Fault, Record, Sum, Verdict};
-use crate::cli::inspect::reading::{self, Outcome, PIECE, Source, Stop};
-use crate::cli::inspect::walk::{Visited, walk, walk_views};
+use crate::cli::inspect::check_result::{
+    self, CheckMessage, CheckResult, CheckSummary, Fault, Verdict,
+};
+use crate::cli::inspect::command_source::{self, CommandSource, CommandStop, Outcome, PIECE};
+use crate::cli::inspect::walk::{VisitedItem, walk, walk_views};
 use crate::cli::options::default_threads;
-use crate::cli::words::complaint::reason_of;
-use crate::cli::words::printable::{printable, printable_bytes};
-use crate::cli::words::progress::{Done, Progress, Share, TICK};
+use crate::cli::text::error_message::reason_of;
+use crate::cli::text::printable::{printable, printable_bytes};
+use crate::cli::text::progress::{CompletedWork, ProgressLine, ProgressShare, TICK};
 use crate::fs::{Defect, FileKind, Filesystem, Handle, Ino, Requests, SeekKind, errno};
 
 /// Capacity of the queue of objects to examine, and of the queue of lines to write.
@@ -34,12 +36,12 @@ const TABLES: [&[u8]; 4] = [b"csv", b"cf", b"parquet", b"fits"];
 
 /// Output format of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) enum Form {
+pub(in crate::cli) enum ReportFormat {
     /// Text for people.
     Lines,
     /// One JSON object per line.
     Json,
-    /// [`Record`]s for the process that checks several files.
+    /// [`CheckMessage`]s for the process that checks several files.
     Records,
 }
 
@@ -52,35 +54,39 @@ pub(in crate::cli) struct CheckOptions {
     pub(in crate::cli) views: bool,
     /// Whether the joined files of a directory are checked instead of the files themselves.
     pub(in crate::cli) joined: bool,
-    pub(in crate::cli) form: Form,
+    pub(in crate::cli) form: ReportFormat,
 }
 
 /// Checks a whole source.
-pub(in crate::cli) fn check(source: Source<'_>, options: CheckOptions) -> Outcome<Verdict> {
-    let mut checked = Checked::default();
-    match look(source, options, &mut checked) {
-        Err(Stop::Failed(error)) => return unopened(source, error, options, checked),
+pub(in crate::cli) fn check(source: CommandSource<'_>, options: CheckOptions) -> Outcome<Verdict> {
+    let mut checked = CheckResult::default();
+    match check_source(source, options, &mut checked) {
+        Err(CommandStop::Failed(error)) => return unopened(source, error, options, checked),
         looked => looked?,
     }
     let data = options.data;
     let last = match options.form {
-        Form::Lines => checked.line(data),
-        Form::Json => Sum::of_file(checked, true).object(data),
-        Form::Records => Record::Sum(checked.done).line(),
+        ReportFormat::Lines => checked.line(data),
+        ReportFormat::Json => CheckSummary::of_file(checked, true).object(data),
+        ReportFormat::Records => CheckMessage::Sum(checked.done).line(),
     };
-    writeln!(reading::output()?, "{last}")?;
+    writeln!(command_source::output()?, "{last}")?;
     Ok(checked.verdict())
 }
 
 /// Checks a source, writes its faults, and stores the counts in `checked`.
-fn look(source: Source<'_>, options: CheckOptions, checked: &mut Checked) -> Outcome<()> {
+fn check_source(
+    source: CommandSource<'_>,
+    options: CheckOptions,
+    checked: &mut CheckResult,
+) -> Outcome<()> {
     // Must precede the sandbox, which hides whether an output is a terminal and how many processors
     // exist.
-    let (mut progress, threads) = (Progress::new(), default_threads());
+    let (mut progress, threads) = (ProgressLine::new(), default_threads());
     let filesystem = if options.joined {
-        reading::open_joined(source)?
+        command_source::open_joined(source)?
     } else {
-        reading::open(source, options.data)?
+        command_source::open(source, options.data)?
     };
     let generation = filesystem.generation();
     let name = source.file.name();
@@ -91,45 +97,45 @@ fn look(source: Source<'_>, options: CheckOptions, checked: &mut Checked) -> Out
         threads,
         objects: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
-        ahead: Ahead::default(),
+        ahead: CheckProgress::default(),
         over: AtomicBool::new(false),
     };
-    let mut output = BufWriter::new(reading::output()?);
+    let mut output = BufWriter::new(command_source::output()?);
     *checked = check.run(&mut progress, &mut output)?;
     output.flush()?;
-    if filesystem.generation() != generation || check.is_over() {
+    if filesystem.generation() != generation || check.is_stopped() {
         let text = format!("{}: changed while it was read", name.display());
-        return Err(Stop::Failed(Error::Usage(text)));
+        return Err(CommandStop::Failed(Error::Usage(text)));
     }
-    checked.done = check.done();
+    checked.done = check.completed();
     Ok(())
 }
 
 /// Reports that the source cannot be opened or read to its end. A process that checks one of
 /// several files sends a record instead.
 fn unopened(
-    source: Source<'_>,
+    source: CommandSource<'_>,
     error: Error,
     options: CheckOptions,
-    checked: Checked,
+    checked: CheckResult,
 ) -> Outcome<Verdict> {
-    let mut output = reading::output()?;
+    let mut output = command_source::output()?;
     let name = source.file.name();
     let name = name.as_os_str().as_bytes();
     let reason = reason_of(name, &error);
     match options.form {
-        Form::Lines => {}
-        Form::Json => {
-            let sum = Sum::of_file(checked, false);
-            writeln!(output, "{}", checked::unopened(name, &reason))?;
+        ReportFormat::Lines => {}
+        ReportFormat::Json => {
+            let sum = CheckSummary::of_file(checked, false);
+            writeln!(output, "{}", check_result::unopened(name, &reason))?;
             writeln!(output, "{}", sum.object(options.data))?;
         }
-        Form::Records => {
-            writeln!(output, "{}", Record::Unopened(reason).line())?;
+        ReportFormat::Records => {
+            writeln!(output, "{}", CheckMessage::Unopened(reason).line())?;
             return Ok(Verdict::Unread);
         }
     }
-    Err(Stop::Failed(error))
+    Err(CommandStop::Failed(error))
 }
 
 /// State that the threads share.
@@ -141,32 +147,34 @@ struct Check<'a> {
     threads: usize,
     objects: AtomicU64,
     bytes: AtomicU64,
-    ahead: Ahead,
+    ahead: CheckProgress,
     /// Set when the check must stop early.
     over: AtomicBool,
 }
 
 /// Total size of the files that the walk has found, and progress through them.
 #[derive(Default)]
-struct Ahead {
-    met: AtomicU64,
+struct CheckProgress {
+    total: AtomicU64,
     /// Bytes that have been read or skipped as holes.
     passed: AtomicU64,
     /// Whether the walk has ended, so that the total size is final.
     is_whole: AtomicBool,
 }
 
-impl Ahead {
-    fn share(&self) -> Option<Share> {
-        self.is_whole.load(Ordering::Acquire).then(|| Share {
-            passed: self.passed.load(Ordering::Relaxed),
-            total: self.met.load(Ordering::Relaxed),
-        })
+impl CheckProgress {
+    fn share(&self) -> Option<ProgressShare> {
+        self.is_whole
+            .load(Ordering::Acquire)
+            .then(|| ProgressShare {
+                passed: self.passed.load(Ordering::Relaxed),
+                total: self.total.load(Ordering::Relaxed),
+            })
     }
 }
 
 /// An object to examine. Its inode must be forgotten afterwards.
-struct Object {
+struct PendingObject {
     path: Vec<u8>,
     ino: Ino,
     kind: FileKind,
@@ -175,29 +183,29 @@ struct Object {
 }
 
 /// The part of a file that has not been counted as passed. Dropping the value counts the rest.
-struct Left<'a> {
-    ahead: &'a Ahead,
+struct UncountedPart<'a> {
+    ahead: &'a CheckProgress,
     from: u64,
     end: u64,
 }
 
-impl Left<'_> {
-    fn pass(&mut self, to: u64) {
+impl UncountedPart<'_> {
+    fn advance(&mut self, to: u64) {
         let passed = to.min(self.end).saturating_sub(self.from);
         self.ahead.passed.fetch_add(passed, Ordering::Relaxed);
         self.from = self.from.max(to);
     }
 }
 
-impl Drop for Left<'_> {
+impl Drop for UncountedPart<'_> {
     fn drop(&mut self) {
-        self.pass(self.end);
+        self.advance(self.end);
     }
 }
 
 impl Check<'_> {
     /// Runs all threads and writes the faults. Returns the counts.
-    fn run(&self, progress: &mut Progress, output: &mut impl Write) -> Outcome<Checked> {
+    fn run(&self, progress: &mut ProgressLine, output: &mut impl Write) -> Outcome<CheckResult> {
         thread::scope(|scope| {
             let (found, faults) = sync_channel(WAITING);
             let (met, objects) = sync_channel(WAITING);
@@ -225,10 +233,10 @@ impl Check<'_> {
     fn write(
         &self,
         faults: &Receiver<Fault>,
-        progress: &mut Progress,
+        progress: &mut ProgressLine,
         output: &mut impl Write,
-    ) -> Outcome<Checked> {
-        let mut checked = Checked::default();
+    ) -> Outcome<CheckResult> {
+        let mut checked = CheckResult::default();
         loop {
             match faults.recv_timeout(TICK) {
                 Ok(fault) => {
@@ -239,8 +247,8 @@ impl Check<'_> {
                 Err(RecvTimeoutError::Timeout) => output.flush()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(checked),
             }
-            progress.show(
-                self.done(),
+            progress.update(
+                self.completed(),
                 self.ahead.share().filter(|_| self.options.data),
             );
         }
@@ -248,37 +256,37 @@ impl Check<'_> {
 
     fn line(&self, fault: Fault) -> String {
         match self.options.form {
-            Form::Lines => fault.line(),
-            Form::Json => fault.object(self.name),
-            Form::Records => Record::Fault(fault).line(),
+            ReportFormat::Lines => fault.line(),
+            ReportFormat::Json => fault.object(self.name),
+            ReportFormat::Records => CheckMessage::Fault(fault).line(),
         }
     }
 
     /// Walks the tree, examines the directories, and queues all other objects.
-    fn walk(&self, met: &SyncSender<Object>, found: &SyncSender<Fault>) {
+    fn walk(&self, met: &SyncSender<PendingObject>, found: &SyncSender<Fault>) {
         if self.options.joined {
             self.report_absent(found);
         }
         let mut seen = HashSet::new();
         let mut told = None;
-        let mut visit = |thing: Visited<'_>| {
+        let mut visit = |thing: VisitedItem<'_>| {
             match thing {
-                Visited::Directory(path, ino) => {
+                VisitedItem::Directory(path, ino) => {
                     self.count_object();
                     told = self.described(path, ino, found);
                 }
                 // The examination has already reported this error.
-                Visited::Broken(_, error) if told.as_ref() == Some(&error) => {}
-                Visited::Broken(path, error) => self.report(path, &error, found),
-                Visited::Entry(path, named) => {
+                VisitedItem::Broken(_, error) if told.as_ref() == Some(&error) => {}
+                VisitedItem::Broken(path, error) => self.report(path, &error, found),
+                VisitedItem::Entry(path, named) => {
                     let first = named.stat.links <= 1 || seen.insert(named.ino);
                     if named.stat.kind != FileKind::Directory && first {
                         let (kind, size) = (named.stat.kind, named.stat.size);
                         let size = if kind == FileKind::File { size } else { 0 };
-                        self.ahead.met.fetch_add(size, Ordering::Relaxed);
+                        self.ahead.total.fetch_add(size, Ordering::Relaxed);
                         // Fails only if the check has ended early, because then the receiving
                         // threads have exited.
-                        let _ = met.send(Object {
+                        let _ = met.send(PendingObject {
                             path: path.to_vec(),
                             ino: named.ino,
                             kind,
@@ -289,7 +297,7 @@ impl Check<'_> {
                     }
                 }
             }
-            !self.is_over()
+            !self.is_stopped()
         };
         walk(self.filesystem, &mut visit);
         if self.options.views {
@@ -308,7 +316,7 @@ impl Check<'_> {
                 .and_then(|(_, rest)| rest.split_once(": "));
             let (path, reason) = told.unwrap_or(("/", line));
             let _ = found.send(Fault {
-                kind: checked::Kind::Unreadable,
+                kind: check_result::FaultKind::Unreadable,
                 path: path.as_bytes().to_vec(),
                 reason: reason.to_owned(),
             });
@@ -316,8 +324,8 @@ impl Check<'_> {
     }
 
     /// Examines one regular file or symbolic link.
-    fn object(&self, object: &Object, found: &SyncSender<Fault>) {
-        if !self.is_over() {
+    fn object(&self, object: &PendingObject, found: &SyncSender<Fault>) {
+        if !self.is_stopped() {
             let described = self.described(&object.path, object.ino, found);
             if object.kind == FileKind::File {
                 self.count_object();
@@ -349,7 +357,7 @@ impl Check<'_> {
             }
             Defect::Missing(text) => {
                 let _ = found.send(Fault {
-                    kind: checked::Kind::Missing,
+                    kind: check_result::FaultKind::Missing,
                     path: path.to_vec(),
                     reason: printable(&text),
                 });
@@ -364,19 +372,19 @@ impl Check<'_> {
     }
 
     /// Examines the content: its location in the file and, with `data`, every byte.
-    fn content(&self, object: &Object) -> Result<()> {
-        let left = Left {
+    fn content(&self, object: &PendingObject) -> Result<()> {
+        let left = UncountedPart {
             ahead: &self.ahead,
             from: 0,
             end: object.size,
         };
         let handle = self.filesystem.open_file(object.ino)?.handle;
-        let outcome = self.opened(object.ino, handle, left);
+        let outcome = self.check_open_file(object.ino, handle, left);
         self.filesystem.release(handle);
         outcome
     }
 
-    fn opened(&self, ino: Ino, handle: Handle, mut left: Left<'_>) -> Result<()> {
+    fn check_open_file(&self, ino: Ino, handle: Handle, mut left: UncountedPart<'_>) -> Result<()> {
         let size = self.filesystem.getattr(ino)?.attributes.size;
         // Finding the first data byte walks the array's index.
         let mut next = self.data_at(handle, 0)?;
@@ -387,7 +395,7 @@ impl Check<'_> {
         // Holes are skipped, because an array without stored data may be too large to read as
         // zeros.
         while let Some(offset) = next
-            && !self.is_over()
+            && !self.is_stopped()
         {
             let piece = self.filesystem.read(handle, offset, PIECE)?;
             if piece.is_empty() {
@@ -396,7 +404,7 @@ impl Check<'_> {
             let length = to_u64(piece.len());
             self.count_bytes(length);
             let end = offset.saturating_add(length);
-            left.pass(end);
+            left.advance(end);
             next = self.data_at(handle, end)?;
         }
         Ok(())
@@ -421,7 +429,7 @@ impl Check<'_> {
         }
         // Fails only if the check has ended early, because then the writing thread has exited.
         let _ = found.send(Fault {
-            kind: checked::Kind::Unreadable,
+            kind: check_result::FaultKind::Unreadable,
             path: path.to_vec(),
             reason: format!("{part}{}", printable(&error.to_string())),
         });
@@ -435,8 +443,8 @@ impl Check<'_> {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    fn done(&self) -> Done {
-        Done {
+    fn completed(&self) -> CompletedWork {
+        CompletedWork {
             objects: self.objects.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
         }
@@ -446,7 +454,7 @@ impl Check<'_> {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 }
@@ -464,7 +472,7 @@ fn errors(filesystem: &Filesystem) -> String {
 }
 
 /// Returns the next object to examine, or `None` at the end.
-fn next(objects: &Mutex<Receiver<Object>>) -> Option<Object> {
+fn next(objects: &Mutex<Receiver<PendingObject>>) -> Option<PendingObject> {
     lock(objects).recv().ok()
 }
 
@@ -474,21 +482,21 @@ mod tests {
 
     #[test]
     fn a_file_is_passed_once_however_its_reading_ends() {
-        let ahead = Ahead::default();
-        ahead.met.store(140, Ordering::Relaxed);
-        let left = |end| Left {
+        let ahead = CheckProgress::default();
+        ahead.total.store(140, Ordering::Relaxed);
+        let left = |end| UncountedPart {
             ahead: &ahead,
             from: 0,
             end,
         };
         let mut read = left(100);
-        read.pass(40);
+        read.advance(40);
         assert_eq!(ahead.share(), None, "the walk goes on");
         ahead.is_whole.store(true, Ordering::Release);
-        let share = |passed| Some(Share { passed, total: 140 });
+        let share = |passed| Some(ProgressShare { passed, total: 140 });
         assert_eq!(ahead.share(), share(40));
         // The file has grown since the walk found it.
-        read.pass(130);
+        read.advance(130);
         assert_eq!(ahead.share(), share(100));
         drop(read);
         drop(left(40));

@@ -11,47 +11,47 @@ use std::process::Stdio;
 
 use h5fs_reader::source::location::Location;
 
-use crate::cli::args::Reading;
-use crate::cli::inspect::as_one::JOINED;
-use crate::cli::inspect::check::{CheckOptions, Form};
-use crate::cli::inspect::checked::{self, Fault, Record, Sum, Verdict};
+use crate::cli::args::ReadingArguments;
+use crate::cli::inspect::check::{CheckOptions, ReportFormat};
+use crate::cli::inspect::check_result::{self, CheckMessage, CheckSummary, Fault, Verdict};
+use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::inspect::data_files::DataFiles;
-use crate::cli::inspect::many::{self, Arguments, Follow};
-use crate::cli::inspect::reading::{self, Outcome};
-use crate::cli::words::complaint::{complain, of_text, reason_of};
-use crate::cli::words::printable::{harmless, printable_bytes};
-use crate::cli::words::progress::Progress;
+use crate::cli::inspect::joined_names::JOINED;
+use crate::cli::inspect::parallel::{self, Arguments, OutputFollower};
+use crate::cli::text::error_message::{of_text, print_error, reason_of};
+use crate::cli::text::printable::{harmless, printable_bytes};
+use crate::cli::text::progress::ProgressLine;
 use crate::limits;
 
 /// Checks all files of `sources`.
 pub(in crate::cli) fn check(
     sources: &[Location],
     options: CheckOptions,
-    how: &Reading,
+    how: &ReadingArguments,
 ) -> Outcome<Verdict> {
-    let (data, json) = (options.data, options.form == Form::Json);
-    let mut arguments = Arguments::of("check", how);
+    let (data, json) = (options.data, options.form == ReportFormat::Json);
+    let mut arguments = Arguments::for_command("check", how);
     arguments.flag("--records");
     let flags = [(data, "--data"), (options.views, "--views")];
     let given = flags.into_iter().filter(|flag| flag.0);
     given.for_each(|(_, flag)| arguments.flag(flag));
-    let mut files = DataFiles::of(sources, how);
+    let mut files = DataFiles::new(sources, how);
     let mut report = Report {
-        progress: Progress::new(),
-        output: BufWriter::new(reading::output()?),
+        progress: ProgressLine::new(),
+        output: BufWriter::new(command_source::output()?),
         json,
         name: Vec::new(),
         line: Vec::new(),
-        sum: Sum::default(),
+        sum: CheckSummary::default(),
         has_end: false,
         is_joined: false,
     };
-    many::read(&mut files, &arguments, how.jobs, &mut report)?;
+    parallel::read(&mut files, &arguments, how.jobs, &mut report)?;
     let directories = || sources.iter().filter(|source| is_near_directory(source));
     if options.views && report.sum.files > 0 {
         arguments.flag("--joined");
         report.is_joined = true;
-        many::read(
+        parallel::read(
             &mut directories().cloned(),
             &arguments,
             how.jobs,
@@ -84,8 +84,8 @@ fn is_near_directory(source: &Location) -> bool {
 }
 
 /// Starts a process that warns why files of a local directory cannot be joined.
-fn warn_of_joining(source: &Location, how: &Reading) {
-    let mut arguments = Arguments::of("ls", how);
+fn warn_of_joining(source: &Location, how: &ReadingArguments) {
+    let mut arguments = Arguments::for_command("ls", how);
     arguments.flag("--one");
     arguments.paths.push(JOINED.into());
     let listed = arguments.command(source);
@@ -95,7 +95,7 @@ fn warn_of_joining(source: &Location, how: &Reading) {
 
 /// The report on several files.
 struct Report {
-    progress: Progress,
+    progress: ProgressLine,
     output: BufWriter<File>,
     /// Whether each line is a JSON object.
     json: bool,
@@ -104,7 +104,7 @@ struct Report {
     /// The incomplete last line.
     line: Vec<u8>,
     /// Sum over the files whose processes have ended.
-    sum: Sum,
+    sum: CheckSummary,
     /// Whether the last record of the current file has arrived.
     has_end: bool,
     /// Whether the processes check joined files.
@@ -113,21 +113,21 @@ struct Report {
 
 impl Report {
     /// Handles a complete line.
-    fn take_line(&mut self) -> Outcome<()> {
+    fn handle_line(&mut self) -> Outcome<()> {
         let line = std::mem::take(&mut self.line);
-        match Record::of(&String::from_utf8_lossy(line.trim_ascii_end())) {
-            Record::Sum(done) => {
+        match CheckMessage::from_line(&String::from_utf8_lossy(line.trim_ascii_end())) {
+            CheckMessage::Sum(done) => {
                 self.sum.checked.add(done);
                 self.has_end = true;
             }
-            Record::Unopened(reason) => {
+            CheckMessage::Unopened(reason) => {
                 self.has_end = true;
                 let (name, reason) = (self.name.clone(), harmless(&reason));
                 self.make_room()?;
-                complain(&of_text(&name, &reason));
+                print_error(&of_text(&name, &reason));
                 self.unopened(&name, &reason)?;
             }
-            Record::Fault(fault) => self.fault(&Fault {
+            CheckMessage::Fault(fault) => self.fault(&Fault {
                 reason: harmless(&fault.reason),
                 ..fault
             })?,
@@ -150,13 +150,13 @@ impl Report {
     fn unopened(&mut self, name: &[u8], reason: &str) -> Outcome<()> {
         self.sum.unopened += 1;
         if self.json {
-            writeln!(self.output, "{}", checked::unopened(name, reason))?;
+            writeln!(self.output, "{}", check_result::unopened(name, reason))?;
         }
         Ok(())
     }
 }
 
-impl Follow for Report {
+impl OutputFollower for Report {
     fn begin(&mut self, name: &[u8]) -> Outcome<()> {
         self.name = name.to_vec();
         if self.is_joined {
@@ -170,7 +170,7 @@ impl Follow for Report {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(part);
             if part.ends_with(b"\n") || self.line.len() > limits::REPORT_BYTES {
-                self.take_line()?;
+                self.handle_line()?;
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Follow for Report {
     fn end(&mut self, _is_whole: bool) -> Outcome<()> {
         self.sum.files += u64::from(!self.is_joined);
         if !self.line.is_empty() {
-            self.take_line()?;
+            self.handle_line()?;
         }
         if std::mem::take(&mut self.has_end) {
             return Ok(());
@@ -194,7 +194,7 @@ impl Follow for Report {
             "the process that reads this file ended early",
         );
         self.make_room()?;
-        complain(&of_text(&name, reason));
+        print_error(&of_text(&name, reason));
         self.unopened(&name, reason)
     }
 

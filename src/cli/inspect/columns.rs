@@ -1,6 +1,6 @@
 //! The columns of a long listing: their content and their alignment.
 
-use crate::cli::words::printable::printable_bytes;
+use crate::cli::text::printable::printable_bytes;
 use crate::fs::{FileKind, Ino, Requests, Stat};
 
 /// Number of columns: mode, type, shape, chunks, filters, stored bytes, bytes.
@@ -26,7 +26,7 @@ pub(in crate::cli) fn cells(
         FileKind::File => filesystem.getxattr(ino, name.as_bytes()).ok(),
         FileKind::Directory | FileKind::Symlink => None,
     };
-    let text = |name| fact(name).map_or_else(|| NOTHING.to_owned(), |value| squeezed(&value));
+    let text = |name| fact(name).map_or_else(|| NOTHING.to_owned(), |value| without_spaces(&value));
     let number = |number: u64| match stat.kind {
         FileKind::Directory => NOTHING.to_owned(),
         FileKind::File | FileKind::Symlink if human => human_readable(number),
@@ -71,11 +71,11 @@ fn type_name(text: &[u8]) -> String {
         let end = inside.iter().position(|&byte| byte == b':');
         end.and_then(|end| inside.get(..end)).unwrap_or(inside)
     });
-    squeezed(name)
+    without_spaces(name)
 }
 
 /// Removes the spaces after the commas of a list.
-fn squeezed(value: &[u8]) -> String {
+fn without_spaces(value: &[u8]) -> String {
     printable_bytes(value).replace(", ", ",")
 }
 
@@ -99,9 +99,9 @@ fn mode(stat: &Stat) -> String {
 
 /// The widths of the columns in characters. Widths only grow.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Widths([usize; COLUMNS]);
+pub(in crate::cli) struct ColumnWidths([usize; COLUMNS]);
 
-impl Widths {
+impl ColumnWidths {
     /// Widens the columns to fit these texts.
     pub(in crate::cli) fn fit(&mut self, cells: &Cells) {
         for (width, cell) in self.0.iter_mut().zip(cells) {
@@ -168,8 +168,8 @@ mod tests {
     fn types_are_named_and_lists_are_one_word() {
         assert_eq!(type_name(b"float64"), "float64");
         assert_eq!(type_name(b"{vlen: {base: {array: 1}}}"), "vlen");
-        assert_eq!(squeezed(b"[10, 20, 30]"), "[10,20,30]");
-        assert_eq!(squeezed(b"shuffle, a\nb(4)"), "shuffle,a\\nb(4)");
+        assert_eq!(without_spaces(b"[10, 20, 30]"), "[10,20,30]");
+        assert_eq!(without_spaces(b"shuffle, a\nb(4)"), "shuffle,a\\nb(4)");
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let row = |texts: [&str; COLUMNS]| texts.map(str::to_owned);
         let long = row(["-r--r--r--", "float64", "[2]", "-", "-", "512", "16"]);
         let short = row(["-r--r--r--", "int8", "[10]", "-", "-", "0", "10000"]);
-        let mut widths = Widths::default();
+        let mut widths = ColumnWidths::default();
         widths.fit(&long);
         widths.fit(&short);
         assert_eq!(

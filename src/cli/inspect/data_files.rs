@@ -12,47 +12,47 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::local::file::FileSource;
 use h5fs_reader::source::location::Location;
 
-use crate::cli::args::Reading;
-use crate::cli::inspect::as_one::{joined_in, joined_of};
+use crate::cli::args::ReadingArguments;
+use crate::cli::inspect::command_source;
+use crate::cli::inspect::joined_names::{joined_name, split_pattern};
 use crate::cli::inspect::prefix_files::{Name, PrefixFiles};
-use crate::cli::inspect::reading;
-use crate::cli::words::complaint::complain_of;
+use crate::cli::text::error_message::print_file_error;
 use crate::joined::choice::Choice;
 
 /// An iterator over the data files that the command line names directly, or that are in the
 /// directories and prefixes that it names.
 pub(in crate::cli) struct DataFiles<'a> {
-    how: &'a Reading,
+    how: &'a ReadingArguments,
     /// Stack of pending locations. The last one is processed next.
-    ahead: Vec<Ahead>,
+    ahead: Vec<PendingLocation>,
     /// Directories and prefixes that could not be listed. Their errors have been printed.
     pub(in crate::cli) failed: Vec<(PathBuf, Error)>,
 }
 
 /// A pending location.
-enum Ahead {
+enum PendingLocation {
     Named(Location),
     /// A path found in a directory. If a pattern was given, only files that match it are wanted.
-    Near(PathBuf, Option<Arc<Chosen>>),
+    Near(PathBuf, Option<Arc<MatchingFiles>>),
     /// A name found in a prefix.
     Far(Arc<PrefixFiles>, Name),
 }
 
 /// The files of a directory that match a pattern.
-struct Chosen {
+struct MatchingFiles {
     directory: PathBuf,
     choice: Choice,
 }
 
-impl Chosen {
+impl MatchingFiles {
     /// Parses `DIRECTORY[PATTERN]`.
-    fn of(word: &Path) -> Option<Self> {
-        let (directory, files) = joined_of(word)?;
-        let choice = Choice::named(joined_in(OsStr::from_bytes(&files))?)?;
-        Some(Chosen { directory, choice })
+    fn parse(word: &Path) -> Option<Self> {
+        let (directory, files) = split_pattern(word)?;
+        let choice = Choice::named(joined_name(OsStr::from_bytes(&files))?)?;
+        Some(MatchingFiles { directory, choice })
     }
 
-    fn takes(&self, path: &Path) -> bool {
+    fn is_match(&self, path: &Path) -> bool {
         let within = path.strip_prefix(&self.directory).unwrap_or(path);
         self.choice.takes(within.as_os_str().as_bytes())
     }
@@ -60,41 +60,46 @@ impl Chosen {
 
 /// Returns whether a location is `DIRECTORY[PATTERN]`.
 pub(in crate::cli) fn is_chosen(location: &Location) -> bool {
-    location.path().and_then(Chosen::of).is_some()
+    location.path().and_then(MatchingFiles::parse).is_some()
 }
 
-impl Ahead {
+impl PendingLocation {
     fn name(&self) -> PathBuf {
         match self {
-            Ahead::Named(location) => location.name(),
-            Ahead::Near(path, _) => path.clone(),
-            Ahead::Far(prefix, name) => prefix.absolute(&name.path),
+            PendingLocation::Named(location) => location.name(),
+            PendingLocation::Near(path, _) => path.clone(),
+            PendingLocation::Far(prefix, name) => prefix.absolute(&name.path),
         }
     }
 }
 
 impl<'a> DataFiles<'a> {
-    pub(in crate::cli) fn of(named: &[Location], how: &'a Reading) -> Self {
+    pub(in crate::cli) fn new(named: &[Location], how: &'a ReadingArguments) -> Self {
         DataFiles {
             how,
-            ahead: named.iter().rev().cloned().map(Ahead::Named).collect(),
+            ahead: named
+                .iter()
+                .rev()
+                .cloned()
+                .map(PendingLocation::Named)
+                .collect(),
             failed: Vec::new(),
         }
     }
 
     /// Returns the location if it is a file. For a directory, pushes its content and returns
     /// `None`.
-    fn take(&mut self, next: &Ahead) -> Result<Option<Location>> {
+    fn expand(&mut self, next: &PendingLocation) -> Result<Option<Location>> {
         match next {
-            Ahead::Named(Location::Url(url)) if url.is_prefix() => {
+            PendingLocation::Named(Location::Url(url)) if url.is_prefix() => {
                 let prefix = Arc::new(PrefixFiles::open(url, self.how)?);
                 self.descend_far(&prefix, Path::new(""))?;
             }
-            Ahead::Named(Location::Path(path)) if path.is_dir() => {
-                reading::advise(path, self.how);
+            PendingLocation::Named(Location::Path(path)) if path.is_dir() => {
+                command_source::warn_directory(path, self.how);
                 self.descend(path, None)?;
             }
-            Ahead::Named(file) => match file.path().and_then(Chosen::of) {
+            PendingLocation::Named(file) => match file.path().and_then(MatchingFiles::parse) {
                 Some(chosen) => {
                     let directory = chosen.directory.clone();
                     self.descend(&directory, Some(&Arc::new(chosen)))?;
@@ -102,25 +107,25 @@ impl<'a> DataFiles<'a> {
                 // If the file cannot be opened, its own process reports why.
                 None => return Ok(Some(file.clone())),
             },
-            Ahead::Near(path, chosen) => match path.symlink_metadata() {
+            PendingLocation::Near(path, chosen) => match path.symlink_metadata() {
                 Ok(there) if there.is_dir() => self.descend(path, chosen.as_ref())?,
-                _ if chosen.as_ref().is_some_and(|chosen| !chosen.takes(path)) => {}
+                _ if chosen.as_ref().is_some_and(|chosen| !chosen.is_match(path)) => {}
                 Ok(there) if !there.is_file() || !is_data(path) => {}
                 _ => return Ok(Some(Location::Path(path.clone()))),
             },
-            Ahead::Far(prefix, name) if name.is_directory => {
+            PendingLocation::Far(prefix, name) if name.is_directory => {
                 self.descend_far(prefix, &name.path)?;
             }
-            Ahead::Far(prefix, name) if prefix.is_data(&name.path) => {
+            PendingLocation::Far(prefix, name) if prefix.is_data(&name.path) => {
                 return prefix.location(&name.path).map(Some);
             }
-            Ahead::Far(..) => {}
+            PendingLocation::Far(..) => {}
         }
         Ok(None)
     }
 
     /// Pushes the content of `directory` in the order of the names.
-    fn descend(&mut self, directory: &Path, chosen: Option<&Arc<Chosen>>) -> Result<()> {
+    fn descend(&mut self, directory: &Path, chosen: Option<&Arc<MatchingFiles>>) -> Result<()> {
         let listed = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| entry.map(|entry| entry.path()));
             paths.collect::<io::Result<Vec<_>>>()
@@ -128,14 +133,14 @@ impl<'a> DataFiles<'a> {
         let failed = |error| Error::io(&error, directory.display().to_string());
         let mut paths = listed.map_err(failed)?;
         paths.sort_by(|a, b| b.cmp(a));
-        let near = |path| Ahead::Near(path, chosen.cloned());
+        let near = |path| PendingLocation::Near(path, chosen.cloned());
         self.ahead.extend(paths.into_iter().map(near));
         Ok(())
     }
 
     fn descend_far(&mut self, prefix: &Arc<PrefixFiles>, directory: &Path) -> Result<()> {
         let names = prefix.list(directory)?.into_iter().rev();
-        let ahead = names.map(|name| Ahead::Far(Arc::clone(prefix), name));
+        let ahead = names.map(|name| PendingLocation::Far(Arc::clone(prefix), name));
         self.ahead.extend(ahead);
         Ok(())
     }
@@ -146,11 +151,11 @@ impl Iterator for DataFiles<'_> {
 
     fn next(&mut self) -> Option<Location> {
         while let Some(next) = self.ahead.pop() {
-            match self.take(&next) {
+            match self.expand(&next) {
                 Ok(Some(file)) => return Some(file),
                 Ok(None) => {}
                 Err(error) => {
-                    complain_of(next.name().as_os_str().as_bytes(), &error);
+                    print_file_error(next.name().as_os_str().as_bytes(), &error);
                     self.failed.push((next.name(), error));
                 }
             }
@@ -175,18 +180,18 @@ fn is_data(path: &Path) -> bool {
 pub(in crate::cli) fn file_on(
     directory: &Location,
     path: &OsString,
-    how: &Reading,
+    how: &ReadingArguments,
 ) -> Result<Option<(Location, OsString)>> {
     match directory {
         Location::Url(url) if url.is_prefix() => {
             PrefixFiles::open(url, how)?.file_on(Path::new(path))
         }
-        Location::Path(directory) if directory.is_dir() => Ok(near_file_on(directory, path)),
+        Location::Path(directory) if directory.is_dir() => Ok(nearest_file(directory, path)),
         _ => Ok(None),
     }
 }
 
-fn near_file_on(directory: &Path, path: &OsString) -> Option<(Location, OsString)> {
+fn nearest_file(directory: &Path, path: &OsString) -> Option<(Location, OsString)> {
     let mut file = directory.to_path_buf();
     let mut names = Path::new(path).components();
     for name in names.by_ref() {
@@ -203,8 +208,8 @@ mod tests {
     use super::*;
     use crate::cli::options::RemoteFlags;
 
-    fn reading() -> Reading {
-        Reading {
+    fn reading() -> ReadingArguments {
+        ReadingArguments {
             jobs: None,
             sandbox: true,
             force: false,
@@ -228,7 +233,7 @@ mod tests {
         let named = [top.join("notes.txt"), top.to_path_buf(), top.join("none")];
         let named = named.map(Location::Path);
         let how = reading();
-        let found: Vec<_> = DataFiles::of(&named, &how)
+        let found: Vec<_> = DataFiles::new(&named, &how)
             .map(|file| file.name())
             .collect();
         let wanted = ["notes.txt", "b.asdf", "sub/a.asdf", "z.asdf", "none"];
@@ -241,9 +246,9 @@ mod tests {
         let top = directory.path();
         std::fs::create_dir(top.join("sub")).unwrap();
         std::fs::write(top.join("sub/a.h5"), "").unwrap();
-        let found = near_file_on(top, &"sub/a.h5/entry/x".into());
+        let found = nearest_file(top, &"sub/a.h5/entry/x".into());
         let file = Location::Path(top.join("sub/a.h5"));
         assert_eq!(found, Some((file, "entry/x".into())));
-        assert_eq!(near_file_on(top, &"sub/b.h5".into()), None);
+        assert_eq!(nearest_file(top, &"sub/b.h5".into()), None);
     }
 }

@@ -5,7 +5,7 @@
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::cli::inspect::walk::{Names, join};
+use crate::cli::inspect::walk::{DirectoryNames, join};
 use crate::fs::{FileKind, Requests};
 
 /// Returns `path` itself if it exists or is not a pattern. Otherwise returns all paths that it
@@ -61,7 +61,7 @@ fn is_pattern(name: &[u8]) -> bool {
 /// Returns the paths of all names in `directory` that match `pattern`.
 fn matches(tree: &dyn Requests, directory: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
     let ino = tree.find(directory, true)?.ino;
-    let mut names = Names::open(tree, ino)?;
+    let mut names = DirectoryNames::open(tree, ino)?;
     let mut found = Vec::new();
     while let Some(named) = names.next()? {
         tree.forget(named.ino, 1);
@@ -86,7 +86,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
             pattern = behind;
             continue;
         }
-        if let Some((behind, rest)) = one(pattern, name) {
+        if let Some((behind, rest)) = match_one(pattern, name) {
             (pattern, name) = (behind, rest);
             if pattern.is_empty() && name.is_empty() {
                 return true;
@@ -107,7 +107,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 /// Matches the first character of `name`. Returns the rest of the pattern and the rest of the name.
-fn one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b [u8])> {
+fn match_one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b [u8])> {
     if name.is_empty() {
         return None;
     }

@@ -16,15 +16,15 @@ use std::os::unix::ffi::OsStrExt;
 use h5fs_reader::error::{Error, Result};
 
 use crate::cli::args::Format;
-use crate::cli::inspect::columns::{self, Cells, Widths};
+use crate::cli::inspect::columns::{self, Cells, ColumnWidths};
+use crate::cli::inspect::command_source::{self, CommandSource, Outcome};
 use crate::cli::inspect::glob::expand;
-use crate::cli::inspect::listed_json::Listed;
-use crate::cli::inspect::reading::{self, Outcome, Source};
-use crate::cli::inspect::walk::{Named, Names, join};
-use crate::cli::words::complaint::{complain, complain_of, of_text};
-use crate::cli::words::printable::printable_bytes;
-use crate::cli::words::progress::{Done, Progress};
-use crate::cli::words::style::{Paint, Style};
+use crate::cli::inspect::listed_json::JsonEntry;
+use crate::cli::inspect::walk::{DirectoryNames, NamedInode, join};
+use crate::cli::text::error_message::{of_text, print_error, print_file_error};
+use crate::cli::text::printable::printable_bytes;
+use crate::cli::text::progress::{CompletedWork, ProgressLine};
+use crate::cli::text::style::{Paint, Style};
 use crate::fs::{self, FileKind, Ino, Requests};
 
 /// Number of lines of a directory that are aligned with each other. Later lines use the same column
@@ -33,48 +33,48 @@ const ALIGNED: usize = 4096;
 
 /// Lists paths. Returns whether all of them could be listed.
 pub(in crate::cli) fn list(
-    source: Source<'_>,
+    source: CommandSource<'_>,
     paths: &[OsString],
     format: Format,
 ) -> Outcome<bool> {
     // Must precede the sandbox, which hides whether an output is a terminal.
     let escape = format.terminal || io::stdout().is_terminal();
-    let paint = Paint::of(escape);
-    let progress = format.recursive.then(Progress::new);
-    let tree = reading::open_tree(source, paths)?;
-    reading::refuse_none(tree.requests(), paths)?;
-    let mut listing = Listing {
+    let paint = Paint::for_output(escape);
+    let progress = format.recursive.then(ProgressLine::new);
+    let tree = command_source::open_tree(source, paths)?;
+    command_source::refuse_none(tree.requests(), paths)?;
+    let mut listing = ListWriter {
         tree: tree.requests(),
         format,
         escape,
         paint,
-        output: BufWriter::new(reading::output()?),
+        output: BufWriter::new(command_source::output()?),
         progress,
-        done: Done::default(),
+        done: CompletedWork::default(),
         complete: true,
         is_first: true,
     };
-    let outcome = listing.all(paths);
+    let outcome = listing.write_all(paths);
     listing.make_room();
     listing.output.flush()?;
     outcome.map(|()| listing.complete)
 }
 
 /// A directory to list.
-struct Pending {
+struct PendingDirectory {
     path: Vec<u8>,
     ino: Ino,
 }
 
 /// A step of a recursive listing.
-enum Step {
-    List(Pending),
+enum ListStep {
+    List(PendingDirectory),
     /// Forgets a directory after everything in it has been listed.
     Leave(Ino),
 }
 
 /// A line to write.
-struct Line {
+struct ListingLine {
     path: Vec<u8>,
     name: Vec<u8>,
     /// The cells of a long listing.
@@ -87,26 +87,26 @@ struct Line {
     faults: Vec<Error>,
 }
 
-struct Listing<'a> {
+struct ListWriter<'a> {
     tree: &'a dyn Requests,
     format: Format,
     escape: bool,
     paint: Paint,
     output: BufWriter<File>,
     /// The progress of a recursive listing.
-    progress: Option<Progress>,
-    done: Done,
+    progress: Option<ProgressLine>,
+    done: CompletedWork,
     complete: bool,
     /// Whether no heading or JSON object has been written yet.
     is_first: bool,
 }
 
-impl Listing<'_> {
-    fn all(&mut self, paths: &[OsString]) -> Outcome<()> {
+impl ListWriter<'_> {
+    fn write_all(&mut self, paths: &[OsString]) -> Outcome<()> {
         if self.format.json {
             self.output.write_all(b"[")?;
         }
-        match &self.expanded(paths)[..] {
+        match &self.expand_patterns(paths)[..] {
             [] if paths.is_empty() => self.path(b"/")?,
             [path] => self.path(path)?,
             paths => self.paths(paths)?,
@@ -119,7 +119,7 @@ impl Listing<'_> {
     }
 
     /// Expands the patterns among `paths`. Reports patterns without a match.
-    fn expanded(&mut self, paths: &[OsString]) -> Vec<Vec<u8>> {
+    fn expand_patterns(&mut self, paths: &[OsString]) -> Vec<Vec<u8>> {
         let mut expanded = Vec::new();
         for path in paths {
             match expand(self.tree, path.as_bytes()) {
@@ -153,7 +153,7 @@ impl Listing<'_> {
 
     /// Writes the line of the entry at `path`. Returns the entry instead if it is a directory to
     /// list.
-    fn entry(&mut self, path: &[u8]) -> Outcome<Option<Pending>> {
+    fn entry(&mut self, path: &[u8]) -> Outcome<Option<PendingDirectory>> {
         let found = match self.find(path) {
             Ok(found) => found,
             Err(error) => {
@@ -164,18 +164,18 @@ impl Listing<'_> {
         let path = path.to_vec();
         if found.attributes.kind == FileKind::Directory && !self.format.directory {
             let ino = found.ino;
-            return Ok(Some(Pending { path, ino }));
+            return Ok(Some(PendingDirectory { path, ino }));
         }
         if !self.format.json {
             self.is_first = false;
         }
-        let named = Named {
+        let named = NamedInode {
             name: path.clone(),
             ino: found.ino,
             stat: found.attributes,
         };
         let line = self.line(path, &named);
-        self.write(&mut vec![line], &mut Widths::default())?;
+        self.write(&mut vec![line], &mut ColumnWidths::default())?;
         Ok(None)
     }
 
@@ -197,12 +197,12 @@ impl Listing<'_> {
 
     /// Lists a directory. In a recursive listing, lists all directories in it as well, each before
     /// its content.
-    fn directories(&mut self, first: Pending, with_names: bool) -> Outcome<()> {
-        let mut steps = vec![Step::List(first)];
+    fn directories(&mut self, first: PendingDirectory, with_names: bool) -> Outcome<()> {
+        let mut steps = vec![ListStep::List(first)];
         while let Some(step) = steps.pop() {
             let next = match step {
-                Step::List(next) => next,
-                Step::Leave(ino) => {
+                ListStep::List(next) => next,
+                ListStep::Leave(ino) => {
                     self.tree.forget(ino, 1);
                     continue;
                 }
@@ -215,24 +215,24 @@ impl Listing<'_> {
                     "\n"
                 };
                 self.output.write_all(blank.as_bytes())?;
-                self.name(&next.path, Style::Plain)?;
+                self.write_name(&next.path, Style::Plain)?;
                 self.output.write_all(b":\n")?;
             }
-            steps.push(Step::Leave(next.ino));
+            steps.push(ListStep::Leave(next.ino));
             let beneath = self.directory(&next)?;
-            steps.extend(beneath.into_iter().rev().map(Step::List));
+            steps.extend(beneath.into_iter().rev().map(ListStep::List));
         }
         Ok(())
     }
 
     /// Lists one directory. Returns its subdirectories if they must be listed as well.
-    fn directory(&mut self, directory: &Pending) -> Outcome<Vec<Pending>> {
+    fn directory(&mut self, directory: &PendingDirectory) -> Outcome<Vec<PendingDirectory>> {
         let mut beneath = Vec::new();
         let mut lines = Vec::new();
-        let mut widths = Widths::default();
+        let mut widths = ColumnWidths::default();
         lines.extend(self.views(directory));
         let mut are_unordered = false;
-        let torn = match Names::open(self.tree, directory.ino) {
+        let torn = match DirectoryNames::open(self.tree, directory.ino) {
             Err(error) => Some(error),
             Ok(mut names) => loop {
                 let named = match names.next() {
@@ -251,7 +251,7 @@ impl Listing<'_> {
                 self.show_progress()?;
                 let ino = named.ino;
                 if self.format.recursive && named.stat.kind == FileKind::Directory {
-                    beneath.push(Pending { path, ino });
+                    beneath.push(PendingDirectory { path, ino });
                 } else {
                     self.tree.forget(ino, 1);
                 }
@@ -261,7 +261,7 @@ impl Listing<'_> {
         if are_unordered {
             self.make_room();
             let note = "too many names to sort: they are in the order of the file's index";
-            complain(&of_text(&directory.path, note));
+            print_error(&of_text(&directory.path, note));
         }
         if let Some(error) = torn.or_else(|| self.fault(directory.ino)) {
             self.fail(&directory.path, &error);
@@ -270,13 +270,13 @@ impl Listing<'_> {
     }
 
     /// Returns the line for `.h5fs`, which no directory lists.
-    fn views(&self, directory: &Pending) -> Option<Line> {
+    fn views(&self, directory: &PendingDirectory) -> Option<ListingLine> {
         const NAME: &[u8] = b".h5fs";
         if !self.format.all {
             return None;
         }
         let found = self.tree.lookup(directory.ino, NAME).ok()?;
-        let named = Named {
+        let named = NamedInode {
             name: NAME.to_vec(),
             ino: found.ino,
             stat: found.attributes,
@@ -287,8 +287,8 @@ impl Listing<'_> {
     }
 
     /// Returns the line for a name.
-    fn line(&self, path: Vec<u8>, named: &Named) -> Line {
-        let mut line = Line {
+    fn line(&self, path: Vec<u8>, named: &NamedInode) -> ListingLine {
+        let mut line = ListingLine {
             path,
             name: named.name.clone(),
             cells: None,
@@ -308,7 +308,7 @@ impl Listing<'_> {
     }
 
     /// Adds the details of a long listing.
-    fn describe(&self, named: &Named, line: &mut Line) {
+    fn describe(&self, named: &NamedInode, line: &mut ListingLine) {
         let stat = match self.tree.getattr(named.ino) {
             Ok(entry) => entry.attributes,
             Err(error) => {
@@ -326,7 +326,7 @@ impl Listing<'_> {
         }
     }
 
-    fn style(&self, named: &Named, line: &Line) -> Style {
+    fn style(&self, named: &NamedInode, line: &ListingLine) -> Style {
         match named.stat.kind {
             _ if !self.paint.is_on() => Style::Plain,
             _ if !line.faults.is_empty() => Style::Fault,
@@ -348,7 +348,7 @@ impl Listing<'_> {
     }
 
     /// Writes all lines, each followed by its faults, and empties `lines`.
-    fn write(&mut self, lines: &mut Vec<Line>, widths: &mut Widths) -> Outcome<()> {
+    fn write(&mut self, lines: &mut Vec<ListingLine>, widths: &mut ColumnWidths) -> Outcome<()> {
         self.make_room();
         for cells in lines.iter().filter_map(|line| line.cells.as_ref()) {
             widths.fit(cells);
@@ -361,13 +361,13 @@ impl Listing<'_> {
             if let Some(cells) = &line.cells {
                 self.output.write_all(widths.aligned(cells).as_bytes())?;
             }
-            self.name(&line.name, line.style)?;
+            self.write_name(&line.name, line.style)?;
             if self.format.slash && line.is_directory {
                 self.output.write_all(b"/")?;
             }
             if let Some(target) = &line.target {
                 self.output.write_all(b" -> ")?;
-                self.name(target, Style::Plain)?;
+                self.write_name(target, Style::Plain)?;
             }
             self.output.write_all(b"\n")?;
             for fault in &line.faults {
@@ -377,12 +377,12 @@ impl Listing<'_> {
         Ok(())
     }
 
-    fn write_json(&mut self, line: &Line) -> Outcome<()> {
+    fn write_json(&mut self, line: &ListingLine) -> Outcome<()> {
         let Some(cells) = &line.cells else {
             return Ok(());
         };
         let faults: Vec<_> = line.faults.iter().map(Error::to_string).collect();
-        let listed = Listed {
+        let listed = JsonEntry {
             path: &join(b"/", line.path.strip_prefix(b"/").unwrap_or(&line.path)),
             cells,
             target: line.target.as_deref(),
@@ -394,8 +394,8 @@ impl Listing<'_> {
         Ok(write!(self.output, "{comma}{}", listed.object())?)
     }
 
-    fn name(&mut self, name: &[u8], style: Style) -> io::Result<()> {
-        let (before, after) = self.paint.around(style);
+    fn write_name(&mut self, name: &[u8], style: Style) -> io::Result<()> {
+        let (before, after) = self.paint.control_sequences(style);
         self.output.write_all(before.as_bytes())?;
         if self.escape {
             self.output.write_all(printable_bytes(name).as_bytes())?;
@@ -412,7 +412,7 @@ impl Listing<'_> {
             // Pending output must precede the progress line, because both may go to the same
             // terminal.
             self.output.flush()?;
-            progress.show(self.done, None);
+            progress.update(self.done, None);
         }
         Ok(())
     }
@@ -429,6 +429,6 @@ impl Listing<'_> {
         self.make_room();
         // Earlier entries must precede this message. A write error is reported by the next write.
         let _ = self.output.flush();
-        complain_of(path, error);
+        print_file_error(path, error);
     }
 }

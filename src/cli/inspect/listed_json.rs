@@ -17,7 +17,7 @@ const FIELDS: [(&str, bool); COLUMNS] = [
 ];
 
 /// An entry of a listing.
-pub(in crate::cli) struct Listed<'a> {
+pub(in crate::cli) struct JsonEntry<'a> {
     pub(in crate::cli) path: &'a [u8],
     pub(in crate::cli) cells: &'a Cells,
     /// The target of a symbolic link.
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Listed<'a> {
     pub(in crate::cli) faults: &'a [String],
 }
 
-impl Listed<'_> {
+impl JsonEntry<'_> {
     /// Formats the entry as one line.
     pub(in crate::cli) fn object(&self) -> String {
         let kind = match self.cells[0].as_bytes().first() {

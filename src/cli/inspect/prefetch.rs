@@ -9,31 +9,31 @@ use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::wire::to_u64;
 
+use crate::cli::inspect::command_source::{self, CommandSource, Outcome, PIECE};
 use crate::cli::inspect::glob::expand;
-use crate::cli::inspect::reading::{self, Outcome, PIECE, Source};
-use crate::cli::inspect::walk::Names;
-use crate::cli::words::complaint::{complain, complain_of};
-use crate::cli::words::printable::printable;
-use crate::cli::words::progress::{Done, Progress};
+use crate::cli::inspect::walk::DirectoryNames;
+use crate::cli::text::error_message::{print_error, print_file_error};
+use crate::cli::text::printable::printable;
+use crate::cli::text::progress::{CompletedWork, ProgressLine};
 use crate::fs::{FileKind, Handle, Ino, Requests};
 
 /// Reads files and directories, and discards their bytes.
-struct Reader<'a> {
+struct Prefetcher<'a> {
     tree: &'a dyn Requests,
     connection: &'a Connection,
     /// Number of warnings that were printed or suppressed.
-    told: usize,
+    warning_count: usize,
     is_quiet: bool,
-    progress: Progress,
-    done: Done,
+    progress: ProgressLine,
+    done: CompletedWork,
     is_whole: bool,
 }
 
 /// A directory that is being read, with its path.
-struct Level<'a> {
+struct PrefetchLevel<'a> {
     path: Vec<u8>,
     ino: Ino,
-    names: Names<'a>,
+    names: DirectoryNames<'a>,
 }
 
 /// Reads the files at these paths of a source by URL. Returns whether all of them could be read and
@@ -42,7 +42,10 @@ struct Level<'a> {
 /// # Errors
 /// `Usage` if the source is not a URL, or without a disk cache. Otherwise fails if the source
 /// cannot be opened.
-pub(in crate::cli) fn prefetch(source: Source<'_>, paths: &[OsString]) -> Result<Outcome<bool>> {
+pub(in crate::cli) fn prefetch(
+    source: CommandSource<'_>,
+    paths: &[OsString],
+) -> Result<Outcome<bool>> {
     let url = match source.file {
         Location::Url(url) => url,
         Location::Path(path) => {
@@ -57,18 +60,18 @@ pub(in crate::cli) fn prefetch(source: Source<'_>, paths: &[OsString]) -> Result
     Ok(read_all(source, url, paths))
 }
 
-fn read_all(source: Source<'_>, url: &Url, paths: &[OsString]) -> Outcome<bool> {
+fn read_all(source: CommandSource<'_>, url: &Url, paths: &[OsString]) -> Outcome<bool> {
     // Must precede the sandbox, which hides whether an output is a terminal.
-    let progress = Progress::new();
-    let (tree, connection) = reading::open_far(source, url)?;
-    reading::warn(source, tree.warning());
-    let mut reader = Reader {
+    let progress = ProgressLine::new();
+    let (tree, connection) = command_source::open_far(source, url)?;
+    command_source::warn(source, tree.warning());
+    let mut reader = Prefetcher {
         tree: tree.requests(),
         connection: &connection,
-        told: 0,
+        warning_count: 0,
         is_quiet: source.how.quiet,
         progress,
-        done: Done::default(),
+        done: CompletedWork::default(),
         is_whole: true,
     };
     reader.warn();
@@ -81,7 +84,7 @@ fn read_all(source: Source<'_>, url: &Url, paths: &[OsString]) -> Outcome<bool> 
     Ok(reader.is_whole)
 }
 
-impl Reader<'_> {
+impl Prefetcher<'_> {
     fn read_at(&mut self, path: &[u8]) {
         let found = self.tree.find(path, true);
         let read = found.and_then(|found| match found.attributes.kind {
@@ -96,9 +99,9 @@ impl Reader<'_> {
     /// Reads all files in a directory and its subdirectories. Skips symbolic links.
     fn read_beneath(&mut self, path: &[u8], ino: Ino) -> Result<()> {
         let tree = self.tree;
-        let level = |path: Vec<u8>, ino| -> Result<Level<'_>> {
-            let names = Names::open(tree, ino)?;
-            Ok(Level { path, ino, names })
+        let level = |path: Vec<u8>, ino| -> Result<PrefetchLevel<'_>> {
+            let names = DirectoryNames::open(tree, ino)?;
+            Ok(PrefetchLevel { path, ino, names })
         };
         let mut levels = vec![level(path.to_vec(), ino)?];
         while let Some(last) = levels.last_mut() {
@@ -155,26 +158,26 @@ impl Reader<'_> {
             }
             offset += to_u64(piece.len());
             self.done.bytes += to_u64(piece.len());
-            self.progress.show(self.done, None);
+            self.progress.update(self.done, None);
         }
     }
 
     /// Prints the fetcher's new warnings. Each warning says why some bytes are not in the cache.
     fn warn(&mut self) {
         let warnings = self.connection.warnings();
-        for text in warnings.get(self.told..).unwrap_or_default() {
+        for text in warnings.get(self.warning_count..).unwrap_or_default() {
             self.is_whole = false;
             self.progress.clear();
             if !self.is_quiet {
-                complain(&format!("warning: {}", printable(text)));
+                print_error(&format!("warning: {}", printable(text)));
             }
         }
-        self.told = warnings.len();
+        self.warning_count = warnings.len();
     }
 
     fn fail(&mut self, path: &[u8], error: &Error) {
         self.is_whole = false;
         self.progress.clear();
-        complain_of(path, error);
+        print_file_error(path, error);
     }
 }

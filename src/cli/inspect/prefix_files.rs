@@ -15,8 +15,8 @@ use h5fs_reader::source::location::percent::{IN_NAME, encoded};
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::directory::RemoteDirectory;
 
-use crate::cli::args::Reading;
-use crate::cli::inspect::many::Arguments;
+use crate::cli::args::ReadingArguments;
+use crate::cli::inspect::parallel::Arguments;
 use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::fs;
@@ -49,13 +49,13 @@ impl PrefixFiles {
     ///
     /// # Errors
     /// `ENOENT` if no key starts with the prefix. Otherwise fails with the server's error.
-    pub(in crate::cli) fn open(url: &Url, how: &Reading) -> Result<Self> {
-        let call = Arguments::of("ls", how).call(&Location::Url(url.clone()));
+    pub(in crate::cli) fn open(url: &Url, how: &ReadingArguments) -> Result<Self> {
+        let call = Arguments::for_command("ls", how).call(&Location::Url(url.clone()));
         let started = handover::start_fetcher(&call, Stdio::inherit());
         let failed = |error| Error::io(&error, "starting the fetcher");
         let (fetcher, ends) = started.map_err(failed)?;
         let fetcher = Fetcher(fetcher);
-        let source = RemoteSource::at(url, &how.remote.settings, ends);
+        let source = RemoteSource::new(url, &how.remote.settings, ends);
         Ok(PrefixFiles {
             directory: source.directory(&mut fs::Options::default())?,
             url: url.clone(),

@@ -11,16 +11,16 @@ const BATCH: usize = 256;
 
 /// A name in a directory, with its inode. The lookup count of the inode was increased, so the inode
 /// must be forgotten with `forget`.
-pub(in crate::cli) struct Named {
+pub(in crate::cli) struct NamedInode {
     pub(in crate::cli) name: Vec<u8>,
     pub(in crate::cli) ino: Ino,
     /// Attributes, except those that are costly to compute.
     pub(in crate::cli) stat: Stat,
 }
 
-impl Named {
+impl NamedInode {
     fn new(name: &[u8], entry: &LookupEntry) -> Self {
-        Named {
+        NamedInode {
             name: name.to_vec(),
             ino: entry.ino,
             stat: entry.attributes,
@@ -30,20 +30,20 @@ impl Named {
 
 /// The names of a directory, without `.` and `..`, in the order of the file's index. Names of an
 /// ordinary directory are sorted.
-pub(in crate::cli) struct Names<'a> {
+pub(in crate::cli) struct DirectoryNames<'a> {
     filesystem: &'a dyn Requests,
     directory: Ino,
     handle: Handle,
     cookie: u64,
-    batch: vec::IntoIter<Named>,
+    batch: vec::IntoIter<NamedInode>,
     is_ordered: bool,
     /// The error of a listed name that could not be looked up.
     failed: Option<Error>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> DirectoryNames<'a> {
     pub(in crate::cli) fn open(filesystem: &'a dyn Requests, directory: Ino) -> Result<Self> {
-        Ok(Names {
+        Ok(DirectoryNames {
             filesystem,
             directory,
             handle: filesystem.opendir(directory)?.handle,
@@ -65,7 +65,7 @@ impl<'a> Names<'a> {
     /// # Errors
     /// Fails if the index is damaged, or if the object of a name cannot be opened. Listing cannot
     /// continue after an error.
-    pub(in crate::cli) fn next(&mut self) -> Result<Option<Named>> {
+    pub(in crate::cli) fn next(&mut self) -> Result<Option<NamedInode>> {
         if self.batch.len() == 0 {
             self.batch = if self.is_ordered {
                 self.fetch()?
@@ -84,7 +84,7 @@ impl<'a> Names<'a> {
     }
 
     /// Fetches all remaining names and sorts them.
-    fn fetch_all(&mut self) -> Result<Vec<Named>> {
+    fn fetch_all(&mut self) -> Result<Vec<NamedInode>> {
         let mut all = Vec::new();
         while self.failed.is_none() {
             let batch = self.fetch()?;
@@ -93,23 +93,23 @@ impl<'a> Names<'a> {
             }
             all.extend(batch);
         }
-        all.sort_by(|a: &Named, b| a.name.cmp(&b.name));
+        all.sort_by(|a: &NamedInode, b| a.name.cmp(&b.name));
         Ok(all)
     }
 
     /// Fetches the next names. Returns an empty vector at the end. A batch that contains only `.`
     /// or `..` does not end the listing.
-    fn fetch(&mut self) -> Result<Vec<Named>> {
+    fn fetch(&mut self) -> Result<Vec<NamedInode>> {
         loop {
             let before = self.cookie;
-            let batch = self.fetch_some()?;
+            let batch = self.read_batch()?;
             if !batch.is_empty() || self.failed.is_some() || self.cookie == before {
                 return Ok(batch);
             }
         }
     }
 
-    fn fetch_some(&mut self) -> Result<Vec<Named>> {
+    fn read_batch(&mut self) -> Result<Vec<NamedInode>> {
         let mut batch = Vec::new();
         let mut unknown = Vec::new();
         let cookie = &mut self.cookie;
@@ -121,14 +121,14 @@ impl<'a> Names<'a> {
                 *cookie = listed.next;
                 match entry {
                     _ if matches!(listed.name, b"." | b"..") => {}
-                    Some(entry) => batch.push(Named::new(listed.name, entry)),
+                    Some(entry) => batch.push(NamedInode::new(listed.name, entry)),
                     None => unknown.push(listed.name.to_vec()),
                 }
                 false
             })?;
         for name in unknown {
             match self.filesystem.lookup(self.directory, &name) {
-                Ok(entry) => batch.push(Named::new(&name, &entry)),
+                Ok(entry) => batch.push(NamedInode::new(&name, &entry)),
                 // The file was removed after it was listed.
                 Err(Error::NotFound) if !self.is_ordered => {}
                 Err(error) => self.failed = Some(error),
@@ -138,7 +138,7 @@ impl<'a> Names<'a> {
     }
 }
 
-impl Drop for Names<'_> {
+impl Drop for DirectoryNames<'_> {
     fn drop(&mut self) {
         for named in self.batch.by_ref() {
             self.filesystem.forget(named.ino, 1);
@@ -148,11 +148,11 @@ impl Drop for Names<'_> {
 }
 
 /// An item that a walk visits.
-pub(in crate::cli) enum Visited<'a> {
+pub(in crate::cli) enum VisitedItem<'a> {
     /// A directory and its path. Its entries follow. The walk forgets its inode.
     Directory(&'a [u8], Ino),
     /// Any other entry, and its path.
-    Entry(&'a [u8], Named),
+    Entry(&'a [u8], NamedInode),
     /// The path of a directory that cannot be listed completely, with the error.
     Broken(&'a [u8], Error),
 }
@@ -160,7 +160,10 @@ pub(in crate::cli) enum Visited<'a> {
 /// Visits the root and everything below it, each directory before its entries. Then visits the
 /// blocks of an ASDF file. Stops when `visit` returns false. Only the directories on the current
 /// path are held in memory.
-pub(in crate::cli) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Visited<'_>) -> bool) {
+pub(in crate::cli) fn walk(
+    filesystem: &Filesystem,
+    visit: &mut dyn FnMut(VisitedItem<'_>) -> bool,
+) {
     let go_on = walk_from(filesystem, filesystem.root(), b"/", visit);
     if let Some(blocks) = blocks(filesystem).filter(|_| go_on) {
         walk_from(filesystem, blocks, b"/.h5fs/blocks", visit);
@@ -171,7 +174,7 @@ pub(in crate::cli) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Visite
 pub(in crate::cli) fn walk_views(
     filesystem: &Filesystem,
     trees: &[&[u8]],
-    visit: &mut dyn FnMut(Visited<'_>) -> bool,
+    visit: &mut dyn FnMut(VisitedItem<'_>) -> bool,
 ) {
     for tree in trees {
         let path = [b"/.h5fs/", *tree].concat();
@@ -199,9 +202,9 @@ fn walk_from(
     filesystem: &Filesystem,
     directory: Ino,
     path: &[u8],
-    visit: &mut dyn FnMut(Visited<'_>) -> bool,
+    visit: &mut dyn FnMut(VisitedItem<'_>) -> bool,
 ) -> bool {
-    let mut walk = Walk {
+    let mut walk = TreeWalk {
         filesystem,
         path: path.to_vec(),
         levels: Vec::new(),
@@ -213,28 +216,28 @@ fn walk_from(
     go_on
 }
 
-struct Walk<'a> {
+struct TreeWalk<'a> {
     filesystem: &'a Filesystem,
     /// Path of the last visited item.
     path: Vec<u8>,
-    levels: Vec<Level<'a>>,
+    levels: Vec<WalkLevel<'a>>,
 }
 
 /// A directory on the current path.
-struct Level<'a> {
+struct WalkLevel<'a> {
     directory: Ino,
-    names: Names<'a>,
+    names: DirectoryNames<'a>,
     /// Length of the directory's path in bytes.
     path: usize,
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     /// Enters the directory at the current path. Returns whether to continue.
-    fn enter(&mut self, directory: Ino, visit: &mut dyn FnMut(Visited<'_>) -> bool) -> bool {
-        let go_on = visit(Visited::Directory(&self.path, directory));
-        match Names::open(self.filesystem, directory) {
+    fn enter(&mut self, directory: Ino, visit: &mut dyn FnMut(VisitedItem<'_>) -> bool) -> bool {
+        let go_on = visit(VisitedItem::Directory(&self.path, directory));
+        match DirectoryNames::open(self.filesystem, directory) {
             Ok(names) => {
-                self.levels.push(Level {
+                self.levels.push(WalkLevel {
                     directory,
                     names,
                     path: self.path.len(),
@@ -243,14 +246,14 @@ impl Walk<'_> {
             }
             Err(error) => {
                 self.filesystem.forget(directory, 1);
-                go_on && visit(Visited::Broken(&self.path, error))
+                go_on && visit(VisitedItem::Broken(&self.path, error))
             }
         }
     }
 
     /// Visits the next name, or leaves the directory after its last name. Returns whether to
     /// continue.
-    fn step(&mut self, visit: &mut dyn FnMut(Visited<'_>) -> bool) -> bool {
+    fn step(&mut self, visit: &mut dyn FnMut(VisitedItem<'_>) -> bool) -> bool {
         let Some(level) = self.levels.last_mut() else {
             return false;
         };
@@ -260,7 +263,7 @@ impl Walk<'_> {
                 push(&mut self.path, &named.name);
                 return match named.stat.kind {
                     FileKind::Directory => self.enter(named.ino, visit),
-                    _ => visit(Visited::Entry(&self.path, named)),
+                    _ => visit(VisitedItem::Entry(&self.path, named)),
                 };
             }
             Ok(None) => None,
@@ -268,7 +271,7 @@ impl Walk<'_> {
         };
         self.filesystem.forget(level.directory, 1);
         self.levels.pop();
-        torn.is_none_or(|error| visit(Visited::Broken(&self.path, error)))
+        torn.is_none_or(|error| visit(VisitedItem::Broken(&self.path, error)))
     }
 }
 

@@ -7,15 +7,15 @@ use std::process::{Command, Stdio};
 
 use h5fs_reader::error::words_of;
 
-use crate::cli::words::complaint::complain;
-use crate::cli::words::secrets;
+use crate::cli::text::error_message::print_error;
+use crate::cli::text::secrets;
 
 const OPENER: &str = "xdg-open";
 
 /// Prints the path of the page about the source mounted at `point`, and opens the page. If the page
 /// cannot be opened, the user still has its path. Some openers do not return before the browser
 /// ends.
-pub(in crate::cli) fn show(point: &Path) {
+pub(in crate::cli) fn open_page(point: &Path) {
     let page = page(point);
     let mut output = io::stdout();
     let _ = writeln!(output, "{}", page.display()).and_then(|()| output.flush());
@@ -36,7 +36,7 @@ pub(in crate::cli) fn show(point: &Path) {
         }
         Err(error) => format!("{OPENER}: {}", words_of(&error)),
     };
-    complain(&format!("{reason}; open the page above in a browser"));
+    print_error(&format!("{reason}; open the page above in a browser"));
 }
 
 /// Returns the path of the page about a mounted file. A mounted directory has such a page only for

@@ -18,11 +18,11 @@ use h5fs_reader::source::local::rights;
 use h5fs_reader::source::packets;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::cli::call::{Call, Role};
+use crate::cli::invocation::{Invocation, Role};
 
 /// The file descriptors that connect a process to the fetcher.
 #[derive(Debug)]
-pub(in crate::cli) struct Ends {
+pub(in crate::cli) struct FetcherConnection {
     /// Socket for requests and replies.
     pub(in crate::cli) socket: OwnedFd,
     /// The stage, open for reading only.
@@ -33,18 +33,21 @@ pub(in crate::cli) struct Ends {
 ///
 /// # Errors
 /// Fails if the system cannot start it.
-pub(in crate::cli) fn start_fetcher(call: &Call, errors: Stdio) -> io::Result<(Child, Ends)> {
+pub(in crate::cli) fn start_fetcher(
+    call: &Invocation,
+    errors: Stdio,
+) -> io::Result<(Child, FetcherConnection)> {
     let (own, other) = packets::pair()?;
     let stage = memfd_create("h5fs stage", MemfdFlags::CLOEXEC)?;
     let read_only = File::open(own_path(&stage))?;
     let fetcher = call
-        .again(Role::Fetcher)?
+        .restart_command(Role::Fetcher)?
         .stdin(Stdio::from(other))
         .stdout(Stdio::from(stage))
         .stderr(errors)
         .process_group(0)
         .spawn()?;
-    let ends = Ends {
+    let ends = FetcherConnection {
         socket: own,
         stage: read_only,
     };
@@ -63,7 +66,9 @@ fn own_path(file: &OwnedFd) -> String {
 ///
 /// # Errors
 /// Fails with the system's error.
-pub(in crate::cli) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdio)> {
+pub(in crate::cli) fn supervision_socket(
+    ends: Option<&FetcherConnection>,
+) -> io::Result<(UnixStream, Stdio)> {
     let (held, worn) = UnixStream::pair()?;
     if let Some(ends) = ends {
         rights::send(
@@ -80,12 +85,12 @@ pub(in crate::cli) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdi
 ///
 /// # Errors
 /// `Usage` if the socket holds no connection: the process was not started by this program.
-pub(in crate::cli) fn take() -> Result<Ends> {
+pub(in crate::cli) fn receive() -> Result<FetcherConnection> {
     let nothing = || Error::Usage("the fetcher does not exist".to_owned());
     let received = rights::receive(io::stdin().as_fd(), &mut [0]);
     let (_, files) = received.map_err(|_| nothing())?;
     match <[OwnedFd; rights::FILES]>::try_from(files) {
-        Ok([socket, stage]) => Ok(Ends {
+        Ok([socket, stage]) => Ok(FetcherConnection {
             socket,
             stage: stage.into(),
         }),
@@ -123,12 +128,12 @@ pub(in crate::cli) fn without_secrets(command: &mut Command) {
 
 /// Starts the fetcher for a command without a mount. Then executes the command again in this
 /// process, as the parsing process. Returns only if that fails.
-pub(in crate::cli) fn start_again(call: &Call) -> Error {
+pub(in crate::cli) fn start_again(call: &Invocation) -> Error {
     let attempt = || -> io::Result<std::convert::Infallible> {
         let errors = io::stderr().as_fd().try_clone_to_owned()?;
         let (_, ends) = start_fetcher(call, errors.into())?;
-        let (held, worn) = leash(Some(&ends))?;
-        let mut command = call.again(Role::Worker)?;
+        let (held, worn) = supervision_socket(Some(&ends))?;
+        let mut command = call.restart_command(Role::Worker)?;
         without_secrets(&mut command);
         let error = command.stdin(worn).exec();
         drop(held);
@@ -149,7 +154,7 @@ mod tests {
     #[test]
     fn what_leads_to_the_fetcher_is_on_the_leash() {
         let (mut other, socket) = UnixStream::pair().unwrap();
-        let ends = Ends {
+        let ends = FetcherConnection {
             socket: socket.into(),
             stage: File::open("/dev/null").unwrap(),
         };

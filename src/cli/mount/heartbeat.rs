@@ -8,12 +8,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cli::mount::mounts::{MountChanges, OwnMount, ask};
+use crate::cli::mount::mounts::{MountChanges, OwnMount, probe};
 use crate::limits;
 
 /// A step of a probe of the mount.
 #[derive(Debug)]
-pub(in crate::cli) enum Look {
+pub(in crate::cli) enum ProbeStep {
     /// A request was sent to the mount.
     Asked,
     /// The mount answered, with `ENOTCONN` if no process serves it.
@@ -23,25 +23,25 @@ pub(in crate::cli) enum Look {
 }
 
 /// Probes the mount at once, and then every [`limits::MOUNT_LOOK`], until `tell` returns false.
-pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(Look) -> bool + Send + 'static) {
+pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(ProbeStep) -> bool + Send + 'static) {
     thread::spawn(move || {
         let changes = MountChanges::watch().ok();
         loop {
             let answer = match mount.root() {
                 Some(root) => {
-                    if !tell(Look::Asked) {
+                    if !tell(ProbeStep::Asked) {
                         return;
                     }
-                    ask(&root)
+                    probe(&root)
                 }
                 // A mount that another mount covers receives no request.
                 None => Ok(()),
             };
-            if !tell(Look::Answered(answer)) {
+            if !tell(ProbeStep::Answered(answer)) {
                 return;
             }
             if ends_within(&mount, changes.as_ref(), limits::MOUNT_LOOK) {
-                tell(Look::Ended);
+                tell(ProbeStep::Ended);
                 return;
             }
         }
@@ -72,14 +72,14 @@ fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration)
 
 /// The number of seconds for which the current probe has not been answered, if one is pending.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Unanswered(Option<u32>);
+pub(in crate::cli) struct UnansweredTime(Option<u32>);
 
-impl Unanswered {
+impl UnansweredTime {
     pub(in crate::cli) fn asked(&mut self) {
         self.0 = Some(0);
     }
 
-    pub(in crate::cli) fn answered(&mut self) {
+    pub(in crate::cli) fn reset(&mut self) {
         self.0 = None;
     }
 
@@ -89,7 +89,7 @@ impl Unanswered {
 
     /// Counts one second, unless `waits` returns true because the worker waits for a disk. Returns
     /// whether the mount has been silent for longer than its limit.
-    pub(in crate::cli) fn second_passed(&mut self, waits: impl FnOnce() -> bool) -> bool {
+    pub(in crate::cli) fn count_second(&mut self, waits: impl FnOnce() -> bool) -> bool {
         let Some(seconds) = &mut self.0 else {
             return false;
         };
@@ -121,18 +121,18 @@ mod tests {
 
     #[test]
     fn a_mount_is_given_up_after_so_many_seconds_without_an_answer() {
-        let mut unanswered = Unanswered::default();
-        assert!(!unanswered.is_open() && !unanswered.second_passed(|| false));
+        let mut unanswered = UnansweredTime::default();
+        assert!(!unanswered.is_open() && !unanswered.count_second(|| false));
         unanswered.asked();
         for _ in 1..limits::MOUNT_UNANSWERED {
-            assert!(!unanswered.second_passed(|| false));
-            assert!(!unanswered.second_passed(|| true), "a slow disk");
+            assert!(!unanswered.count_second(|| false));
+            assert!(!unanswered.count_second(|| true), "a slow disk");
         }
-        assert!(unanswered.second_passed(|| false));
-        unanswered.answered();
+        assert!(unanswered.count_second(|| false));
+        unanswered.reset();
         assert!(!unanswered.is_open());
         unanswered.asked();
-        assert!(!unanswered.second_passed(|| false), "counted anew");
+        assert!(!unanswered.count_second(|| false), "counted anew");
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::process::{ChildStdout, ExitCode, Stdio};
 use h5fs_reader::error::{Error, Result};
 
 use crate::cli::args::Mount;
-use crate::cli::call::{Call, Role};
-use crate::cli::mount::mounts::FreePlace;
-use crate::cli::mount::report::{Garbled, Report, Reports};
+use crate::cli::invocation::{Invocation, Role};
+use crate::cli::mount::mounts::FreeMountPoint;
+use crate::cli::mount::report::{InvalidReport, Report, Reports};
 use crate::cli::mount::supervisor;
-use crate::cli::words::complaint::complain;
+use crate::cli::text::error_message::print_error;
 
 /// Starts the supervisor and waits for its report. The supervisor inherits none of the launcher's
 /// three standard streams: a program that reads one of them to its end must not wait for the
@@ -19,25 +19,27 @@ use crate::cli::words::complaint::complain;
 /// The worker also holds the report pipe, so end of file means that supervisor and worker have both
 /// ended. If the supervisor is killed before it reports, the worker reports in its place. A mount
 /// that is served is therefore never reported as failed.
-pub(in crate::cli) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
+pub(in crate::cli) fn run(call: &Invocation, mount: &Mount) -> Result<ExitCode> {
     let place = mount.mountpoint.canonicalize().ok();
-    let place = place.and_then(|point| FreePlace::at(&point).ok());
-    let started = call.again(Role::Supervisor).and_then(|mut command| {
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-    });
+    let place = place.and_then(|point| FreeMountPoint::check(&point).ok());
+    let started = call
+        .restart_command(Role::Supervisor)
+        .and_then(|mut command| {
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+        });
     let mut supervisor = started.map_err(|error| Error::io(&error, "starting the supervisor"))?;
     let output = supervisor.stdout.take();
     match output.map(heard) {
         Some(Ok(Some(Report::Ready))) => return Ok(ExitCode::SUCCESS),
-        Some(Ok(Some(Report::Failed(text)))) => complain(&text),
+        Some(Ok(Some(Report::Failed(text)))) => print_error(&text),
         _ => {
             let reason = "the supervisor was killed";
             if let Report::Failed(text) = Report::failure(&mount.mountpoint, reason) {
-                complain(&text);
+                print_error(&text);
             }
         }
     }
@@ -46,11 +48,11 @@ pub(in crate::cli) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
 }
 
 /// Prints the warnings from the supervisor, and returns the report that follows them.
-fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, Garbled> {
+fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, InvalidReport> {
     let mut reports = Reports::of_supervisor(output);
     let mut report = reports.next();
     while let Ok(Some(Report::Warning(text))) = &report {
-        complain(text);
+        print_error(text);
         report = reports.next();
     }
     report

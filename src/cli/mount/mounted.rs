@@ -21,8 +21,8 @@ use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
 use crate::cli::args::Mount;
-use crate::cli::inspect::reading::{self, Outcome};
-use crate::cli::words::printable::printable_bytes;
+use crate::cli::inspect::command_source::{self, Outcome};
+use crate::cli::text::printable::printable_bytes;
 use crate::fs::ResidentMemory;
 use crate::fs::metrics::{self, MountMetrics};
 use crate::limits;
@@ -41,7 +41,7 @@ const KIND: &str = "fuse.h5fs";
 
 /// The state of a mount, as its answer shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum MountState {
     /// The mount answers with this text. The text is empty if the file is missing.
     Serving(String),
     /// The program that served the mount has ended.
@@ -53,36 +53,38 @@ enum State {
 }
 
 /// A query to a mount, running in its own thread.
-struct Asked {
-    answer: Receiver<State>,
+struct PendingQuery {
+    answer: Receiver<MountState>,
     until: Instant,
 }
 
-impl Asked {
+impl PendingQuery {
     /// Queries the mount at `point` for the file `name` in `.h5fs`.
-    fn of(point: &Path, name: &'static str) -> Self {
+    fn send(point: &Path, name: &'static str) -> Self {
         let (tell, answer) = channel();
         let path = point.to_owned();
         thread::spawn(move || {
-            let _ = tell.send(State::asked(&path, name));
+            let _ = tell.send(MountState::asked(&path, name));
         });
         let until = Instant::now() + PATIENCE;
-        Asked { answer, until }
+        PendingQuery { answer, until }
     }
 
-    fn state(self) -> State {
+    fn state(self) -> MountState {
         let left = self.until.saturating_duration_since(Instant::now());
-        self.answer.recv_timeout(left).unwrap_or(State::Hanging)
+        self.answer
+            .recv_timeout(left)
+            .unwrap_or(MountState::Hanging)
     }
 }
 
-impl State {
+impl MountState {
     fn asked(point: &Path, name: &str) -> Self {
-        match point.metadata().and_then(|_| told(point, name)) {
-            Ok(text) => State::Serving(text),
-            Err(error) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => State::Dead,
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => State::Closed,
-            Err(_) => State::Serving(String::new()),
+        match point.metadata().and_then(|_| read_text(point, name)) {
+            Ok(text) => MountState::Serving(text),
+            Err(error) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => MountState::Dead,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => MountState::Closed,
+            Err(_) => MountState::Serving(String::new()),
         }
     }
 
@@ -90,26 +92,26 @@ impl State {
     /// the reason.
     fn name(&self) -> &str {
         match self {
-            State::Serving(_) => self.fact("state").unwrap_or("serving"),
-            State::Dead => "dead",
-            State::Hanging => "hanging",
-            State::Closed => "closed",
+            MountState::Serving(_) => self.fact("state").unwrap_or("serving"),
+            MountState::Dead => "dead",
+            MountState::Hanging => "hanging",
+            MountState::Closed => "closed",
         }
     }
 
     /// Returns whether the mount answers and has a source. A closed mount counts as well.
-    fn is_well(&self) -> bool {
+    fn is_healthy(&self) -> bool {
         match self {
-            State::Serving(_) => !self.name().starts_with("stale"),
-            State::Closed => true,
-            State::Dead | State::Hanging => false,
+            MountState::Serving(_) => !self.name().starts_with("stale"),
+            MountState::Closed => true,
+            MountState::Dead | MountState::Hanging => false,
         }
     }
 
     /// Returns the facts of the status text. A mount without views has none.
     fn facts(&self) -> impl Iterator<Item = (&str, &str)> {
         let text = match self {
-            State::Serving(text) => text,
+            MountState::Serving(text) => text,
             _ => "",
         };
         text.lines().filter_map(|line| line.split_once(": "))
@@ -122,7 +124,7 @@ impl State {
 }
 
 /// Reads a text file of the mount. Any user's program may have written the text.
-fn told(point: &Path, name: &str) -> io::Result<String> {
+fn read_text(point: &Path, name: &str) -> io::Result<String> {
     let mut text = String::new();
     let file = File::open(point.join(".h5fs").join(name))?;
     file.take(to_u64(limits::REPORT_BYTES))
@@ -133,23 +135,23 @@ fn told(point: &Path, name: &str) -> io::Result<String> {
 /// Writes the status of the mount at `point`. Returns whether the mount answers and has a source.
 pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     let mount = mount_at(point, mounts()?)?;
-    let state = Asked::of(&mount.point, STATUS).state();
+    let state = PendingQuery::send(&mount.point, STATUS).state();
     let facts = facts(&mount, &state);
-    let mut output = reading::output()?;
+    let mut output = command_source::output()?;
     let text = if json {
         object(&facts) + "\n"
     } else {
-        facts.iter().map(Fact::line).collect()
+        facts.iter().map(MountFact::line).collect()
     };
     output.write_all(text.as_bytes())?;
-    Ok(state.is_well())
+    Ok(state.is_healthy())
 }
 
 /// Writes a line for each mount of this machine. Returns whether all of them answer and have a
 /// source.
 pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     let asked = mounts()?.into_iter().map(|mount| {
-        let asked = Asked::of(&mount.point, STATUS);
+        let asked = PendingQuery::send(&mount.point, STATUS);
         (mount, asked)
     });
     // Starts all queries before waiting for the first answer.
@@ -158,7 +160,7 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
         .into_iter()
         .map(|(mount, asked)| (mount, asked.state()));
     let rows: Vec<_> = rows.collect();
-    let all_are_well = rows.iter().all(|(_, state)| state.is_well());
+    let all_are_well = rows.iter().all(|(_, state)| state.is_healthy());
     let text = if json {
         let objects = rows
             .iter()
@@ -168,7 +170,7 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     } else {
         table(&rows)
     };
-    reading::output()?.write_all(text.as_bytes())?;
+    command_source::output()?.write_all(text.as_bytes())?;
     Ok(all_are_well)
 }
 
@@ -183,7 +185,7 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
         topmost(chosen.collect::<Result<_>>()?)
     };
     let asked = chosen.into_iter().map(|mount| {
-        let asked = Asked::of(&mount.point, METRICS);
+        let asked = PendingQuery::send(&mount.point, METRICS);
         (mount, asked)
     });
     let asked: Vec<_> = asked.collect();
@@ -191,7 +193,7 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
         .into_iter()
         .map(|(mount, asked)| figures(&mount, asked.state()));
     let figures: Vec<_> = figures.collect();
-    reading::output()?.write_all(metrics::text(&figures).as_bytes())?;
+    command_source::output()?.write_all(metrics::text(&figures).as_bytes())?;
     Ok(())
 }
 
@@ -219,17 +221,17 @@ fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
 }
 
 /// Returns the metrics that the mount reports. For a mount that does not answer, reports `up 0`.
-fn figures(mount: &MountEntry, state: State) -> MountMetrics {
+fn figures(mount: &MountEntry, state: MountState) -> MountMetrics {
     let mut figures = MountMetrics {
         source: mount.source.to_string_lossy().into_owned(),
         mount: Some(mount.point.display().to_string()),
         samples: Vec::new(),
     };
     match state {
-        State::Serving(text) => figures.samples = metrics::samples(&text),
-        State::Dead | State::Hanging => figures.add("up", 0),
+        MountState::Serving(text) => figures.samples = metrics::samples(&text),
+        MountState::Dead | MountState::Hanging => figures.add("up", 0),
         // Only the mount's own user can find out whether it is up.
-        State::Closed => return figures,
+        MountState::Closed => return figures,
     }
     if figures.samples.is_empty() {
         // The mount answers, but without views.
@@ -256,76 +258,76 @@ fn mounts() -> Result<Vec<MountEntry>> {
 }
 
 /// A named value that describes a mount.
-struct Fact {
+struct MountFact {
     name: String,
-    value: Value,
+    value: MountFactValue,
 }
 
-enum Value {
+enum MountFactValue {
     Text(Vec<u8>),
     Number(u64),
 }
 
-impl Fact {
+impl MountFact {
     fn new(name: &str, text: &str) -> Self {
         let value = match text.parse() {
-            Ok(number) => Value::Number(number),
-            Err(_) => Value::Text(text.into()),
+            Ok(number) => MountFactValue::Number(number),
+            Err(_) => MountFactValue::Text(text.into()),
         };
         let name = name.to_owned();
-        Fact { name, value }
+        MountFact { name, value }
     }
 
     fn text(name: &str, text: &[u8]) -> Self {
-        Fact {
+        MountFact {
             name: name.to_owned(),
-            value: Value::Text(text.to_owned()),
+            value: MountFactValue::Text(text.to_owned()),
         }
     }
 
     fn line(&self) -> String {
         match &self.value {
-            Value::Text(text) => format!("{}: {}\n", self.name, printable_bytes(text)),
-            Value::Number(number) => format!("{}: {number}\n", self.name),
+            MountFactValue::Text(text) => format!("{}: {}\n", self.name, printable_bytes(text)),
+            MountFactValue::Number(number) => format!("{}: {number}\n", self.name),
         }
     }
 }
 
-fn facts(mount: &MountEntry, state: &State) -> Vec<Fact> {
+fn facts(mount: &MountEntry, state: &MountState) -> Vec<MountFact> {
     let mut facts = vec![
-        Fact::text("mount point", mount.point.as_os_str().as_bytes()),
-        Fact::text("source", mount.source.as_bytes()),
-        Fact::text("state", state.name().as_bytes()),
+        MountFact::text("mount point", mount.point.as_os_str().as_bytes()),
+        MountFact::text("source", mount.source.as_bytes()),
+        MountFact::text("state", state.name().as_bytes()),
     ];
     if let Some(worker) = worker(mount.device) {
-        facts.push(Fact::new("pid", &worker.pid));
+        facts.push(MountFact::new("pid", &worker.pid));
         facts.extend(
             worker
                 .memory()
-                .map(|bytes| Fact::new("memory bytes", &bytes.to_string())),
+                .map(|bytes| MountFact::new("memory bytes", &bytes.to_string())),
         );
     }
     let rest = state
         .facts()
         .filter(|(name, _)| !["source", "state"].contains(name));
-    facts.extend(rest.map(|(name, value)| Fact::new(name, value)));
+    facts.extend(rest.map(|(name, value)| MountFact::new(name, value)));
     facts
 }
 
-fn object(facts: &[Fact]) -> String {
+fn object(facts: &[MountFact]) -> String {
     let mut object = Object::default();
     for fact in facts {
         let name = fact.name.replace(' ', "_");
         match &fact.value {
-            Value::Text(text) => object.text(&name, text),
-            Value::Number(number) => object.json(&name, number),
+            MountFactValue::Text(text) => object.text(&name, text),
+            MountFactValue::Number(number) => object.json(&name, number),
         }
     }
     object.finish()
 }
 
 /// Formats a table of mount points, sources, states, processes, uptimes, memory and errors.
-fn table(rows: &[(MountEntry, State)]) -> String {
+fn table(rows: &[(MountEntry, MountState)]) -> String {
     const HEADINGS: [&str; 7] = [
         "MOUNT POINT",
         "SOURCE",
@@ -335,11 +337,11 @@ fn table(rows: &[(MountEntry, State)]) -> String {
         "MEMORY",
         "ERRORS",
     ];
-    let fact = |state: &State, name: &str| state.fact(name).unwrap_or("-").to_owned();
+    let fact = |state: &MountState, name: &str| state.fact(name).unwrap_or("-").to_owned();
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(|(mount, state)| {
         let worker = worker(mount.device);
-        let memory = worker.as_ref().and_then(Worker::memory);
+        let memory = worker.as_ref().and_then(WorkerProcess::memory);
         let memory = memory.map(|bytes| format!("{} MiB", bytes >> 20));
         let unknown = || "-".to_owned();
         [
@@ -373,7 +375,7 @@ fn table(rows: &[(MountEntry, State)]) -> String {
 }
 
 /// The process that serves a mount.
-struct Worker {
+struct WorkerProcess {
     /// Directory of the process in /proc.
     process: PathBuf,
     pid: String,
@@ -381,17 +383,17 @@ struct Worker {
 
 /// Finds the process that serves a filesystem. Returns `None` if it cannot be found, for example
 /// because it belongs to another user.
-fn worker(device: Device) -> Option<Worker> {
+fn worker(device: Device) -> Option<WorkerProcess> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let process = processes.map(|process| process.path()).find(|process| {
         let line = fs::read(process.join("cmdline")).unwrap_or_default();
         line.starts_with(b"h5fs: worker\0") && serves(process, device)
     })?;
     let pid = process.file_name()?.to_str()?.to_owned();
-    Some(Worker { process, pid })
+    Some(WorkerProcess { process, pid })
 }
 
-impl Worker {
+impl WorkerProcess {
     /// Returns the resident memory of the process, in bytes.
     fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(self.process.join("status")).ok()?;
@@ -421,11 +423,11 @@ mod tests {
     #[test]
     fn facts_as_lines_and_as_json() {
         let facts = [
-            Fact::text("source", b"/a \"b\"\n"),
-            Fact::new("errors", "12"),
-            Fact::new("version", "0.1.0"),
+            MountFact::text("source", b"/a \"b\"\n"),
+            MountFact::new("errors", "12"),
+            MountFact::new("version", "0.1.0"),
         ];
-        let lines: String = facts.iter().map(Fact::line).collect();
+        let lines: String = facts.iter().map(MountFact::line).collect();
         assert_eq!(lines, "source: /a \"b\"\\n\nerrors: 12\nversion: 0.1.0\n");
         let json = r#"{"source": "/a \"b\"\n", "errors": 12, "version": "0.1.0"}"#;
         assert_eq!(object(&facts), json);

@@ -20,7 +20,7 @@ use nix::mount::{MntFlags, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statvfs::fstatvfs;
 
-use crate::cli::words::fusermount;
+use crate::cli::text::fusermount;
 
 /// Time limit for waiting until another process has finished mounting at the same path.
 const MOUNT_POINT_LOCK: Duration = Duration::from_secs(10);
@@ -36,25 +36,25 @@ fn open_table() -> Result<MountTable> {
 
 /// A directory on which no filesystem was mounted at the time of the check.
 #[derive(Debug)]
-pub(crate) struct FreePlace {
+pub(crate) struct FreeMountPoint {
     /// Absolute path without symbolic links.
     point: PathBuf,
     /// Number of the mount that contains the directory.
     around: u64,
 }
 
-impl FreePlace {
+impl FreeMountPoint {
     /// Checks the directory at `point`, an absolute path without symbolic links.
     ///
     /// # Errors
     /// `Usage` if a filesystem is mounted there, `Io` if the directory cannot be reached.
-    pub(crate) fn at(point: &Path) -> Result<Self> {
+    pub(crate) fn check(point: &Path) -> Result<Self> {
         let seen = root_at(point)?.id;
         // A path is the root of a mount exactly if the mount table lists it as a mount point.
         if table()?.iter().any(|mount| mount.point == point) {
             return Err(is_taken());
         }
-        Ok(FreePlace {
+        Ok(FreeMountPoint {
             point: point.to_owned(),
             around: seen.number,
         })
@@ -65,8 +65,8 @@ impl FreePlace {
     /// rejected.
     ///
     /// # Errors
-    /// Fails as [`FreePlace::at`] does.
-    pub(crate) fn mounted(&self, device: Option<Device>) -> Result<OwnMount> {
+    /// Fails as [`FreeMountPoint::check`] does.
+    pub(crate) fn find_own_mount(&self, device: Option<Device>) -> Result<OwnMount> {
         const KIND: &str = "fuse.h5fs";
         let is_here =
             |mount: &&MountEntry| mount.point == self.point && mount.parent == self.around;
@@ -175,7 +175,7 @@ impl OwnMount {
     /// Returns whether the mount exists but no process serves it.
     pub(crate) fn is_dead(&self) -> bool {
         self.root()
-            .is_some_and(|root| ask(&root) == Err(Errno::ENOTCONN))
+            .is_some_and(|root| probe(&root) == Err(Errno::ENOTCONN))
     }
 
     /// Unmounts lazily, including all other places where the filesystem is visible (`mount
@@ -183,7 +183,7 @@ impl OwnMount {
     ///
     /// # Errors
     /// `Io` or `Usage` with the reason and the path.
-    pub(crate) fn take_away(&self) -> Result<Removal> {
+    pub(crate) fn unmount(&self) -> Result<Removal> {
         let table = table()?;
         match self.visibility(&table) {
             Visibility::Gone => Ok(Removal::Done),
@@ -209,12 +209,12 @@ impl OwnMount {
     /// Waits until no other mount covers this one, and then unmounts.
     ///
     /// # Errors
-    /// Fails as [`OwnMount::take_away`] does.
-    pub(crate) fn take_away_when_uncovered(&self) -> Result<()> {
+    /// Fails as [`OwnMount::unmount`] does.
+    pub(crate) fn unmount_when_uncovered(&self) -> Result<()> {
         // Interval in milliseconds, in case the kernel reports no change.
         const LOOK_AGAIN: u16 = 10_000;
         let changes = open_table()?;
-        while self.take_away()? == Removal::Later {
+        while self.unmount()? == Removal::Later {
             let mut change = [PollFd::new(changes.as_fd(), PollFlags::POLLPRI)];
             let _ = poll(&mut change, LOOK_AGAIN);
         }
@@ -305,7 +305,7 @@ pub(crate) fn raise_read_ahead(device: Device) {
 ///
 /// # Errors
 /// `ENOTCONN` if no process serves the filesystem.
-pub(crate) fn ask(root: &File) -> nix::Result<()> {
+pub(crate) fn probe(root: &File) -> nix::Result<()> {
     fstatvfs(root).map(drop)
 }
 

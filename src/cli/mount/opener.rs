@@ -27,10 +27,10 @@ use h5fs_reader::source::packets;
 use nix::errno::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use crate::cli::cage;
-use crate::cli::call::{MOUNT_COMMAND, Role, executable};
+use crate::cli::invocation::{MOUNT_COMMAND, Role, executable};
 use crate::cli::mount::handover;
 use crate::cli::mount::rotation;
+use crate::cli::sandbox;
 
 /// Time limit for an answer. The file may be on a disk that answers late or never.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -110,7 +110,7 @@ pub(in crate::cli) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     };
     let owner = owner.ok_or_else(|| Error::Usage("a path and a user are required".to_owned()))?;
     rotation::ignore();
-    cage::enter_to_open(path, owner)?;
+    sandbox::enter_opener(path, owner)?;
     let socket = io::stdin();
     let mut question = [0];
     while rustix::io::read(&socket, &mut question).is_ok_and(|length| length > 0) {

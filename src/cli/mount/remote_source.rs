@@ -10,9 +10,9 @@ use h5fs_reader::source::remote::connection::{Connection, Terms};
 use h5fs_reader::source::remote::directory::RemoteDirectory;
 use nix::unistd::{getegid, geteuid};
 
-use crate::cli::cage::{NOBODY, Reader, Shown};
-use crate::cli::mount::handover::{self, Ends};
+use crate::cli::mount::handover::{self, FetcherConnection};
 use crate::cli::options::{self, RemoteSettings};
+use crate::cli::sandbox::{NOBODY, ShownSource, SourceUser};
 use crate::fs::{Archive, External, Filesystem, Options, ServedTree, UnreadSource};
 
 /// Extra time for the fetcher to report that it has given up, added to its own time limit for
@@ -28,7 +28,7 @@ const THREADS: usize = 16;
 
 /// An object or prefix before its first request, with the connection to the fetcher.
 pub(in crate::cli) struct RemoteSource {
-    ends: Ends,
+    ends: FetcherConnection,
     url: PathBuf,
     is_prefix: bool,
     patience: Duration,
@@ -42,12 +42,16 @@ impl RemoteSource {
     ///
     /// # Errors
     /// `Usage` if the socket holds no connection.
-    pub(in crate::cli) fn take(url: &Url, settings: &RemoteSettings) -> Result<Self> {
-        Ok(Self::at(url, settings, handover::take()?))
+    pub(in crate::cli) fn receive(url: &Url, settings: &RemoteSettings) -> Result<Self> {
+        Ok(Self::new(url, settings, handover::receive()?))
     }
 
     /// Returns the source at `url`, with the connection `ends` to the fetcher.
-    pub(in crate::cli) fn at(url: &Url, settings: &RemoteSettings, ends: Ends) -> Self {
+    pub(in crate::cli) fn new(
+        url: &Url,
+        settings: &RemoteSettings,
+        ends: FetcherConnection,
+    ) -> Self {
         RemoteSource {
             ends,
             url: url.to_string().into(),
@@ -59,7 +63,7 @@ impl RemoteSource {
     }
 
     /// Marks the source as one that is mounted.
-    pub(in crate::cli) fn mounted(self) -> Self {
+    pub(in crate::cli) fn for_mount(self) -> Self {
         RemoteSource {
             is_mounted: true,
             ..self
@@ -67,21 +71,21 @@ impl RemoteSource {
     }
 
     /// Describes the source for the sandbox, which needs to permit no file.
-    pub(in crate::cli) fn shown(&self, run_as: Option<u32>) -> Shown<'_> {
+    pub(in crate::cli) fn for_sandbox(&self, run_as: Option<u32>) -> ShownSource<'_> {
         // Root's permissions are not needed, because no file is opened.
         let user = match self.owner {
             (0, _) => NOBODY,
             (user, _) => user,
         };
-        Shown {
+        ShownSource {
             path: &self.url,
-            reader: run_as.map_or(Reader::Owner(user), Reader::Chosen),
+            reader: run_as.map_or(SourceUser::Owner(user), SourceUser::Chosen),
             is_directory: false,
         }
     }
 
     /// Returns the options for a sandboxed process.
-    pub(in crate::cli) fn caged(options: &Options) -> Options {
+    pub(in crate::cli) fn sandbox_options(options: &Options) -> Options {
         Options {
             external: External::None,
             threads: threads(Some(options.threads)).max(THREADS),

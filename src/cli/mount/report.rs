@@ -8,7 +8,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-use crate::cli::words::printable::{harmless, printable};
+use crate::cli::text::printable::{harmless, printable};
 use crate::limits;
 
 /// One line.
@@ -32,11 +32,11 @@ impl Report {
     const FAILED: &str = "failed ";
 
     pub(in crate::cli) fn failure(file: &Path, reason: &str) -> Self {
-        Report::Failed(named(file, reason))
+        Report::Failed(about_file(file, reason))
     }
 
     pub(in crate::cli) fn warning(file: &Path, reason: &str) -> Self {
-        Report::Warning(format!("warning: {}", named(file, reason)))
+        Report::Warning(format!("warning: {}", about_file(file, reason)))
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -66,7 +66,7 @@ impl Report {
 }
 
 /// Formats a reason about `file` as one line that starts with the file's name.
-fn named(file: &Path, reason: &str) -> String {
+fn about_file(file: &Path, reason: &str) -> String {
     let file = file.display().to_string();
     // Messages of other programs end in a newline.
     let reason = reason.trim_end();
@@ -79,7 +79,7 @@ fn named(file: &Path, reason: &str) -> String {
 
 /// The error for a line that is not a report, or that arrives out of turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Garbled;
+pub(in crate::cli) struct InvalidReport;
 
 /// The reports of one process, read in their only valid order.
 pub(in crate::cli) struct Reports<R> {
@@ -112,23 +112,25 @@ impl<R: Read> Reports<R> {
     /// Returns the next report, or `None` if the pipe has ended.
     ///
     /// # Errors
-    /// [`Garbled`]. Later lines must not be read.
-    pub(in crate::cli) fn next(&mut self) -> Result<Option<Report>, Garbled> {
+    /// [`InvalidReport`]. Later lines must not be read.
+    pub(in crate::cli) fn next(&mut self) -> Result<Option<Report>, InvalidReport> {
         let mut line = Vec::new();
-        let limit = u64::try_from(limits::REPORT_BYTES).map_err(|_| Garbled)?;
+        let limit = u64::try_from(limits::REPORT_BYTES).map_err(|_| InvalidReport)?;
         let read = self.input.by_ref().take(limit).read_until(b'\n', &mut line);
         // A pipe that cannot be read counts as ended.
         if read.unwrap_or(0) == 0 {
             return Ok(None);
         }
         let report = str::from_utf8(&line).ok().and_then(Report::parse);
-        let report = report.filter(|_| !self.is_over).ok_or(Garbled)?;
+        let report = report.filter(|_| !self.is_over).ok_or(InvalidReport)?;
         match report {
-            Report::Mounted if !self.may_mount => return Err(Garbled),
+            Report::Mounted if !self.may_mount => return Err(InvalidReport),
             Report::Mounted => self.may_mount = false,
-            Report::Warning(_) if self.may_mount || self.warnings == 0 => return Err(Garbled),
+            Report::Warning(_) if self.may_mount || self.warnings == 0 => {
+                return Err(InvalidReport);
+            }
             Report::Warning(_) => self.warnings -= 1,
-            Report::Ready if self.may_mount => return Err(Garbled),
+            Report::Ready if self.may_mount => return Err(InvalidReport),
             Report::Ready | Report::Failed(_) => self.is_over = true,
         }
         Ok(Some(report))
@@ -146,7 +148,7 @@ mod tests {
             match reports.next() {
                 Ok(Some(report)) => read.push(report),
                 Ok(None) => return (read, true),
-                Err(Garbled) => return (read, false),
+                Err(InvalidReport) => return (read, false),
             }
         }
     }
@@ -217,7 +219,10 @@ mod tests {
                 Ok(buffer.len())
             }
         }
-        assert_eq!(Reports::of_worker(Endless(flood)).next(), Err(Garbled));
+        assert_eq!(
+            Reports::of_worker(Endless(flood)).next(),
+            Err(InvalidReport)
+        );
         assert!(sent <= limits::REPORT_BYTES * 2, "{sent}");
     }
 

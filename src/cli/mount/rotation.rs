@@ -20,9 +20,9 @@ use log::Level;
 use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::SIGUSR1;
 
-use crate::cli::mount::askers::Leash;
-use crate::cli::words::lines::each_line;
-use crate::cli::words::log_file::{LogFile, Place};
+use crate::cli::mount::callers::SupervisionSocket;
+use crate::cli::text::lines::each_line;
+use crate::cli::text::log_file::{LogFile, LogPathState};
 
 /// Interval between two checks of the log file.
 const LOOK: Duration = Duration::from_secs(1);
@@ -54,19 +54,19 @@ pub(in crate::cli) fn ignore() {
 }
 
 /// Watches the log file from a thread, and sends each new file to the supervised process.
-pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<Leash>) {
+pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<SupervisionSocket>) {
     thread::spawn(move || {
         let mut missing = 0;
         loop {
             thread::sleep(LOOK);
-            let place = file.place();
-            missing = if place == Place::Nothing {
+            let place = file.path_state();
+            missing = if place == LogPathState::Nothing {
                 missing + 1
             } else {
                 0
             };
             let is_asked = asked.swap(false, Ordering::Relaxed);
-            if is_asked || place == Place::Other || missing >= PATIENCE {
+            if is_asked || place == LogPathState::Other || missing >= PATIENCE {
                 // If no file can be created at the path, the next check tries again.
                 let opened = file.open_again();
                 let handed = opened.and_then(|opened| leash.hand_log(&opened));

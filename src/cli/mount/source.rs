@@ -10,17 +10,17 @@ use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::local::beneath::Beneath;
 use h5fs_reader::source::local::changes::Changes;
 
-use crate::cli::cage::{self, Reader};
 use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::options::{self, Settings};
+use crate::cli::sandbox::{self, SourceUser};
 use crate::fs::{
     Archive, External, Filesystem, MountGuard, Options, ResidentMemory, ServedTree, UnreadSource,
 };
 use crate::limits;
 
 /// An open source before its first read.
-pub(in crate::cli) enum Source {
+pub(in crate::cli) enum MountSource {
     File(UnreadSource),
     /// A directory, with a watch for changes of its files. The sandbox forbids creating the watch
     /// later.
@@ -28,7 +28,7 @@ pub(in crate::cli) enum Source {
     Object(RemoteSource),
 }
 
-impl Source {
+impl MountSource {
     /// Opens the file or the directory at `path`.
     ///
     /// # Errors
@@ -38,9 +38,9 @@ impl Source {
         if path.is_dir() {
             let path = path.canonicalize().map_err(failed)?;
             let directory = Beneath::open(&path).map_err(failed)?;
-            return Ok(Source::Directory(directory, Changes::new()));
+            return Ok(MountSource::Directory(directory, Changes::new()));
         }
-        Ok(Source::File(opened_again(
+        Ok(MountSource::File(with_opener(
             UnreadSource::open(path)?,
             settings,
         )?))
@@ -49,42 +49,45 @@ impl Source {
     /// Returns the path of the source on this machine, if it has one.
     pub(in crate::cli) fn path(&self) -> Option<&Path> {
         match self {
-            Source::File(file) => Some(file.path()),
-            Source::Directory(directory, _) => Some(directory.path()),
-            Source::Object(_) => None,
+            MountSource::File(file) => Some(file.path()),
+            MountSource::Directory(directory, _) => Some(directory.path()),
+            MountSource::Object(_) => None,
         }
     }
 
     /// Returns whether a mount at `point` would hide all files of the source.
     pub(in crate::cli) fn is_hidden_by(&self, point: &Path) -> bool {
-        matches!(self, Source::Directory(directory, _) if directory.path().starts_with(point))
+        matches!(self, MountSource::Directory(directory, _) if directory.path().starts_with(point))
     }
 
     /// Describes the source for the sandbox.
     ///
     /// # Errors
     /// Fails with the system's error.
-    pub(in crate::cli) fn shown(&self, run_as: Option<u32>) -> Result<cage::Shown<'_>> {
+    pub(in crate::cli) fn for_sandbox(
+        &self,
+        run_as: Option<u32>,
+    ) -> Result<sandbox::ShownSource<'_>> {
         let (path, owner, is_directory) = match self {
-            Source::File(file) => (file.path(), file.owner()?, false),
-            Source::Directory(directory, _) => {
+            MountSource::File(file) => (file.path(), file.owner()?, false),
+            MountSource::Directory(directory, _) => {
                 let there = directory.look(Path::new(""), false)?;
                 (directory.path(), there.attributes.uid, true)
             }
-            Source::Object(object) => return Ok(object.shown(run_as)),
+            MountSource::Object(object) => return Ok(object.for_sandbox(run_as)),
         };
-        Ok(cage::Shown {
+        Ok(sandbox::ShownSource {
             path,
-            reader: run_as.map_or(Reader::Owner(owner), Reader::Chosen),
+            reader: run_as.map_or(SourceUser::Owner(owner), SourceUser::Chosen),
             is_directory,
         })
     }
 
     /// Returns the options for a sandboxed process.
-    pub(in crate::cli) fn caged(&self, options: &Options) -> Options {
+    pub(in crate::cli) fn sandbox_options(&self, options: &Options) -> Options {
         match self {
-            Source::Object(_) => RemoteSource::caged(options),
-            Source::File(_) | Source::Directory(..) => options.clone(),
+            MountSource::Object(_) => RemoteSource::sandbox_options(options),
+            MountSource::File(_) | MountSource::Directory(..) => options.clone(),
         }
     }
 
@@ -98,13 +101,13 @@ impl Source {
         warnings: &mut Vec<String>,
     ) -> Result<ServedTree> {
         let file = match self {
-            Source::File(file) => file,
-            Source::Object(object) => {
+            MountSource::File(file) => file,
+            MountSource::Object(object) => {
                 let (served, connection) = object.served(&mut options)?;
                 warnings.extend(connection.warnings());
                 return Ok(served);
             }
-            Source::Directory(directory, changes) => {
+            MountSource::Directory(directory, changes) => {
                 let archive = Archive::new(Arc::new(directory), changes, &options);
                 return Ok(ServedTree::Archive(Box::new(archive)));
             }
@@ -116,7 +119,7 @@ impl Source {
 
 /// Starts the opener if the sandbox permits no file, so that the source can be opened again. The
 /// opener is started before the mount is made, so that it inherits no descriptor of the mount.
-fn opened_again(source: UnreadSource, settings: &Settings) -> Result<UnreadSource> {
+fn with_opener(source: UnreadSource, settings: &Settings) -> Result<UnreadSource> {
     if !settings.no_sandbox && settings.external == External::None {
         let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;
         let opener = opener::start(source.path(), reader);

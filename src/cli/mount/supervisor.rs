@@ -37,21 +37,21 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
-use crate::cli::cage;
-use crate::cli::call::{Call, Role};
-use crate::cli::mount::askers::Leash;
+use crate::cli::invocation::{Invocation, Role};
 use crate::cli::mount::browser;
-use crate::cli::mount::handover::{self, Ends};
-use crate::cli::mount::heartbeat::{self, Look, Unanswered};
+use crate::cli::mount::callers::SupervisionSocket;
+use crate::cli::mount::handover::{self, FetcherConnection};
+use crate::cli::mount::heartbeat::{self, ProbeStep, UnansweredTime};
 use crate::cli::mount::mount_point;
-use crate::cli::mount::mounts::{self, FreePlace, OwnMount, Removal};
+use crate::cli::mount::mounts::{self, FreeMountPoint, OwnMount, Removal};
 use crate::cli::mount::notify;
-use crate::cli::mount::report::{Garbled, Report, Reports};
+use crate::cli::mount::report::{InvalidReport, Report, Reports};
 use crate::cli::mount::rotation;
+use crate::cli::sandbox;
 use crate::cli::scans;
-use crate::cli::words::complaint::complain;
-use crate::cli::words::lines::each_line;
-use crate::cli::words::logging::{self, Destination};
+use crate::cli::text::error_message::print_error;
+use crate::cli::text::lines::each_line;
+use crate::cli::text::logging::{self, Destination};
 use crate::limits;
 
 /// Time for a worker to exit after its mount is gone.
@@ -74,7 +74,7 @@ const GARBLED: &str = "the worker's reports are invalid";
 pub(in crate::cli) const FETCHER_GONE: &str = "the fetcher has ended";
 
 /// Supervises one mount until it ends. The launcher is at the other end of the standard streams.
-pub(in crate::cli) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
+pub(in crate::cli) fn run_detached(call: &Invocation, mount: &Mount) -> ExitCode {
     close_inherited();
     // The call fails only for the leader of a process group, and a child of the launcher is not a
     // leader.
@@ -83,12 +83,12 @@ pub(in crate::cli) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
 }
 
 /// Supervises one mount until it ends, as the process that the user called.
-pub(in crate::cli) fn run_in_foreground(call: &Call, mount: &Mount) -> ExitCode {
+pub(in crate::cli) fn run_in_foreground(call: &Invocation, mount: &Mount) -> ExitCode {
     supervise(call, mount, Launcher::User)
 }
 
 /// Supervises one mount in the foreground, and opens the browser as soon as the mount responds.
-pub(in crate::cli) fn run_for_viewer(call: &Call, mount: &Mount) -> ExitCode {
+pub(in crate::cli) fn run_for_viewer(call: &Invocation, mount: &Mount) -> ExitCode {
     supervise(call, mount, Launcher::Viewer)
 }
 
@@ -141,11 +141,11 @@ enum Launcher {
 }
 
 impl Launcher {
-    fn tell(self, report: &Report) -> io::Result<()> {
+    fn report(self, report: &Report) -> io::Result<()> {
         match (self, report) {
             (Launcher::Pipe, _) => report.send(&mut io::stdout()),
             (Launcher::User | Launcher::Viewer, Report::Failed(text)) => {
-                complain(text);
+                print_error(text);
                 Ok(())
             }
             // Warnings are in the log.
@@ -165,13 +165,13 @@ enum Event {
     /// A report line of the worker.
     Report(Report),
     /// The worker sent a line that is not a report.
-    Garbled,
+    Invalid,
     /// The worker closed its standard output, because it has exited or is exiting.
     WorkerGone,
     /// The fetcher has exited.
     FetcherGone,
     /// The result of a check through the mount.
-    Look(Look),
+    Look(ProbeStep),
     /// The mount has not responded for too long.
     Hung,
     /// SIGINT, SIGTERM or SIGHUP.
@@ -180,13 +180,13 @@ enum Event {
     LauncherGone,
 }
 
-fn supervise(call: &Call, mount: &Mount, launcher: Launcher) -> ExitCode {
+fn supervise(call: &Invocation, mount: &Mount, launcher: Launcher) -> ExitCode {
     // Relative paths are valid only until the working directory changes.
     let scans = scans::place_of(&mount.source, &mount.settings);
     let code = match Supervisor::start(call, mount, launcher) {
         Ok(supervisor) => supervisor.run(),
         Err(report) => {
-            let _ = launcher.tell(&report);
+            let _ = launcher.report(&report);
             ExitCode::FAILURE
         }
     };
@@ -201,31 +201,36 @@ struct Supervisor {
     sender: Sender<Event>,
     worker: Child,
     /// Kept open until the end.
-    _leash: Arc<Leash>,
+    _leash: Arc<SupervisionSocket>,
     point: PathBuf,
     /// As the user wrote it.
     point_name: PathBuf,
-    place: FreePlace,
+    place: FreeMountPoint,
     /// Held until the mount exists and is visible to others.
     lock: Option<Flock<File>>,
     /// Known after the worker has mounted.
     own: Option<OwnMount>,
     /// Whether the worker serves its mount.
     is_served: bool,
-    unanswered: Unanswered,
+    unanswered: UnansweredTime,
     /// The thread that prints the worker's standard error until it ends.
     shown: Option<JoinHandle<()>>,
 }
 
 impl Supervisor {
-    fn start(call: &Call, mount: &Mount, launcher: Launcher) -> std::result::Result<Self, Report> {
+    fn start(
+        call: &Invocation,
+        mount: &Mount,
+        launcher: Launcher,
+    ) -> std::result::Result<Self, Report> {
         let failure = |file: &Path, error: &Error| Report::failure(file, &error.to_string());
         let point_name = mount.mountpoint.clone();
         let of_point = |error: Error| failure(&point_name, &error);
         let point = mount_point::directory(&point_name).map_err(of_point)?;
         let lock = mounts::lock(&point);
-        let place = FreePlace::at(&point).map_err(of_point)?;
-        let log = logging::start(&Destination::of(mount)).map_err(|error| of_log(mount, &error))?;
+        let place = FreeMountPoint::check(&point).map_err(of_point)?;
+        let log = logging::start(&Destination::for_mount(mount))
+            .map_err(|error| of_log(mount, &error))?;
         let of_source = |error: Error| failure(&mount.source.name(), &error);
         let asked = rotation::asked().map_err(of_source)?;
         let (sender, events) = channel();
@@ -237,16 +242,16 @@ impl Supervisor {
         let (mut worker, leash) = start_worker(call, launcher, ends.as_ref()).map_err(of_source)?;
         if ends.is_some() {
             // The environment may contain keys.
-            cage::hide_memory();
+            sandbox::hide_memory();
         }
         watch_worker(&mut worker, &sender);
-        let leash = Arc::new(Leash::new(leash));
+        let leash = Arc::new(SupervisionSocket::new(leash));
         let answering = Arc::clone(&leash);
         thread::spawn(move || answering.answer());
         if let Some(file) = log.file {
             rotation::watch(file, asked, Arc::clone(&leash));
         }
-        let shown = worker.stderr.take().map(show);
+        let shown = worker.stderr.take().map(forward_errors);
         // The worker was started in the user's directory, because paths may be relative. From now
         // on, the supervisor must not block any directory.
         let _ = std::env::set_current_dir("/");
@@ -262,7 +267,7 @@ impl Supervisor {
             lock,
             own: None,
             is_served: false,
-            unanswered: Unanswered::default(),
+            unanswered: UnansweredTime::default(),
             shown,
         })
     }
@@ -270,7 +275,7 @@ impl Supervisor {
     fn run(mut self) -> ExitCode {
         let outcome = self.until_ready().and_then(|()| {
             // If the launcher has exited, it was stopped, and no user knows of the mount.
-            let told = self.launcher.tell(&Report::Ready);
+            let told = self.launcher.report(&Report::Ready);
             told.map_err(|_| self.failure("the launcher has ended"))
         });
         match outcome {
@@ -278,14 +283,14 @@ impl Supervisor {
                 if self.launcher == Launcher::Viewer {
                     let point = self.point.clone();
                     // The browser reads the mount, which may not respond.
-                    thread::spawn(move || browser::show(&point));
+                    thread::spawn(move || browser::open_page(&point));
                 }
                 self.until_the_end()
             }
             Err(report) => {
                 self.stop();
                 self.show_rest();
-                let _ = self.launcher.tell(&report);
+                let _ = self.launcher.report(&report);
                 self.wait_until_uncovered();
                 ExitCode::FAILURE
             }
@@ -301,7 +306,7 @@ impl Supervisor {
         loop {
             match self.next() {
                 Event::Report(Report::Mounted) => {
-                    self.own = self.place.mounted(None).ok();
+                    self.own = self.place.find_own_mount(None).ok();
                     if self.own.is_none() && self.launcher == Launcher::Pipe {
                         return Err(self.failure("the mount is gone"));
                     }
@@ -309,7 +314,7 @@ impl Supervisor {
                 }
                 Event::Report(warning @ Report::Warning(_)) => {
                     // If the launcher has exited, the next report to it fails.
-                    let _ = self.launcher.tell(&warning);
+                    let _ = self.launcher.report(&warning);
                 }
                 Event::Report(Report::Ready) => {
                     self.is_served = true;
@@ -321,24 +326,24 @@ impl Supervisor {
                         let _ = self.sender.send(Event::WorkerGone);
                         return Ok(());
                     }
-                    self.look();
+                    self.probe();
                 }
                 Event::Report(failed) => return Err(failed),
-                Event::Look(Look::Asked) => {}
-                Event::Look(Look::Answered(Ok(()))) => return Ok(()),
-                Event::Look(Look::Answered(Err(_)) | Look::Ended) | Event::WorkerGone
+                Event::Look(ProbeStep::Asked) => {}
+                Event::Look(ProbeStep::Answered(Ok(()))) => return Ok(()),
+                Event::Look(ProbeStep::Answered(Err(_)) | ProbeStep::Ended) | Event::WorkerGone
                     if self.is_taken_away() =>
                 {
                     let _ = self.sender.send(Event::WorkerGone);
                     return Ok(());
                 }
-                Event::Look(Look::Answered(Err(errno))) => {
+                Event::Look(ProbeStep::Answered(Err(errno))) => {
                     let error = Error::io(&errno.into(), "the mount does not answer");
                     return Err(self.failure(&error.to_string()));
                 }
-                Event::Look(Look::Ended) => return Err(self.failure("the mount is gone")),
+                Event::Look(ProbeStep::Ended) => return Err(self.failure("the mount is gone")),
                 Event::Hung => return Err(self.failure("the mount does not answer")),
-                Event::Garbled => return Err(self.failure(GARBLED)),
+                Event::Invalid => return Err(self.failure(GARBLED)),
                 // Either the worker has reported why it ended, or the end of its reports shows
                 // this.
                 Event::FetcherGone if self.exits_soon(Instant::now() + TOGETHER) => {}
@@ -361,7 +366,7 @@ impl Supervisor {
     fn is_taken_away(&mut self) -> bool {
         self.is_served
             && self.launcher != Launcher::Pipe
-            && self.gone_within(PATIENCE)
+            && self.exits_within(PATIENCE)
             && matches!(self.worker.wait(), Ok(status) if status.success())
     }
 
@@ -379,15 +384,15 @@ impl Supervisor {
                 // A fetcher exits after its worker.
                 Event::WorkerGone | Event::FetcherGone => break self.worker_failure(),
                 // The worker exits by itself, unless a request delays it.
-                Event::Look(Look::Ended) if self.gone_within(limits::UNMOUNTED_WORKER) => {
+                Event::Look(ProbeStep::Ended) if self.exits_within(limits::UNMOUNTED_WORKER) => {
                     break self.worker_failure();
                 }
-                Event::Look(Look::Ended) => {
+                Event::Look(ProbeStep::Ended) => {
                     let point = self.point.display();
                     log::warn!("{point}: the worker did not end after the unmount and is killed");
                     break None;
                 }
-                Event::Garbled => break Some(GARBLED.to_owned()),
+                Event::Invalid => break Some(GARBLED.to_owned()),
                 Event::Hung => break Some("it no longer answered".to_owned()),
                 Event::Report(_) | Event::Look(_) | Event::LauncherGone => {}
             }
@@ -415,16 +420,16 @@ impl Supervisor {
                 event.map_err(|_| RecvTimeoutError::Disconnected)
             };
             match event {
-                Ok(Event::Look(Look::Asked)) => self.unanswered.asked(),
+                Ok(Event::Look(ProbeStep::Asked)) => self.unanswered.asked(),
                 Ok(event) => {
                     if let Event::Look(_) = event {
-                        self.unanswered.answered();
+                        self.unanswered.reset();
                     }
                     return event;
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let waits = || heartbeat::waits_for_disk(self.worker.id());
-                    if self.unanswered.second_passed(waits) {
+                    if self.unanswered.count_second(waits) {
                         return Event::Hung;
                     }
                 }
@@ -435,7 +440,7 @@ impl Supervisor {
     }
 
     /// Checks the mount in a separate thread, so that the main thread still receives signals.
-    fn look(&self) {
+    fn probe(&self) {
         if let Some(own) = self.own.clone() {
             let sender = self.sender.clone();
             heartbeat::watch(own, move |look| sender.send(Event::Look(look)).is_ok());
@@ -445,25 +450,29 @@ impl Supervisor {
     /// Ends the worker and the mount in any state. A covered mount stays.
     fn stop(&mut self) {
         if matches!(self.worker.try_wait(), Ok(None)) {
-            self.take_away();
+            self.unmount();
             // A worker exits by itself after its mount is gone. A worker that does not serve yet
             // has no requests to finish.
             let is_gone = self.is_served && self.own.is_none();
-            if !is_gone || !self.gone_within(SERVING_PATIENCE) {
+            if !is_gone || !self.exits_within(SERVING_PATIENCE) {
                 self.kill();
             }
         }
         let _ = self.worker.wait();
         if self.own.is_none() {
             // A killed worker leaves its mount, possibly before it reported the mount.
-            self.own = self.place.mounted(None).ok().filter(OwnMount::is_dead);
+            self.own = self
+                .place
+                .find_own_mount(None)
+                .ok()
+                .filter(OwnMount::is_dead);
         }
-        self.take_away();
+        self.unmount();
     }
 
     /// Removes the mount. Forgets it if it is gone, or can never be removed.
-    fn take_away(&mut self) {
-        let removal = self.own.as_ref().map(OwnMount::take_away);
+    fn unmount(&mut self) {
+        let removal = self.own.as_ref().map(OwnMount::unmount);
         match removal {
             Some(Ok(Removal::Later)) | None => {}
             Some(Ok(Removal::Done)) => self.own = None,
@@ -481,7 +490,7 @@ impl Supervisor {
             log::warn!(
                 "{point}: covered by another mount; h5fs's mount ends after that one is unmounted"
             );
-            if let Err(error) = own.take_away_when_uncovered() {
+            if let Err(error) = own.unmount_when_uncovered() {
                 log::error!("cannot unmount: {error}");
             }
         }
@@ -519,7 +528,7 @@ impl Supervisor {
     }
 
     /// Returns whether the worker exits within this time.
-    fn gone_within(&mut self, patience: Duration) -> bool {
+    fn exits_within(&mut self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         loop {
             if matches!(self.worker.try_wait(), Ok(Some(_))) {
@@ -556,7 +565,7 @@ fn of_log(mount: &Mount, error: &Error) -> Report {
 
 /// Ends a mount that failed, for the launcher, if the supervisor has not done this. A supervisor
 /// that waits for a covered mount is left alone.
-pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
+pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreeMountPoint>) {
     if let (Ok(None), Ok(id)) = (supervisor.try_wait(), i32::try_from(supervisor.id())) {
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
@@ -567,8 +576,8 @@ pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
             // The supervisor has cleaned up.
             Ok(Some(status)) if status.code().is_some() => return,
             // A killed supervisor leaves a worker, which leaves its mount.
-            _ => match place.and_then(|place| place.mounted(None).ok()) {
-                Some(own) if own.is_dead() => drop(own.take_away()),
+            _ => match place.and_then(|place| place.find_own_mount(None).ok()) {
+                Some(own) if own.is_dead() => drop(own.unmount()),
                 Some(_) => {}
                 None => return,
             },
@@ -579,12 +588,12 @@ pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
 
 /// Starts the worker. Returns the supervisor's end of the supervision pipe.
 fn start_worker(
-    call: &Call,
+    call: &Invocation,
     launcher: Launcher,
-    ends: Option<&Ends>,
+    ends: Option<&FetcherConnection>,
 ) -> Result<(Child, UnixStream)> {
-    let started = call.again(Role::Worker).and_then(|mut command| {
-        let (leash, worn) = handover::leash(ends)?;
+    let started = call.restart_command(Role::Worker).and_then(|mut command| {
+        let (leash, worn) = handover::supervision_socket(ends)?;
         if ends.is_some() {
             handover::without_secrets(&mut command);
         }
@@ -607,7 +616,11 @@ fn start_worker(
 
 /// Starts the fetcher of a source by URL. Returns the sockets that lead to the fetcher, which exits
 /// after all of them are closed.
-fn start_fetcher(call: &Call, mount: &Mount, sender: &Sender<Event>) -> Result<Option<Ends>> {
+fn start_fetcher(
+    call: &Invocation,
+    mount: &Mount,
+    sender: &Sender<Event>,
+) -> Result<Option<FetcherConnection>> {
     if mount.source.path().is_some() {
         return Ok(None);
     }
@@ -621,7 +634,7 @@ fn start_fetcher(call: &Call, mount: &Mount, sender: &Sender<Event>) -> Result<O
     };
     let (mut process, ends) = handover::start_fetcher(call, errors).map_err(failed)?;
     match process.stderr.take() {
-        Some(errors) if mount.foreground => drop(show(errors)),
+        Some(errors) if mount.foreground => drop(forward_errors(errors)),
         Some(errors) => rotation::log_lines(errors),
         None => {}
     }
@@ -650,7 +663,7 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
             match reports.next() {
                 Ok(Some(report)) => drop(sender.send(Event::Report(report))),
                 Ok(None) => break Event::WorkerGone,
-                Err(Garbled) => break Event::Garbled,
+                Err(InvalidReport) => break Event::Invalid,
             }
         };
         let _ = sender.send(last);
@@ -658,7 +671,7 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
 }
 
 /// Prints the lines that a process writes, if they are text.
-pub(in crate::cli) fn show(errors: ChildStderr) -> JoinHandle<()> {
+pub(in crate::cli) fn forward_errors(errors: ChildStderr) -> JoinHandle<()> {
     thread::spawn(move || {
         each_line(errors, |line| {
             let _ = writeln!(io::stderr(), "{line}");

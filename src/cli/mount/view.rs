@@ -8,12 +8,12 @@ use h5fs_reader::error::{Error, Result, words_of};
 use nix::unistd::mkdtemp;
 
 use crate::cli::args::Mount;
-use crate::cli::call::Call;
+use crate::cli::invocation::Invocation;
 use crate::cli::mount::supervisor;
 use crate::cli::serve::arguments::Serve;
 use crate::cli::serve::server;
-use crate::cli::words::advice;
-use crate::cli::words::complaint::complain;
+use crate::cli::text::advice;
+use crate::cli::text::error_message::print_error;
 
 /// Mounts until the user interrupts the program or the mount ends. Removes the mount and its
 /// directory at the end.
@@ -21,23 +21,23 @@ use crate::cli::words::complaint::complain;
 /// # Errors
 /// `Usage` for a source that cannot be what the user means. Fails if the directory for the mount
 /// cannot be created.
-pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
+pub(in crate::cli) fn run(call: &Invocation, mount: Mount) -> Result<ExitCode> {
     advice::refuse(call.program, &mount)?;
     if !has_display() {
         return serve(call, mount);
     }
-    let place = place()?;
+    let place = create_directory()?;
     let mount = Mount {
         mountpoint: place.clone(),
         ..mount
     };
-    for text in advice::of(call.program, &mount) {
-        complain(&text);
+    for text in advice::mount_warnings(call.program, &mount) {
+        print_error(&text);
     }
     // Adds the directory to the arguments of the processes that are started.
     let mut arguments = call.arguments.clone();
     arguments.splice(1..1, ["--at".into(), place.clone().into_os_string()]);
-    let call = Call {
+    let call = Invocation {
         program: call.program,
         role: call.role,
         arguments,
@@ -45,7 +45,7 @@ pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
     let code = supervisor::run_for_viewer(&call, &mount);
     // If another mount covers this mount, the directory still exists and is in use.
     if let Err(error) = std::fs::remove_dir(&place) {
-        complain(&format!("{}: {}", place.display(), words_of(&error)));
+        print_error(&format!("{}: {}", place.display(), words_of(&error)));
     }
     Ok(code)
 }
@@ -57,19 +57,19 @@ fn has_display() -> bool {
 }
 
 /// Starts a server, for a browser on another machine.
-fn serve(call: &Call, mount: Mount) -> Result<ExitCode> {
+fn serve(call: &Invocation, mount: Mount) -> Result<ExitCode> {
     let mut arguments = call.arguments.clone();
     arguments.splice(..1, ["serve".into()]);
-    let call = Call {
+    let call = Invocation {
         program: call.program,
         role: call.role,
         arguments,
     };
-    server::run_for_tunnel(&call, &Serve::one(mount.source, mount.settings)?)
+    server::run_for_tunnel(&call, &Serve::for_source(mount.source, mount.settings)?)
 }
 
 /// Creates a directory that only this user may enter.
-fn place() -> Result<PathBuf> {
+fn create_directory() -> Result<PathBuf> {
     let directory = std::env::var_os("TMPDIR").filter(|text| !text.is_empty());
     let directory = directory.map_or_else(|| "/tmp".into(), PathBuf::from);
     // The working directory changes before the directory is removed, so the path must be absolute.

@@ -27,36 +27,36 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::args::Mount;
-use crate::cli::cage;
-use crate::cli::mount::askers;
-use crate::cli::mount::mounts::{self, FreePlace};
+use crate::cli::mount::callers;
+use crate::cli::mount::mounts::{self, FreeMountPoint};
 use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
 use crate::cli::mount::rotation;
-use crate::cli::mount::source::{Source, filesystem_options};
+use crate::cli::mount::source::{MountSource, filesystem_options};
 use crate::cli::options;
+use crate::cli::sandbox;
 use crate::cli::scans;
-use crate::cli::words::log_file::LogFile;
-use crate::cli::words::logging::{self, Destination, Early};
-use crate::cli::words::printable::printable;
+use crate::cli::text::log_file::LogFile;
+use crate::cli::text::logging::{self, Destination, EarlyLog};
+use crate::cli::text::printable::printable;
 use crate::fs::MountGuard;
 use crate::fs::fuse::{self, EndedThreadFinder, MountOptions, Mounted};
 use crate::limits;
 
 /// Mounts and serves until the mount ends.
 pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
-    let launcher = Launcher::of(mount);
+    let launcher = Launcher::take_pipe(mount);
     // Must precede the change of the working directory, to resolve relative paths.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
     rotation::ignore();
-    let log = logging::start(&Destination::of(mount))?;
-    let (find_gone, answers) = askers::ask();
+    let log = logging::start(&Destination::for_mount(mount))?;
+    let (find_gone, answers) = callers::ended_thread_finder();
     match start(mount, &log.early, find_gone) {
         Ok(mounted) => {
-            // An error means that the supervisor has died, which `watch_leash` handles.
+            // An error means that the supervisor has died, which `watch_supervisor` handles.
             let _ = Report::Ready.send(&mut io::stdout());
-            watch_leash(point, launcher, answers, log.file);
+            watch_supervisor(point, launcher, answers, log.file);
             let ended = mounted.wait();
             if let Err(error) = &ended {
                 log::error!("{}: {error}", mount.mountpoint.display());
@@ -70,7 +70,7 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
         Err(report) => {
             let told = report.send(&mut io::stdout());
             if told.is_err() {
-                launcher.tell(&report);
+                launcher.report(&report);
             }
             Ok(ExitCode::FAILURE)
         }
@@ -83,7 +83,7 @@ struct Launcher(Option<File>);
 impl Launcher {
     /// Takes the launcher's pipe from standard error, and redirects standard error to `/dev/null`,
     /// so that no other code writes to the pipe. In the foreground the pipe does not exist.
-    fn of(mount: &Mount) -> Self {
+    fn take_pipe(mount: &Mount) -> Self {
         let take = || -> io::Result<File> {
             let pipe = io::stderr().as_fd().try_clone_to_owned()?;
             nix::unistd::dup2_stderr(OpenOptions::new().write(true).open("/dev/null")?)?;
@@ -92,7 +92,7 @@ impl Launcher {
         Launcher(if mount.foreground { None } else { take().ok() })
     }
 
-    fn tell(self, report: &Report) {
+    fn report(self, report: &Report) {
         if let Some(mut pipe) = self.0 {
             // The launcher may already have its report and have ended.
             let _ = report.send(&mut pipe);
@@ -102,7 +102,7 @@ impl Launcher {
 
 fn start(
     mount: &Mount,
-    early: &Early,
+    early: &EarlyLog,
     find_gone: EndedThreadFinder,
 ) -> std::result::Result<Mounted, Report> {
     let of_source = |error: Error| failure(&mount.source.name(), &error);
@@ -115,12 +115,12 @@ fn start(
         Location::Path(path) => absolute(path).map_err(of_source)?,
         Location::Url(url) => url.to_string().into(),
     };
-    let of_content = |error: Error| opened(mount, &path, &error);
+    let of_content = |error: Error| open_error_report(mount, &path, &error);
     let scans = scans::place_of(&mount.source, &mount.settings);
     let source = match &mount.source {
-        Location::Path(_) => Source::open(&path, &mount.settings),
-        Location::Url(url) => RemoteSource::take(url, &mount.settings.remote)
-            .map(|source| Source::Object(source.mounted())),
+        Location::Path(_) => MountSource::open(&path, &mount.settings),
+        Location::Url(url) => RemoteSource::receive(url, &mount.settings.remote)
+            .map(|source| MountSource::Object(source.for_mount())),
     };
     let source = source.map_err(of_content)?;
     if source.is_hidden_by(&point) {
@@ -133,12 +133,15 @@ fn start(
     let _ = std::env::set_current_dir("/");
     let foreign = source.path().and_then(foreign_filesystems);
     let alone = || Report::failure(&mount.mountpoint, "the supervisor was killed");
-    let place = FreePlace::at(&point).map_err(of_point)?;
-    if !is_on_leash() {
+    let place = FreeMountPoint::check(&point).map_err(of_point)?;
+    if !is_supervised() {
         return Err(alone());
     }
     let unserved = fuse::mount(&point, &mount_options(mount, &path)).map_err(of_point)?;
-    let device = place.mounted(unserved.device()).map_err(of_point)?.device();
+    let device = place
+        .find_own_mount(unserved.device())
+        .map_err(of_point)?
+        .device();
     // A session that is dropped before it serves unmounts itself. Later, only the supervisor can
     // unmount.
     let told = Report::Mounted.send(&mut io::stdout());
@@ -152,8 +155,10 @@ fn start(
     };
     let shown = filesystem_options(&mount.settings, Some(guard), scans::open(scans.as_deref()));
     let sandbox = !mount.settings.no_sandbox;
-    let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
-    cage::enter(caged, &source.caged(&shown), sandbox).map_err(of_source)?;
+    let caged = source
+        .for_sandbox(mount.settings.run_as)
+        .map_err(of_source)?;
+    sandbox::enter(caged, &source.sandbox_options(&shown), sandbox).map_err(of_source)?;
     let mut reasons = Vec::new();
     let served = source.served(shown, &mut reasons).map_err(of_content)?;
     reasons.extend(served.warning());
@@ -196,7 +201,7 @@ fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
 }
 
 /// Replaces the absolute path of the source in an error with the name that the user gave.
-fn opened(mount: &Mount, source: &Path, error: &Error) -> Report {
+fn open_error_report(mount: &Mount, source: &Path, error: &Error) -> Report {
     let text = error.to_string();
     let absolute = format!("{}: ", source.display());
     Report::failure(
@@ -267,14 +272,14 @@ fn check_labels(options: &[String]) -> Result<()> {
 }
 
 /// Returns whether the supervisor is alive.
-fn is_on_leash() -> bool {
+fn is_supervised() -> bool {
     let input = io::stdin();
     let mut end = [PollFd::new(input.as_fd(), PollFlags::empty())];
     // `poll` reports a hang-up once the other end is closed.
     poll(&mut end, PollTimeout::ZERO) == Ok(0)
 }
 
-fn watch_leash(
+fn watch_supervisor(
     point: PathBuf,
     launcher: Launcher,
     answers: Sender<Vec<u32>>,
@@ -282,8 +287,8 @@ fn watch_leash(
 ) {
     thread::spawn(move || {
         // Returns when the supervisor ends.
-        askers::take_answers(&answers, log.as_ref());
-        launcher.tell(&Report::Ready);
+        callers::receive_answers(&answers, log.as_ref());
+        launcher.report(&Report::Ready);
         let point = point.display();
         log::warn!(
             "{point}: the supervisor has ended; the mount remains until `fusermount3 -u {point}`"

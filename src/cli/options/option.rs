@@ -19,11 +19,11 @@ pub(super) struct MountOption {
     pub(super) help: &'static str,
     /// The default that the help shows, if it is worth stating.
     pub(super) default: Option<&'static str>,
-    pub(super) takes: Takes,
+    pub(super) takes: OptionValue,
 }
 
 /// The value that an option takes, and the function that applies it.
-pub(super) enum Takes {
+pub(super) enum OptionValue {
     /// No value.
     Nothing(fn(&mut Settings)),
     /// A text, with its placeholder in the help.
@@ -44,13 +44,13 @@ pub(super) enum Takes {
 impl MountOption {
     pub(super) fn set(&self, to: &mut Settings, value: Option<&str>) -> Result<(), String> {
         match self.takes {
-            Takes::Nothing(set) => unneeded(value).map(|()| set(to)),
-            Takes::Text(_, set) | Takes::Choice(_, _, set) => set(to, needed(value)?),
-            Takes::Path(_, set) => {
+            OptionValue::Nothing(set) => unneeded(value).map(|()| set(to)),
+            OptionValue::Text(_, set) | OptionValue::Choice(_, _, set) => set(to, needed(value)?),
+            OptionValue::Path(_, set) => {
                 set(to, Path::new(needed(value)?));
                 Ok(())
             }
-            Takes::MaybePath(_, set) => {
+            OptionValue::MaybePath(_, set) => {
                 let given = value.map(|text| needed(Some(text))).transpose()?;
                 set(to, given.map(Path::new));
                 Ok(())
@@ -62,15 +62,17 @@ impl MountOption {
     pub(super) fn argument(&self) -> Arg {
         let flag = Arg::new(self.flag).long(self.flag).help(self.explanation());
         match self.takes {
-            Takes::Nothing(_) => flag.action(ArgAction::SetTrue),
-            Takes::Text(name, set) | Takes::Choice(name, _, set) => flag
+            OptionValue::Nothing(_) => flag.action(ArgAction::SetTrue),
+            OptionValue::Text(name, set) | OptionValue::Choice(name, _, set) => flag
                 .value_name(name)
                 .value_parser(move |text: &str| -> Result<String, String> {
                     set(&mut Settings::default(), text)?;
                     Ok(text.to_owned())
                 }),
-            Takes::Path(name, _) => flag.value_name(name).value_parser(value_parser!(PathBuf)),
-            Takes::MaybePath(name, _) => flag
+            OptionValue::Path(name, _) => {
+                flag.value_name(name).value_parser(value_parser!(PathBuf))
+            }
+            OptionValue::MaybePath(name, _) => flag
                 .value_name(name)
                 .value_parser(value_parser!(PathBuf))
                 .num_args(0..=1)
@@ -89,25 +91,25 @@ impl MountOption {
     /// Applies the flag to `to` if it was given.
     pub(super) fn set_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
         match self.takes {
-            Takes::Nothing(set) if given.get_flag(self.flag) => set(to),
-            Takes::Nothing(_) => {}
-            Takes::Text(_, set) | Takes::Choice(_, _, set) => {
+            OptionValue::Nothing(set) if given.get_flag(self.flag) => set(to),
+            OptionValue::Nothing(_) => {}
+            OptionValue::Text(_, set) | OptionValue::Choice(_, _, set) => {
                 if let Some(text) = given.get_one::<String>(self.flag) {
                     set(to, text)?;
                 }
             }
-            Takes::Path(_, set) => {
+            OptionValue::Path(_, set) => {
                 if let Some(path) = given.get_one::<PathBuf>(self.flag) {
                     set(to, path);
                 }
             }
-            Takes::MaybePath(_, set) if self.was_given(given) => {
+            OptionValue::MaybePath(_, set) if self.was_given(given) => {
                 set(
                     to,
                     given.get_one::<PathBuf>(self.flag).map(PathBuf::as_path),
                 );
             }
-            Takes::MaybePath(..) => {}
+            OptionValue::MaybePath(..) => {}
         }
         Ok(())
     }
@@ -116,9 +118,9 @@ impl MountOption {
     pub(super) fn repeat_flag(&self, given: &ArgMatches, words: &mut Vec<OsString>) {
         let mut flag = OsString::from(format!("--{}", self.flag));
         match (&self.takes, given.get_raw(self.flag)) {
-            (Takes::Nothing(_), _) if given.get_flag(self.flag) => words.push(flag),
-            (Takes::Nothing(_), _) => {}
-            (Takes::MaybePath(..), None) if self.was_given(given) => words.push(flag),
+            (OptionValue::Nothing(_), _) if given.get_flag(self.flag) => words.push(flag),
+            (OptionValue::Nothing(_), _) => {}
+            (OptionValue::MaybePath(..), None) if self.was_given(given) => words.push(flag),
             (_, values) => {
                 for value in values.into_iter().flatten() {
                     flag.push("=");
@@ -137,11 +139,13 @@ impl MountOption {
     /// Returns the option as the help lists it under `-o`.
     pub(super) fn synopsis(&self) -> String {
         match self.takes {
-            Takes::Nothing(_) => self.word.to_owned(),
-            Takes::Text(name, _) | Takes::Choice(name, ..) | Takes::Path(name, _) => {
+            OptionValue::Nothing(_) => self.word.to_owned(),
+            OptionValue::Text(name, _)
+            | OptionValue::Choice(name, ..)
+            | OptionValue::Path(name, _) => {
                 format!("{}={name}", self.word)
             }
-            Takes::MaybePath(name, _) => format!("{}[={name}]", self.word),
+            OptionValue::MaybePath(name, _) => format!("{}[={name}]", self.word),
         }
     }
 }

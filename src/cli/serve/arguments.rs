@@ -10,20 +10,20 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use h5fs_reader::error;
 use h5fs_reader::source::location::Location;
 
-use crate::cli::options::{self, ServeFlags, Settings, Words};
-use crate::cli::serve::listen::{self, Listen};
-use crate::cli::words::printable::printable_bytes;
-use crate::cli::words::schemes;
+use crate::cli::options::{self, OptionWords, ServeFlags, Settings};
+use crate::cli::serve::listen::{self, ListenAddress};
+use crate::cli::text::printable::printable_bytes;
+use crate::cli::text::schemes;
 use crate::limits;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ServeArguments {
     #[command(flatten)]
-    pub(in crate::cli) own: Own,
+    pub(in crate::cli) own: ServerArguments,
 
     /// Options of a mount, separated by commas
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
-    pub(in crate::cli) words: Vec<Words>,
+    pub(in crate::cli) words: Vec<OptionWords>,
 
     #[command(flatten)]
     pub(in crate::cli) flags: ServeFlags,
@@ -31,7 +31,7 @@ pub(in crate::cli) struct ServeArguments {
 
 /// The arguments that only `h5fs serve` has.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Own {
+pub(in crate::cli) struct ServerArguments {
     /// HDF5 or ASDF files, directories of such files, or one URL
     #[arg(
         value_name = "SOURCE",
@@ -47,7 +47,7 @@ pub(in crate::cli) struct Own {
         default_value = "127.0.0.1:0",
         value_parser = OsStringValueParser::new().try_map(listen::parse)
     )]
-    listen: Listen,
+    listen: ListenAddress,
 
     /// Another name of this machine that URLs may contain, for example if a proxy forwards the
     /// requests
@@ -67,7 +67,7 @@ pub(in crate::cli) struct Own {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Serve {
     pub(in crate::cli) sources: Vec<Location>,
-    pub(in crate::cli) listen: Listen,
+    pub(in crate::cli) listen: ListenAddress,
     pub(in crate::cli) hosts: Vec<String>,
     pub(in crate::cli) origins: Vec<String>,
     pub(in crate::cli) no_token: bool,
@@ -79,7 +79,10 @@ impl Serve {
     ///
     /// # Errors
     /// Returns one line of text if the arguments contradict each other.
-    pub(in crate::cli) fn of(own: Own, settings: Settings) -> Result<Self, String> {
+    pub(in crate::cli) fn from_arguments(
+        own: ServerArguments,
+        settings: Settings,
+    ) -> Result<Self, String> {
         let serve = Serve {
             sources: own.sources,
             listen: own.listen,
@@ -96,10 +99,10 @@ impl Serve {
     ///
     /// # Errors
     /// `Usage` for options that apply only to a mount.
-    pub(in crate::cli) fn one(source: Location, settings: Settings) -> error::Result<Self> {
+    pub(in crate::cli) fn for_source(source: Location, settings: Settings) -> error::Result<Self> {
         let serve = Serve {
             sources: vec![source],
-            listen: Listen::default(),
+            listen: ListenAddress::default(),
             hosts: Vec::new(),
             origins: Vec::new(),
             no_token: false,
@@ -110,7 +113,7 @@ impl Serve {
     }
 
     fn refuse(&self) -> Result<(), String> {
-        if self.no_token && matches!(self.listen, Listen::Network(_)) {
+        if self.no_token && matches!(self.listen, ListenAddress::Network(_)) {
             return Err(
                 "serve: --no-token is only for unix:PATH, because every user of this machine, and \
                  every page in a browser on it, can connect to a port"
@@ -144,7 +147,7 @@ impl Serve {
         }
         let mut names = BTreeSet::new();
         for source in &self.sources {
-            let name = name(source);
+            let name = source_name(source);
             if self.sources.len() > 1 && !names.insert(name.clone()) {
                 let name = printable_bytes(&name);
                 return Err(format!("serve: two sources are named {name}"));
@@ -155,7 +158,7 @@ impl Serve {
 }
 
 /// Returns the directory name of a source that is served with other sources.
-pub(in crate::cli) fn name(source: &Location) -> Vec<u8> {
+pub(in crate::cli) fn source_name(source: &Location) -> Vec<u8> {
     let path = source.path().map_or_else(PathBuf::new, Path::to_path_buf);
     // `.` and `..` are resolved to the name of the directory.
     let path = match path.file_name() {
@@ -195,7 +198,7 @@ fn origin(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn serve(sources: &[&str], listen: Listen, no_token: bool) -> Result<(), String> {
+    fn serve(sources: &[&str], listen: ListenAddress, no_token: bool) -> Result<(), String> {
         let sources = sources
             .iter()
             .map(|text| Location::parse(text.into()).unwrap());
@@ -212,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_does_not_go_together_is_refused() {
-        let usual = Listen::default;
+        let usual = ListenAddress::default;
         assert_eq!(serve(&["a.h5"], usual(), false), Ok(()));
         assert_eq!(serve(&["x/a.h5", "x/b.h5"], usual(), false), Ok(()));
         let twice = serve(&["x/a.h5", "y/a.h5"], usual(), false).unwrap_err();
@@ -224,7 +227,10 @@ mod tests {
                 .unwrap_err()
                 .contains("unix:PATH")
         );
-        assert_eq!(serve(&["a.h5"], Listen::Unix("s".into()), true), Ok(()));
+        assert_eq!(
+            serve(&["a.h5"], ListenAddress::Unix("s".into()), true),
+            Ok(())
+        );
         let names: Vec<_> = (0..=limits::HTTP_SOURCES)
             .map(|n| format!("{n}.h5"))
             .collect();

@@ -19,14 +19,14 @@ use crate::fs::http::is_usual_loopback;
 
 /// The address at which the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) enum Listen {
+pub(in crate::cli) enum ListenAddress {
     Network(SocketAddr),
     Unix(PathBuf),
 }
 
-impl Default for Listen {
+impl Default for ListenAddress {
     fn default() -> Self {
-        Listen::Network((Ipv4Addr::LOCALHOST, 0).into())
+        ListenAddress::Network((Ipv4Addr::LOCALHOST, 0).into())
     }
 }
 
@@ -34,12 +34,14 @@ impl Default for Listen {
 ///
 /// # Errors
 /// Returns one line of text.
-pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<Listen, String> {
+pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<ListenAddress, String> {
     if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
         if path.is_empty() {
             return Err("unix: must be followed by a path".to_owned());
         }
-        return Ok(Listen::Unix(OsString::from_vec(path.to_vec()).into()));
+        return Ok(ListenAddress::Unix(
+            OsString::from_vec(path.to_vec()).into(),
+        ));
     }
     let wrong =
         || "an address and a port are required, as in 127.0.0.1:8080, or unix:PATH".to_owned();
@@ -50,24 +52,27 @@ pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<Listen, Strin
     match port {
         Some(port) => {
             let port: u16 = port.parse().map_err(|_| wrong())?;
-            Ok(Listen::Network((Ipv4Addr::LOCALHOST, port).into()))
+            Ok(ListenAddress::Network((Ipv4Addr::LOCALHOST, port).into()))
         }
-        None => text.parse().map(Listen::Network).map_err(|_| wrong()),
+        None => text
+            .parse()
+            .map(ListenAddress::Network)
+            .map_err(|_| wrong()),
     }
 }
 
 /// A listening socket. Dropping it removes the file of a Unix socket.
 #[derive(Debug)]
-pub(in crate::cli) struct Bound {
+pub(in crate::cli) struct BoundSocket {
     pub(in crate::cli) socket: OwnedFd,
-    pub(in crate::cli) at: At,
+    pub(in crate::cli) at: BoundAddress,
     /// The same port at the other loopback address; see [`hold_other`].
     pub(in crate::cli) held: Option<OwnedFd>,
 }
 
 /// The address of a listening socket.
 #[derive(Debug)]
-pub(in crate::cli) enum At {
+pub(in crate::cli) enum BoundAddress {
     Network(SocketAddr),
     Unix(SocketFile),
 }
@@ -80,27 +85,27 @@ pub(in crate::cli) struct SocketFile {
     identity: (u64, u64),
 }
 
-impl Listen {
+impl ListenAddress {
     /// Opens the socket. Only this user can connect to a Unix socket.
     ///
     /// # Errors
     /// Fails with the system's error if the port or the path is in use or not permitted.
-    pub(in crate::cli) fn bind(&self) -> Result<Bound> {
+    pub(in crate::cli) fn bind(&self) -> Result<BoundSocket> {
         match self {
-            Listen::Network(address) => bind_network(*address)
+            ListenAddress::Network(address) => bind_network(*address)
                 .map_err(|error| Error::io(&error, format!("listening on {address}"))),
-            Listen::Unix(path) => bind_path(path)
+            ListenAddress::Unix(path) => bind_path(path)
                 .map_err(|error| Error::io(&error, format!("listening on {}", path.display()))),
         }
     }
 
     /// Returns whether other machines can connect.
     pub(in crate::cli) fn is_open_to_others(&self) -> bool {
-        matches!(self, Listen::Network(address) if !address.ip().is_loopback())
+        matches!(self, ListenAddress::Network(address) if !address.ip().is_loopback())
     }
 }
 
-fn bind_network(address: SocketAddr) -> io::Result<Bound> {
+fn bind_network(address: SocketAddr) -> io::Result<BoundSocket> {
     /// Maximum number of ports to try until one is free at both loopback addresses.
     const TRIES: u32 = 16;
     let mut left = if address.port() == 0 { TRIES } else { 1 };
@@ -110,9 +115,9 @@ fn bind_network(address: SocketAddr) -> io::Result<Bound> {
         let own = listener.local_addr()?;
         match hold_other(own) {
             Ok(held) => {
-                return Ok(Bound {
+                return Ok(BoundSocket {
                     socket: listener.into(),
-                    at: At::Network(own),
+                    at: BoundAddress::Network(own),
                     held,
                 });
             }
@@ -151,7 +156,7 @@ fn hold_other(own: SocketAddr) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn bind_path(path: &Path) -> io::Result<Bound> {
+fn bind_path(path: &Path) -> io::Result<BoundSocket> {
     // The working directory may change before the file is removed.
     let path = std::path::absolute(path)?;
     remove_dead(&path)?;
@@ -161,9 +166,9 @@ fn bind_path(path: &Path) -> io::Result<Bound> {
     umask(before);
     let listener = listener?;
     let there = fs::symlink_metadata(&path)?;
-    Ok(Bound {
+    Ok(BoundSocket {
         socket: listener.into(),
-        at: At::Unix(SocketFile {
+        at: BoundAddress::Unix(SocketFile {
             identity: (there.dev(), there.ino()),
             path,
         }),
@@ -193,12 +198,14 @@ impl Drop for SocketFile {
     }
 }
 
-impl At {
+impl BoundAddress {
     /// Returns the host and port of a URL by which programs on this machine connect.
     pub(in crate::cli) fn authority(&self) -> String {
         match self {
-            At::Network(address) => SocketAddr::new(reached(*address), address.port()).to_string(),
-            At::Unix(_) => "localhost".to_owned(),
+            BoundAddress::Network(address) => {
+                SocketAddr::new(connect_address(*address), address.port()).to_string()
+            }
+            BoundAddress::Unix(_) => "localhost".to_owned(),
         }
     }
 
@@ -206,7 +213,7 @@ impl At {
     /// `localhost`, and replaces a standard loopback address. Returns `None` for any other address.
     pub(in crate::cli) fn browser_authority(&self, name: &str) -> Option<String> {
         match self {
-            At::Network(address) if is_usual_loopback(reached(*address)) => {
+            BoundAddress::Network(address) if is_usual_loopback(connect_address(*address)) => {
                 Some(format!("{name}:{}", address.port()))
             }
             _ => None,
@@ -215,7 +222,7 @@ impl At {
 }
 
 /// Returns the address by which this machine connects to a listening address.
-fn reached(address: SocketAddr) -> IpAddr {
+fn connect_address(address: SocketAddr) -> IpAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -234,11 +241,11 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let read = |text: &str| parse(text.into());
-        let local = |port: u16| Ok(Listen::Network((Ipv4Addr::LOCALHOST, port).into()));
+        let local = |port: u16| Ok(ListenAddress::Network((Ipv4Addr::LOCALHOST, port).into()));
         assert_eq!(read("127.0.0.1:0"), local(0));
         assert_eq!(read("localhost:80"), local(80));
         assert_eq!(read(":80"), local(80));
-        assert_eq!(read("unix:a b"), Ok(Listen::Unix("a b".into())));
+        assert_eq!(read("unix:a b"), Ok(ListenAddress::Unix("a b".into())));
         assert!(read("0.0.0.0:80").unwrap().is_open_to_others());
         assert!(read("[::]:80").unwrap().is_open_to_others());
         assert!(!read("[::1]:80").unwrap().is_open_to_others());
@@ -249,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_name_below_localhost_stands_for_the_usual_loopback_alone() {
-        let at = |text: &str| At::Network(text.parse().unwrap());
+        let at = |text: &str| BoundAddress::Network(text.parse().unwrap());
         for (listening, program, browser) in [
             ("127.0.0.1:80", "127.0.0.1:80", Some("n.localhost:80")),
             ("0.0.0.0:80", "127.0.0.1:80", Some("n.localhost:80")),
@@ -268,7 +275,7 @@ mod tests {
     fn a_socket_is_its_owners_and_goes_at_the_end() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
-        let listen = Listen::Unix(path.clone());
+        let listen = ListenAddress::Unix(path.clone());
         let bound = listen.bind().unwrap();
         let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -287,11 +294,14 @@ mod tests {
 
     #[test]
     fn a_port_is_taken_once() {
-        let bound = Listen::default().bind().unwrap();
-        let At::Network(address) = bound.at else {
+        let bound = ListenAddress::default().bind().unwrap();
+        let BoundAddress::Network(address) = bound.at else {
             panic!("no address")
         };
-        let again = Listen::Network(address).bind().unwrap_err().to_string();
+        let again = ListenAddress::Network(address)
+            .bind()
+            .unwrap_err()
+            .to_string();
         assert!(again.contains("Address already in use"), "{again}");
     }
 
@@ -303,8 +313,8 @@ mod tests {
         }
         let v4 = IpAddr::from(Ipv4Addr::LOCALHOST);
         for (own, other) in [(v4, v6), (v6, v4)] {
-            let bound = Listen::Network((own, 0).into()).bind().unwrap();
-            let At::Network(address) = bound.at else {
+            let bound = ListenAddress::Network((own, 0).into()).bind().unwrap();
+            let BoundAddress::Network(address) = bound.at else {
                 panic!("no address")
             };
             let other = SocketAddr::new(other, address.port());
@@ -316,10 +326,13 @@ mod tests {
             drop((bound.socket, bound.held));
             // The server does not start if the other loopback address is in use.
             let taken = TcpListener::bind(other).unwrap();
-            let error = Listen::Network(address).bind().unwrap_err().to_string();
+            let error = ListenAddress::Network(address)
+                .bind()
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("Address already in use"), "{error}");
             drop(taken);
-            assert!(Listen::Network(address).bind().is_ok());
+            assert!(ListenAddress::Network(address).bind().is_ok());
         }
     }
 }

@@ -17,19 +17,19 @@ use h5fs_reader::source::location::Location;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::cli::cage;
-use crate::cli::call::{Call, Role};
+use crate::cli::invocation::{Invocation, Role};
 use crate::cli::mount::handover;
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Report, Reports};
 use crate::cli::mount::supervisor::{
-    FETCHER_GONE, TOGETHER, allocator_settings, describe, hangup_is_ignored, show,
+    FETCHER_GONE, TOGETHER, allocator_settings, describe, forward_errors, hangup_is_ignored,
 };
+use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::serve::arguments::Serve;
-use crate::cli::serve::listen::{At, Bound};
+use crate::cli::serve::listen::{BoundAddress, BoundSocket};
 use crate::cli::serve::worker::own_name;
-use crate::cli::words::complaint::complain;
+use crate::cli::text::error_message::print_error;
 use crate::fs::http::{Token, random};
 
 /// Time limit for the worker to exit.
@@ -40,7 +40,7 @@ const MOMENT: Duration = Duration::from_millis(5);
 
 /// The user's route to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ServerRoute {
     /// The URL, from this machine.
     Url,
     /// An SSH tunnel from a machine with a browser.
@@ -51,26 +51,26 @@ enum Way {
 ///
 /// # Errors
 /// Fails if the listening socket cannot be opened.
-pub(in crate::cli) fn run(call: &Call, serve: &Serve) -> Result<ExitCode> {
-    start(call, serve, Way::Url)
+pub(in crate::cli) fn run(call: &Invocation, serve: &Serve) -> Result<ExitCode> {
+    start(call, serve, ServerRoute::Url)
 }
 
 /// Serves a user on another machine, and prints the command for an SSH tunnel.
 ///
 /// # Errors
 /// Fails if the listening socket cannot be opened.
-pub(in crate::cli) fn run_for_tunnel(call: &Call, serve: &Serve) -> Result<ExitCode> {
-    start(call, serve, Way::Tunnel)
+pub(in crate::cli) fn run_for_tunnel(call: &Invocation, serve: &Serve) -> Result<ExitCode> {
+    start(call, serve, ServerRoute::Tunnel)
 }
 
-fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
+fn start(call: &Invocation, serve: &Serve, way: ServerRoute) -> Result<ExitCode> {
     let bound = serve.listen.bind()?;
     let token = (!serve.no_token).then(random::random_word).transpose()?;
     let (sender, events) = channel();
     watch_signals(&sender)?;
-    let keeper = Keeper::start(call, serve, (&bound, token.as_deref()), &sender)?;
+    let keeper = ServerSupervisor::start(call, serve, (&bound, token.as_deref()), &sender)?;
     // The port at the other loopback address stays bound until the end.
-    let Bound {
+    let BoundSocket {
         socket,
         at,
         held: _held,
@@ -80,8 +80,8 @@ fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
     let scans = serve.sources.iter();
     let scans = scans.filter_map(|source| scans::place_of(source, &serve.settings));
     let scans: Vec<_> = scans.collect();
-    let code = keeper.keep(&events, || {
-        tell(&at, token.as_deref(), way, serve.listen.is_open_to_others());
+    let code = keeper.supervise(&events, || {
+        print_address(&at, token.as_deref(), way, serve.listen.is_open_to_others());
         notify::ready();
     });
     scans.iter().for_each(|place| scans::clear(place));
@@ -100,17 +100,17 @@ enum Event {
     Signal,
 }
 
-struct Keeper {
+struct ServerSupervisor {
     worker: Child,
     /// Closing this socket ends the worker.
-    leash: UnixStream,
+    supervision_socket: UnixStream,
 }
 
-impl Keeper {
+impl ServerSupervisor {
     fn start(
-        call: &Call,
+        call: &Invocation,
         serve: &Serve,
-        (bound, token): (&Bound, Option<&str>),
+        (bound, token): (&BoundSocket, Option<&str>),
         sender: &Sender<Event>,
     ) -> Result<Self> {
         let failed = |error| Error::io(&error, "starting the worker");
@@ -118,8 +118,8 @@ impl Keeper {
             Some(Location::Url(_)) => Some(fetcher(call, sender)?),
             _ => None,
         };
-        let started = call.again(Role::Worker).and_then(|mut command| {
-            let (leash, worn) = handover::leash(ends.as_ref())?;
+        let started = call.restart_command(Role::Worker).and_then(|mut command| {
+            let (leash, worn) = handover::supervision_socket(ends.as_ref())?;
             // The token must not be on a command line, which every user can read.
             let message = format!("l{}", token.unwrap_or_default());
             rights::send(leash.as_fd(), message.as_bytes(), &[bound.socket.as_fd()])?;
@@ -133,12 +133,15 @@ impl Keeper {
                 // Ctrl-C must reach only the keeper.
                 .process_group(0)
                 .spawn()?;
-            Ok(Keeper { worker, leash })
+            Ok(ServerSupervisor {
+                worker,
+                supervision_socket: leash,
+            })
         });
         let mut keeper = started.map_err(failed)?;
-        cage::hide_memory();
+        sandbox::hide_memory();
         if let Some(errors) = keeper.worker.stderr.take() {
-            show(errors);
+            forward_errors(errors);
         }
         if let Some(output) = keeper.worker.stdout.take() {
             watch_worker(output, sender.clone());
@@ -146,30 +149,30 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Waits for the end of the server. Calls `tell` once the worker answers.
-    fn keep(mut self, events: &Receiver<Event>, tell: impl FnOnce()) -> ExitCode {
+    /// Waits for the end of the server. Calls `print_address` once the worker answers.
+    fn supervise(mut self, events: &Receiver<Event>, tell: impl FnOnce()) -> ExitCode {
         let mut tell = Some(tell);
         for event in events {
             match event {
-                Event::Warning(text) => complain(&text),
+                Event::Warning(text) => print_error(&text),
                 Event::Ready => {
                     if let Some(tell) = tell.take() {
                         tell();
                     }
                 }
                 Event::Failed(text) => {
-                    complain(&text);
+                    print_error(&text);
                     self.end();
                     return ExitCode::FAILURE;
                 }
                 Event::WorkerGone => {
-                    complain(&describe(self.worker.wait()));
+                    print_error(&describe(self.worker.wait()));
                     return ExitCode::FAILURE;
                 }
                 // A fetcher exits when its worker has exited.
                 Event::FetcherGone if self.exits_within(TOGETHER) => {}
                 Event::FetcherGone => {
-                    complain(FETCHER_GONE);
+                    print_error(FETCHER_GONE);
                     self.end();
                     return ExitCode::FAILURE;
                 }
@@ -185,7 +188,7 @@ impl Keeper {
     /// Stops the worker.
     fn end(mut self) {
         // The worker exits when it reads end of file.
-        let _ = self.leash.shutdown(Shutdown::Both);
+        let _ = self.supervision_socket.shutdown(Shutdown::Both);
         if !self.exits_within(PATIENCE) {
             let _ = self.worker.kill();
             let _ = self.worker.wait();
@@ -206,10 +209,10 @@ impl Keeper {
 }
 
 /// Starts the fetcher for a source by URL. The fetcher exits when the worker has exited.
-fn fetcher(call: &Call, sender: &Sender<Event>) -> Result<handover::Ends> {
+fn fetcher(call: &Invocation, sender: &Sender<Event>) -> Result<handover::FetcherConnection> {
     let started = handover::start_fetcher(call, Stdio::piped());
     let (mut process, ends) = started.map_err(|error| Error::io(&error, "starting the fetcher"))?;
-    process.stderr.take().map(show);
+    process.stderr.take().map(forward_errors);
     let sender = sender.clone();
     thread::spawn(move || {
         let _ = process.wait();
@@ -255,7 +258,7 @@ fn watch_signals(sender: &Sender<Event>) -> Result<()> {
 }
 
 /// Prints how to connect to the server. The token is printed on standard output alone.
-fn tell(at: &At, token: Option<&str>, way: Way, is_open: bool) {
+fn print_address(at: &BoundAddress, token: Option<&str>, way: ServerRoute, is_open: bool) {
     let query = token
         .map(|token| format!("?token={token}"))
         .unwrap_or_default();
@@ -264,36 +267,36 @@ fn tell(at: &At, token: Option<&str>, way: Way, is_open: bool) {
     let authority = browser.clone().unwrap_or_else(|| at.authority());
     let mut lines = vec![format!("http://{authority}/{query}")];
     match (at, way) {
-        (At::Network(address), Way::Tunnel) => {
+        (BoundAddress::Network(address), ServerRoute::Tunnel) => {
             let (port, host) = (
                 address.port(),
                 own_name().unwrap_or_else(|| "HOST".to_owned()),
             );
             lines.push(format!("ssh -L {port}:127.0.0.1:{port} {host}"));
         }
-        (At::Unix(file), _) => {
+        (BoundAddress::Unix(file), _) => {
             let path = file.path.display();
-            complain(&format!(
+            print_error(&format!(
                 "listening on {path}: curl --unix-socket {path} URL"
             ));
         }
-        (At::Network(_), Way::Url) => {}
+        (BoundAddress::Network(_), ServerRoute::Url) => {}
     }
     if browser.is_some() {
         let address = at.authority();
-        complain(&format!(
+        print_error(&format!(
             "programs that cannot resolve this name use http://{address}/ and send the token as \
              `Authorization: Bearer TOKEN`"
         ));
     }
     if is_open {
-        complain(
+        print_error(
             "warning: other machines can connect, and the token and all bytes are sent \
              unencrypted; `ssh -L` is a safe alternative",
         );
     }
-    if way == Way::Tunnel {
-        complain(
+    if way == ServerRoute::Tunnel {
+        print_error(
             "no display here: run the second line on a machine with a display, and open the first",
         );
     }

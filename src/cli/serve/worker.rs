@@ -13,17 +13,17 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::local::rights;
 use h5fs_reader::source::location::Location;
 
-use crate::cli::cage;
 use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
 use crate::cli::mount::rotation;
-use crate::cli::mount::source::{Source, filesystem_options};
+use crate::cli::mount::source::{MountSource, filesystem_options};
 use crate::cli::mount::worker::open_many_files;
+use crate::cli::sandbox;
 use crate::cli::scans;
-use crate::cli::serve::arguments::{Serve, name};
-use crate::cli::serve::listen::Listen;
-use crate::cli::words::logging::{self, Destination};
+use crate::cli::serve::arguments::{Serve, source_name};
+use crate::cli::serve::listen::ListenAddress;
+use crate::cli::text::logging::{self, Destination};
 use crate::fs::Options;
 use crate::fs::http::{Access, Listener, Server, Token, Trees};
 
@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(serve: &Serve) -> Result<ExitCode> {
 }
 
 /// A worker that is ready to answer requests.
-struct Ready {
+struct ReadyWorker {
     server: Server,
     trees: Trees,
     access: Access,
@@ -55,7 +55,7 @@ struct Ready {
     warnings: Vec<Report>,
 }
 
-impl Ready {
+impl ReadyWorker {
     fn serve(self) -> ! {
         let output = &mut io::stdout();
         for warning in &self.warnings {
@@ -73,7 +73,7 @@ impl Ready {
 }
 
 /// Opens all sources, enters the sandbox, and reads the sources.
-fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
+fn start(serve: &Serve) -> std::result::Result<ReadyWorker, Report> {
     let first = serve
         .sources
         .first()
@@ -81,7 +81,7 @@ fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
         .unwrap_or_default();
     let of_first = |error: Error| Report::failure(&first, &error.to_string());
     let ends = match serve.sources.first() {
-        Some(Location::Url(_)) => Some(handover::take().map_err(of_first)?),
+        Some(Location::Url(_)) => Some(handover::receive().map_err(of_first)?),
         _ => None,
     };
     let (server, access, number) = listening(serve).map_err(of_first)?;
@@ -95,12 +95,12 @@ fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
                 let path = std::path::absolute(path)
                     .map_err(|error| Error::io(&error, path.display().to_string()));
                 path.and_then(|path| {
-                    Source::open(&path, &serve.settings)
+                    MountSource::open(&path, &serve.settings)
                         .map_err(|error| of_user(location, &path, &error))
                 })
             }
             Location::Url(url) => match ends.take() {
-                Some(ends) => Ok(Source::Object(RemoteSource::at(
+                Some(ends) => Ok(MountSource::Object(RemoteSource::new(
                     url,
                     &serve.settings.remote,
                     ends,
@@ -121,8 +121,8 @@ fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
     }
     enter(serve, &sources, &options, number)?;
     let mut warnings = Vec::new();
-    let trees = opened(sources, kept, &options, &mut warnings)?;
-    Ok(Ready {
+    let trees = open_trees(sources, kept, &options, &mut warnings)?;
+    Ok(ReadyWorker {
         server,
         trees,
         access,
@@ -170,10 +170,13 @@ fn listening(serve: &Serve) -> Result<(Server, Access, i32)> {
     Ok((Server::new(listener)?, access, number))
 }
 
-fn listener(socket: OwnedFd, listen: &Listen) -> Result<(Listener, Option<std::net::SocketAddr>)> {
+fn listener(
+    socket: OwnedFd,
+    listen: &ListenAddress,
+) -> Result<(Listener, Option<std::net::SocketAddr>)> {
     match listen {
-        Listen::Unix(_) => Ok((Listener::Unix(UnixListener::from(socket)), None)),
-        Listen::Network(_) => {
+        ListenAddress::Unix(_) => Ok((Listener::Unix(UnixListener::from(socket)), None)),
+        ListenAddress::Network(_) => {
             let listener = TcpListener::from(socket);
             let address = listener.local_addr();
             let address = address.map_err(|error| Error::io(&error, "listening"))?;
@@ -192,15 +195,15 @@ pub(in crate::cli) fn own_name() -> Option<String> {
 /// Enters the sandbox with the rights that all sources need together.
 fn enter(
     serve: &Serve,
-    sources: &[(&Location, Source)],
+    sources: &[(&Location, MountSource)],
     options: &Options,
     number: i32,
 ) -> std::result::Result<(), Report> {
-    let mut shown: Vec<cage::Shown<'_>> = Vec::new();
+    let mut shown: Vec<sandbox::ShownSource<'_>> = Vec::new();
     let mut caged = options.clone();
     for (location, source) in sources {
         let failed = |error: Error| Report::failure(&location.name(), &error.to_string());
-        let own = source.shown(serve.settings.run_as).map_err(failed)?;
+        let own = source.for_sandbox(serve.settings.run_as).map_err(failed)?;
         if shown
             .first()
             .is_some_and(|first| first.reader != own.reader)
@@ -210,11 +213,11 @@ fn enter(
                           one user reads all sources";
             return Err(Report::failure(&location.name(), reason));
         }
-        caged = source.caged(&caged);
+        caged = source.sandbox_options(&caged);
         shown.push(own);
     }
     let sandbox = !serve.settings.no_sandbox;
-    cage::enter_to_serve(&shown, &caged, sandbox, number).map_err(|error| {
+    sandbox::enter_to_serve(&shown, &caged, sandbox, number).map_err(|error| {
         let first = sources.first().map(|(location, _)| location.name());
         Report::failure(&first.unwrap_or_default(), &error.to_string())
     })
@@ -226,8 +229,8 @@ fn is_root() -> bool {
 
 /// Reads the sources and returns their trees. The memory for decoded chunks is divided equally
 /// among the sources.
-fn opened(
-    sources: Vec<(&Location, Source)>,
+fn open_trees(
+    sources: Vec<(&Location, MountSource)>,
     kept: Vec<Option<Arc<File>>>,
     options: &Options,
     warnings: &mut Vec<Report>,
@@ -259,7 +262,7 @@ fn opened(
             .iter()
             .map(|reason| Report::warning(&own_name, reason));
         warnings.extend(told);
-        trees.push((name(location), served));
+        trees.push((source_name(location), served));
     }
     warnings.truncate(crate::limits::EARLY_LINES);
     Ok(match <[_; 1]>::try_from(trees) {

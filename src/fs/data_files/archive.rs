@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `requests` | the requests of the kernel |
 //! | `entries` | files and directories that the kernel knows, with their numbers and paths |
-//! | `look` | the type of the entry at a path: a directory, a data file, another file, a link |
+//! | `entry_inspector` | the type of the entry at a path: a directory, a data file, another file, a link |
 //! | `members`, `opening` | the open data files; how a data file is opened |
-//! | `ordinary` | files that are shown unchanged |
+//! | `ordinary_files` | files that are shown unchanged |
 //! | `status` | the status of the mount, as a text |
 //! | `joined` | all data files as one: the list of files, and detection of changes |
-//! | `inner` | the numbers of the inodes within data files |
+//! | `member_inodes` | the numbers of the inodes within data files |
 //! | `listing` | the entries of a directory |
-//! | `top` | names in the root directory, where `.h5fs` is reserved |
+//! | `root_names` | names in the root directory, where `.h5fs` is reserved |
 //!
 //! Files are read only on demand. Names and attributes are valid for a second, and each listing
 //! reads its directory. New, deleted and changed files are thus noticed without a watch. A

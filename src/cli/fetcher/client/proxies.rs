@@ -19,9 +19,9 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 use ureq::{Error, Proxy, ProxyProtocol};
 
-use crate::cli::fetcher::client::resolver::Names;
-use crate::cli::fetcher::hosts::{self, Reach};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::client::resolver::PermittedResolver;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::hosts::{self, AddressPolicy};
 
 /// The proxies that the environment names. Lowercase names are the ones that curl reads.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Proxies {
         }
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Proxy> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Proxy> {
         [&self.http, &self.https].into_iter().flatten()
     }
 
@@ -68,7 +68,7 @@ impl Proxies {
     ///
     /// # Errors
     /// `Other` if the protocol of the proxy is not supported.
-    pub(super) fn route(&self, uri: &Uri, has_secret: bool) -> Result<Route, Trouble> {
+    pub(super) fn route(&self, uri: &Uri, has_secret: bool) -> Result<Route, FetchError> {
         let is_encrypted = uri.scheme_str() == Some("https");
         let proxy = if is_encrypted {
             &self.https
@@ -85,7 +85,7 @@ impl Proxies {
                 Ok(Route::Tunnel(proxy.clone()))
             }
             ProxyProtocol::Http | ProxyProtocol::Https => Ok(Route::Forwarded),
-            _ => Err(Trouble::other(
+            _ => Err(FetchError::permanent(
                 "the environment names a SOCKS proxy, which is not supported",
             )),
         }
@@ -103,7 +103,7 @@ impl Proxies {
         let uri = format!("{scheme}://{}:{}/", proxy.host(), proxy.port());
         let uri: Uri = uri.parse().ok()?;
         let names = ProxyNames {
-            names: Names::new(Reach::Anywhere, Vec::new()),
+            names: PermittedResolver::new(AddressPolicy::Anywhere, Vec::new()),
             proxy: uri.clone(),
         };
         let login = login(proxy);
@@ -279,7 +279,7 @@ impl<T: Transport> Transport for AbsoluteForm<T> {
 /// A resolver that returns the addresses of the proxy for every server.
 #[derive(Debug)]
 pub(super) struct ProxyNames {
-    names: Names,
+    names: PermittedResolver,
     proxy: Uri,
 }
 

@@ -12,28 +12,28 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-use crate::cli::fetcher::hosts::{self, Reach};
+use crate::cli::fetcher::hosts::{self, AddressPolicy};
 use crate::limits;
 
 /// A resolver that returns only permitted addresses.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct PermittedResolver {
     inner: DefaultResolver,
-    reach: Reach,
+    reach: AddressPolicy,
     /// Hosts of the proxies. The user named these hosts as well.
     proxies: Vec<String>,
-    known: Mutex<HashMap<(String, u16), Known>>,
+    known: Mutex<HashMap<(String, u16), ResolvedAddresses>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ResolvedAddresses {
     addresses: Vec<SocketAddr>,
     until: Instant,
 }
 
-impl Names {
-    pub(super) fn new(reach: Reach, proxies: Vec<String>) -> Self {
-        Names {
+impl PermittedResolver {
+    pub(super) fn new(reach: AddressPolicy, proxies: Vec<String>) -> Self {
+        PermittedResolver {
             inner: DefaultResolver::default(),
             reach,
             proxies,
@@ -80,7 +80,7 @@ impl Names {
         let addresses_known = addresses.clone();
         known.insert(
             key,
-            Known {
+            ResolvedAddresses {
                 addresses: addresses_known,
                 until,
             },
@@ -89,7 +89,7 @@ impl Names {
     }
 }
 
-impl Resolver for Names {
+impl Resolver for PermittedResolver {
     fn resolve(
         &self,
         uri: &Uri,
@@ -124,9 +124,9 @@ mod tests {
     /// A replaced file of the resolver is hidden by the sandbox.
     #[test]
     fn a_host_that_is_not_found_any_more_has_its_last_addresses() {
-        let names = Names::new(Reach::Anywhere, Vec::new());
+        let names = PermittedResolver::new(AddressPolicy::Anywhere, Vec::new());
         let address = SocketAddr::from(([192, 0, 2, 1], 80));
-        let known = Known {
+        let known = ResolvedAddresses {
             addresses: vec![address],
             until: Instant::now(),
         };

@@ -113,7 +113,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl<In: Transport> Connector<In> for Trust {
-    type Out = Either<In, Encrypted>;
+    type Out = Either<In, TlsConnection>;
 
     fn connect(
         &self,
@@ -139,7 +139,7 @@ impl<In: Transport> Connector<In> for Trust {
         stream.set_timeout(details.timeout);
         session.complete_io(&mut stream)?;
         let config = &details.config;
-        Ok(Some(Either::B(Encrypted {
+        Ok(Some(Either::B(TlsConnection {
             buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
             stream: StreamOwned::new(session, stream),
         })))
@@ -147,18 +147,18 @@ impl<In: Transport> Connector<In> for Trust {
 }
 
 /// A TLS connection.
-pub(super) struct Encrypted {
+pub(super) struct TlsConnection {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,
 }
 
-impl fmt::Debug for Encrypted {
+impl fmt::Debug for TlsConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Encrypted")
     }
 }
 
-impl Transport for Encrypted {
+impl Transport for TlsConnection {
     fn buffers(&mut self) -> &mut dyn Buffers {
         &mut self.buffers
     }

@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::cli::fetcher::disk_cache::{DiskCache, NAME, STATE, opened};
+use crate::cli::fetcher::disk_cache::{DiskCache, NAME, STATE, open_cache_file};
 use crate::limits;
 
 /// The cached content of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Share {
+pub(in crate::cli) struct CachedSource {
     /// The source's URL without secrets. `None` if it is not recorded.
     pub(in crate::cli) source: Option<String>,
     /// Bytes on disk of the source's segments.
@@ -23,15 +23,15 @@ pub(in crate::cli) struct Share {
 
 /// A file of a cache.
 #[derive(Debug)]
-struct Kept {
-    what: What,
+struct CacheFile {
+    what: CacheFileKind,
     path: PathBuf,
     bytes: u64,
     used: SystemTime,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum What {
+enum CacheFileKind {
     /// Pages of the object with this key, in hexadecimal digits.
     Segment(String),
     /// The name of the object with this key.
@@ -41,21 +41,21 @@ enum What {
     Other,
 }
 
-impl What {
-    fn of(name: &str) -> Self {
+impl CacheFileKind {
+    fn parse(name: &str) -> Self {
         let is_key =
             |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if let Some(key) = name.strip_suffix(NAME).filter(|key| is_key(key)) {
-            return What::Name(key.to_owned());
+            return CacheFileKind::Name(key.to_owned());
         }
         if name.strip_suffix(STATE).is_some_and(is_key) {
-            return What::State;
+            return CacheFileKind::State;
         }
         match name.split_once('-') {
             Some((key, number)) if is_key(key) && u64::from_str_radix(number, 16).is_ok() => {
-                What::Segment(key.to_owned())
+                CacheFileKind::Segment(key.to_owned())
             }
-            _ => What::Other,
+            _ => CacheFileKind::Other,
         }
     }
 }
@@ -65,22 +65,22 @@ impl DiskCache {
     ///
     /// # Errors
     /// Fails if the directory cannot be read.
-    pub(in crate::cli) fn shares(&self) -> io::Result<Vec<Share>> {
+    pub(in crate::cli) fn shares(&self) -> io::Result<Vec<CachedSource>> {
         let files = self.files()?;
         let names: HashMap<&str, String> = files
             .iter()
             .filter_map(|file| match &file.what {
-                What::Name(key) => Some((key.as_str(), name_in(&file.path)?)),
+                CacheFileKind::Name(key) => Some((key.as_str(), read_name(&file.path)?)),
                 _ => None,
             })
             .collect();
-        let mut shares: HashMap<Option<&String>, Share> = HashMap::new();
+        let mut shares: HashMap<Option<&String>, CachedSource> = HashMap::new();
         for file in &files {
-            let What::Segment(key) = &file.what else {
+            let CacheFileKind::Segment(key) = &file.what else {
                 continue;
             };
             let source = names.get(key.as_str());
-            let share = shares.entry(source).or_insert_with(|| Share {
+            let share = shares.entry(source).or_insert_with(|| CachedSource {
                 source: source.cloned(),
                 bytes: 0,
                 used: SystemTime::UNIX_EPOCH,
@@ -88,7 +88,7 @@ impl DiskCache {
             share.bytes = share.bytes.saturating_add(file.bytes);
             share.used = share.used.max(file.used);
         }
-        let mut shares: Vec<Share> = shares.into_values().collect();
+        let mut shares: Vec<CachedSource> = shares.into_values().collect();
         shares.sort_by(|a, b| (b.used, &a.source).cmp(&(a.used, &b.source)));
         Ok(shares)
     }
@@ -117,16 +117,16 @@ impl DiskCache {
         let mut there = before;
         let mut stays = HashSet::new();
         for file in &files {
-            let is_pages = matches!(file.what, What::Segment(_));
-            if there > left && (is_pages || file.what == What::State) {
+            let is_pages = matches!(file.what, CacheFileKind::Segment(_));
+            if there > left && (is_pages || file.what == CacheFileKind::State) {
                 delete(&file.path)?;
                 there = there.saturating_sub(file.bytes);
-            } else if let What::Segment(key) = &file.what {
+            } else if let CacheFileKind::Segment(key) = &file.what {
                 stays.insert(key.as_str());
             }
         }
         for file in &files {
-            if let What::Name(key) = &file.what
+            if let CacheFileKind::Name(key) = &file.what
                 && !stays.contains(key.as_str())
             {
                 delete(&file.path)?;
@@ -136,7 +136,7 @@ impl DiskCache {
         Ok((before, there))
     }
 
-    fn files(&self) -> io::Result<Vec<Kept>> {
+    fn files(&self) -> io::Result<Vec<CacheFile>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.directory())? {
             let entry = entry?;
@@ -144,8 +144,8 @@ impl DiskCache {
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
-            files.push(Kept {
-                what: What::of(&entry.file_name().to_string_lossy()),
+            files.push(CacheFile {
+                what: CacheFileKind::parse(&entry.file_name().to_string_lossy()),
                 path: entry.path(),
                 bytes: metadata.blocks().saturating_mul(512),
                 used: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
@@ -156,9 +156,9 @@ impl DiskCache {
 }
 
 /// Reads the name of an object from its file.
-fn name_in(path: &Path) -> Option<String> {
+fn read_name(path: &Path) -> Option<String> {
     let mut name = String::new();
-    let file = opened(path, OpenOptions::new().read(true)).ok()?;
+    let file = open_cache_file(path, OpenOptions::new().read(true)).ok()?;
     let most = u64::try_from(limits::CACHED_NAME).ok()?;
     file.take(most).read_to_string(&mut name).ok()?;
     Some(name).filter(|name| !name.is_empty())
@@ -200,7 +200,7 @@ mod tests {
             for page_number in 0..pages {
                 cache.write(&key, page_number, &page);
             }
-            cache.remember(&place, &state);
+            cache.store_state(&place, &state);
             if number < 2 {
                 cache.set_name(&key, &format!("s3://b/{number}.h5"));
             }

@@ -63,7 +63,7 @@ impl Cookies {
 
     /// Stores the cookie that the server at `uri` sets, or removes a cookie that the server
     /// deletes.
-    pub(super) fn set(&mut self, uri: &Uri, header: &HeaderValue) {
+    pub(super) fn store(&mut self, uri: &Uri, header: &HeaderValue) {
         let text = header
             .to_str()
             .ok()
@@ -73,7 +73,7 @@ impl Cookies {
         };
         self.of_file.retain(|old| !old.is_same(&cookie));
         self.set.retain(|old| !old.is_same(&cookie));
-        if !cookie.is_over(now()) {
+        if !cookie.is_expired(now()) {
             self.set.push(cookie);
         }
         if self.set.len() > SET {
@@ -82,10 +82,10 @@ impl Cookies {
     }
 
     /// Returns the `Cookie` header for a request.
-    pub(super) fn of(&self, uri: &Uri) -> Option<HeaderValue> {
+    pub(super) fn header(&self, uri: &Uri) -> Option<HeaderValue> {
         let now = now();
         let seen: Vec<_> = (self.of_file.iter().chain(&self.set))
-            .filter(|cookie| !cookie.is_over(now) && cookie.is_for(uri))
+            .filter(|cookie| !cookie.is_expired(now) && cookie.is_for(uri))
             .map(|cookie| format!("{}={}", cookie.name, cookie.value))
             .collect();
         let mut value = HeaderValue::from_str(&seen.join("; ")).ok()?;
@@ -175,7 +175,7 @@ impl Cookie {
         (&self.domain, &self.path, &self.name) == (&other.domain, &other.path, &other.name)
     }
 
-    fn is_over(&self, now: i64) -> bool {
+    fn is_expired(&self, now: i64) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }
 }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn sent(cookies: &Cookies, uri: &str) -> Option<String> {
-        let value = cookies.of(&uri.parse().unwrap())?;
+        let value = cookies.header(&uri.parse().unwrap())?;
         assert!(value.is_sensitive());
         Some(value.to_str().unwrap().to_owned())
     }
@@ -236,7 +236,7 @@ mod tests {
         let mut cookies = Cookies::default();
         let mut set = |text: &str| {
             let uri = "https://data.host.org/d/login?code=1".parse().unwrap();
-            cookies.set(&uri, &HeaderValue::from_str(text).unwrap());
+            cookies.store(&uri, &HeaderValue::from_str(text).unwrap());
         };
         set("own=1");
         set("wide=2; Domain=.host.org; Path=/; HttpOnly; Secure; SameSite=Lax");
@@ -262,13 +262,13 @@ mod tests {
         let mut cookies = Cookies::parse("h.org\tFALSE\t/\tTRUE\t0\town\t1").unwrap();
         let uri = "https://h.org/".parse().unwrap();
         for number in 0..SET + 10 {
-            cookies.set(
+            cookies.store(
                 &uri,
                 &HeaderValue::from_str(&format!("c{number}=1")).unwrap(),
             );
         }
         let long = format!("long={}", "x".repeat(COOKIE_BYTES));
-        cookies.set(&uri, &HeaderValue::from_str(&long).unwrap());
+        cookies.store(&uri, &HeaderValue::from_str(&long).unwrap());
         assert_eq!(cookies.set.len(), SET);
         assert_eq!(cookies.set[0].name, "c10");
         assert_eq!(

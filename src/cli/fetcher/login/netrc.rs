@@ -10,10 +10,10 @@ use crate::cli::fetcher::address::authorization;
 
 /// The entries in the order of the file.
 #[derive(Default)]
-pub(super) struct Netrc(Vec<Entry>);
+pub(super) struct Netrc(Vec<NetrcEntry>);
 
 #[derive(Default, Debug, PartialEq, Eq)]
-struct Entry {
+struct NetrcEntry {
     /// `None` for `default`.
     host: Option<String>,
     login: String,
@@ -26,8 +26,8 @@ impl Netrc {
     /// # Errors
     /// Returns why the text is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut words = Words(text);
+        let mut entries: Vec<NetrcEntry> = Vec::new();
+        let mut words = NetrcTokens(text);
         while let Some(word) = words.next() {
             let mut value = || {
                 words
@@ -35,11 +35,11 @@ impl Netrc {
                     .ok_or_else(|| "the file ends within an entry".to_owned())
             };
             match (word.as_str(), entries.last_mut()) {
-                ("machine", _) => entries.push(Entry {
+                ("machine", _) => entries.push(NetrcEntry {
                     host: Some(value()?),
-                    ..Entry::default()
+                    ..NetrcEntry::default()
                 }),
-                ("default", _) => entries.push(Entry::default()),
+                ("default", _) => entries.push(NetrcEntry::default()),
                 ("login", Some(entry)) => entry.login = value()?,
                 ("password", Some(entry)) => entry.password = value()?,
                 ("account", Some(_)) => drop(value()?),
@@ -61,8 +61,8 @@ impl Netrc {
 
     /// Returns the `Authorization` header for a host. The entry `default` applies only to the URL's
     /// own host.
-    pub(super) fn of(&self, host: &str, is_own: bool) -> Option<HeaderValue> {
-        let is_of = |entry: &&Entry| match &entry.host {
+    pub(super) fn authorization(&self, host: &str, is_own: bool) -> Option<HeaderValue> {
+        let is_of = |entry: &&NetrcEntry| match &entry.host {
             Some(named) => named.eq_ignore_ascii_case(host),
             None => is_own,
         };
@@ -72,16 +72,16 @@ impl Netrc {
 }
 
 /// A tokenizer that holds the rest of the text.
-struct Words<'a>(&'a str);
+struct NetrcTokens<'a>(&'a str);
 
-impl Words<'_> {
+impl NetrcTokens<'_> {
     /// Skips a macro, which ends with an empty line.
     fn skip_macro(&mut self) {
         self.0 = self.0.split_once("\n\n").map_or("", |(_, rest)| rest);
     }
 }
 
-impl Iterator for Words<'_> {
+impl Iterator for NetrcTokens<'_> {
     type Item = String;
 
     fn next(&mut self) -> Option<String> {
@@ -89,7 +89,7 @@ impl Iterator for Words<'_> {
             self.0 = self.0.trim_start();
             match self.0.chars().next()? {
                 '#' => self.0 = self.0.split_once('\n').map_or("", |(_, rest)| rest),
-                '"' => return self.quoted(),
+                '"' => return self.next_quoted(),
                 _ => break,
             }
         }
@@ -100,9 +100,9 @@ impl Iterator for Words<'_> {
     }
 }
 
-impl Words<'_> {
+impl NetrcTokens<'_> {
     /// Returns the next quoted word, or `None` if the quote is not closed.
-    fn quoted(&mut self) -> Option<String> {
+    fn next_quoted(&mut self) -> Option<String> {
         let (mut word, mut characters) = (String::new(), self.0.chars());
         characters.next();
         loop {
@@ -126,8 +126,8 @@ impl Words<'_> {
 mod tests {
     use super::*;
 
-    fn shown(netrc: &Netrc, host: &str, is_own: bool) -> Option<String> {
-        let value = netrc.of(host, is_own)?;
+    fn authorization(netrc: &Netrc, host: &str, is_own: bool) -> Option<String> {
+        let value = netrc.authorization(host, is_own)?;
         assert!(value.is_sensitive());
         Some(value.to_str().unwrap().to_owned())
     }
@@ -139,12 +139,12 @@ mod tests {
                     macdef init\ncd /a\nmachine b login c\n\n\
                     machine B.org\nlogin \"a b\" account x password \"q\\\"\\\\\"\ndefault login anonymous password me\n";
         let netrc = Netrc::parse(text).unwrap();
-        let of_nasa = shown(&netrc, "URS.earthdata.nasa.gov", false);
+        let of_nasa = authorization(&netrc, "URS.earthdata.nasa.gov", false);
         assert_eq!(of_nasa.as_deref(), Some("Basic am9lOnNlc2FtZQ=="));
-        let quoted = shown(&netrc, "b.org", false);
+        let quoted = authorization(&netrc, "b.org", false);
         assert_eq!(quoted.as_deref(), Some("Basic YSBiOnEiXA=="));
-        assert_eq!(shown(&netrc, "b", false), None);
-        let usual = shown(&netrc, "b", true);
+        assert_eq!(authorization(&netrc, "b", false), None);
+        let usual = authorization(&netrc, "b", true);
         assert_eq!(usual.as_deref(), Some("Basic YW5vbnltb3VzOm1l"));
     }
 

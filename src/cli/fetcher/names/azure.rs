@@ -3,16 +3,16 @@
 use h5fs_reader::source::location::percent::decoded;
 use h5fs_reader::source::remote::state::ObjectState;
 
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::keys::Keys;
-use crate::cli::fetcher::names::page::{Page, wrong};
-use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
+use crate::cli::fetcher::names::page::{NamesPage, invalid_page};
+use crate::cli::fetcher::names::xml::{self, ElementVisitor, XmlAttributes};
 use crate::cli::fetcher::transfer::seconds;
-use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 
 /// The content of a document, filled during parsing.
 #[derive(Default)]
-struct Document {
+struct AzureListing {
     keys: Keys,
     /// The prefix that the response repeats, or an empty text.
     prefix: String,
@@ -31,32 +31,32 @@ struct Document {
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
-pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
-    let mut document = Document::default();
+pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
+    let mut document = AzureListing::default();
     xml::read(body, "EnumerationResults", &mut document)?;
     let said = document.prefix.as_bytes();
     // Without a marker element, a truncated page would look like the last page.
     if !document.has_next || !said.is_empty() && said != prefix {
-        return Err(wrong());
+        return Err(invalid_page());
     }
     let plain = |text: &str| text.as_bytes().to_vec();
     document.keys.page(prefix, plain, document.next)
 }
 
-impl Elements for Document {
-    fn begin(&mut self, path: &[&str], attributes: &Attributes) -> Result<(), Trouble> {
+impl ElementVisitor for AzureListing {
+    fn begin(&mut self, path: &[&str], attributes: &XmlAttributes) -> Result<(), FetchError> {
         if let ["Blobs", _, "Name"] = path {
             self.is_encoded = attributes.get("Encoded") == Some("true");
         }
         Ok(())
     }
 
-    fn end(&mut self, path: &[&str], whole: &str) -> Result<(), Trouble> {
+    fn end(&mut self, path: &[&str], whole: &str) -> Result<(), FetchError> {
         let text = whole.trim();
         match path {
             ["Prefix"] => whole.clone_into(&mut self.prefix),
             ["NextMarker"] if text.len() > limits::KEY_BYTES => {
-                return Err(Trouble::other(
+                return Err(FetchError::permanent(
                     "the continuation marker of the server's listing is too long",
                 ));
             }
@@ -72,10 +72,10 @@ impl Elements for Document {
                     whole.as_bytes().to_vec()
                 };
             }
-            ["Blobs", "Blob", "Properties", property] => self.tell(property, text)?,
+            ["Blobs", "Blob", "Properties", property] => self.set_property(property, text)?,
             ["Blobs", "Blob"] => {
                 if !std::mem::take(&mut self.has_length) {
-                    return Err(wrong());
+                    return Err(invalid_page());
                 }
                 let state = std::mem::take(&mut self.state);
                 self.add(Some(state))?;
@@ -87,11 +87,11 @@ impl Elements for Document {
     }
 }
 
-impl Document {
-    fn tell(&mut self, property: &str, text: &str) -> Result<(), Trouble> {
+impl AzureListing {
+    fn set_property(&mut self, property: &str, text: &str) -> Result<(), FetchError> {
         match property {
             "Content-Length" => {
-                self.state.length = text.parse().map_err(|_| wrong())?;
+                self.state.length = text.parse().map_err(|_| invalid_page())?;
                 self.has_length = true;
             }
             "Etag" => self.state.etag = ObjectState::tag(text.as_bytes()),
@@ -101,7 +101,7 @@ impl Document {
         Ok(())
     }
 
-    fn add(&mut self, state: Option<ObjectState>) -> Result<(), Trouble> {
+    fn add(&mut self, state: Option<ObjectState>) -> Result<(), FetchError> {
         // A name that is not UTF-8 cannot be a file name either.
         match String::from_utf8(std::mem::take(&mut self.name)) {
             Ok(name) => self.keys.add(name, state),
@@ -153,7 +153,7 @@ mod tests {
             name("odd\u{ffff}.h5", object(1, b"0x1", 0)),
         ];
         let next = "2!92!MDAwMDE2".to_owned();
-        assert_eq!(page, Page { names, next });
+        assert_eq!(page, NamesPage { names, next });
     }
 
     #[test]

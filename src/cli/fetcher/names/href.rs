@@ -10,7 +10,7 @@ use crate::cli::fetcher::hosts;
 
 /// The directory that a page lists.
 #[derive(Debug)]
-pub(super) struct Base {
+pub(super) struct BaseDirectory {
     uri: Uri,
     /// The decoded components of the directory's path.
     parts: Vec<Vec<u8>>,
@@ -33,12 +33,12 @@ pub(super) enum Reference {
     Elsewhere,
 }
 
-impl Base {
+impl BaseDirectory {
     /// Returns the directory of a page at `uri`.
-    pub(super) fn of(uri: &Uri) -> Self {
+    pub(super) fn from_uri(uri: &Uri) -> Self {
         let directory = uri.path().rsplit_once('/').map_or("", |(before, _)| before);
         let parts = directory.split('/').filter(|part| !part.is_empty());
-        Base {
+        BaseDirectory {
             uri: uri.clone(),
             parts: parts.map(decoded).collect(),
         }
@@ -57,7 +57,7 @@ impl Base {
             return Reference::Elsewhere;
         }
         match self.path_of(reference) {
-            Some(path) => self.beneath(path),
+            Some(path) => self.resolve_path(path),
             None if is_of_scheme(reference) => Reference::Elsewhere,
             None => relative(reference),
         }
@@ -93,7 +93,7 @@ impl Base {
     }
 
     /// Resolves an absolute path.
-    fn beneath(&self, path: &str) -> Reference {
+    fn resolve_path(&self, path: &str) -> Reference {
         let Some(path) = path.strip_prefix('/') else {
             return Reference::Elsewhere;
         };
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn resolved(base: &str, reference: &str) -> String {
-        match Base::of(&base.parse().unwrap()).resolve(reference) {
+        match BaseDirectory::from_uri(&base.parse().unwrap()).resolve(reference) {
             Reference::Child { name, is_directory } => {
                 let end = if is_directory { "/" } else { "" };
                 format!("{}{end}", String::from_utf8_lossy(&name))
@@ -246,7 +246,7 @@ mod tests {
         }
         assert_eq!(resolved("http://h/", "/"), "Itself");
         assert_eq!(
-            Base::of(&"http://h/a%20b/c/d".parse().unwrap()).path(),
+            BaseDirectory::from_uri(&"http://h/a%20b/c/d".parse().unwrap()).path(),
             b"/a b/c"
         );
     }

@@ -11,10 +11,10 @@
 //!
 //! Sizes in these pages are rounded, and are not parsed.
 
-use crate::cli::fetcher::names::href::{Base, Reference};
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::names::href::{BaseDirectory, Reference};
 use crate::cli::fetcher::names::json;
-use crate::cli::fetcher::names::page::{Names, Page, wrong};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::names::page::{NameSet, NamesPage, invalid_page};
 
 /// Starts of the titles and headings of index pages.
 const TITLES: [&str; 4] = ["index of", "directory listing", "directory:", "listing of"];
@@ -23,13 +23,13 @@ const TITLES: [&str; 4] = ["index of", "directory listing", "directory:", "listi
 ///
 /// # Errors
 /// Fails for an incomplete page, which a proxy may have truncated. The caller can retry.
-pub(super) fn page(body: &[u8], base: &Base) -> Result<Option<Page>, Trouble> {
+pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<Option<NamesPage>, FetchError> {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with(['[', '{']) {
         return json::page(text);
     }
-    let mut names = Names::default();
+    let mut names = NameSet::default();
     let mut is_index = false;
     let mut html = Html {
         rest: text,
@@ -53,7 +53,7 @@ pub(super) fn page(body: &[u8], base: &Base) -> Result<Option<Page>, Trouble> {
     match is_index {
         false => Ok(None),
         true if html.is_whole => Ok(Some(names.page())),
-        true => Err(wrong()),
+        true => Err(invalid_page()),
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn is_login(body: &[u8]) -> bool {
 }
 
 /// Returns whether a title is the title of an index page.
-fn is_title(text: &str, base: &Base) -> bool {
+fn is_title(text: &str, base: &BaseDirectory) -> bool {
     let text = text.trim().to_lowercase();
     let path = base.path();
     let path = String::from_utf8_lossy(&path).to_lowercase();
@@ -227,10 +227,10 @@ mod tests {
     use crate::limits;
     use h5fs_reader::source::remote::message::Named;
 
-    fn read(text: &str, uri: &str) -> Result<Option<Vec<String>>, Trouble> {
-        let base = Base::of(&uri.parse().unwrap());
+    fn read(text: &str, uri: &str) -> Result<Option<Vec<String>>, FetchError> {
+        let base = BaseDirectory::from_uri(&uri.parse().unwrap());
         let page = page(text.as_bytes(), &base)?;
-        let shown = |page: Page| {
+        let shown = |page: NamesPage| {
             let names = page.names.into_iter().map(|name| {
                 let end = if name.named == Named::Prefix { "/" } else { "" };
                 format!("{}{end}", String::from_utf8_lossy(&name.name))
@@ -335,7 +335,7 @@ mod tests {
                    'e.h5' >e</a><a name=f.h5>f</a><ahref=\"g.h5\">g</a><link href=\"h.css\">\
                    <!-- <a href=\"i.h5\"> --><a href=\"j.h5";
         let page = format!("<h1>Index of /data</h1>{links}{odd}");
-        assert_eq!(read(&page, "http://h/data/"), Err(wrong()));
+        assert_eq!(read(&page, "http://h/data/"), Err(invalid_page()));
         let page = format!("<h1>Index of /data</h1>{links}{odd}\">j</a></html>");
         assert_eq!(
             names(&page, "http://h/data/"),

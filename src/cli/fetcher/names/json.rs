@@ -10,8 +10,8 @@
 
 use serde_json::Value;
 
-use crate::cli::fetcher::names::page::{Names, Page, wrong};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::names::page::{NameSet, NamesPage, invalid_page};
 use crate::limits;
 
 /// Returns the path of the file list of an InvenioRDM record, whose files are in `directory`.
@@ -31,7 +31,7 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
 ///
 /// # Errors
 /// Fails for an incomplete text, or for a list with too many names.
-pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
+pub(super) fn page(text: &str) -> Result<Option<NamesPage>, FetchError> {
     let list = if text.starts_with('{') {
         let members = parts(text, ('{', '}'))?.into_iter();
         let mut pairs = members.filter_map(|member| member.split_once(':'));
@@ -43,7 +43,7 @@ pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
     if !list.starts_with('[') {
         return Ok(None);
     }
-    let mut names = Names::default();
+    let mut names = NameSet::default();
     for entry in entries(list)? {
         let entry = entry?;
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
@@ -67,18 +67,18 @@ pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
 /// Fails for an incomplete list, or for a list with too many entries.
 pub(super) fn entries(
     list: &str,
-) -> Result<impl Iterator<Item = Result<Value, Trouble>> + '_, Trouble> {
+) -> Result<impl Iterator<Item = Result<Value, FetchError>> + '_, FetchError> {
     let parts = parts(list, ('[', ']'))?.into_iter();
-    Ok(parts.map(|entry| serde_json::from_str(entry).map_err(|_| wrong())))
+    Ok(parts.map(|entry| serde_json::from_str(entry).map_err(|_| invalid_page())))
 }
 
 /// Splits a list or an object at its commas. The caller decodes each part separately, so that only
 /// one decoded part is in memory.
-fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, Trouble> {
+fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, FetchError> {
     let inner = text.trim().strip_prefix(open);
     let inner = inner
         .and_then(|inner| inner.strip_suffix(close))
-        .ok_or_else(wrong)?;
+        .ok_or_else(invalid_page)?;
     let (mut parts, mut start) = (Vec::new(), 0);
     let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
     for (at, byte) in inner.bytes().enumerate() {
@@ -88,7 +88,7 @@ fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, Trouble> 
             b'"' => is_quoted = !is_quoted,
             _ if is_quoted => {}
             b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.checked_sub(1).ok_or_else(wrong)?,
+            b']' | b'}' => depth = depth.checked_sub(1).ok_or_else(invalid_page)?,
             b',' if depth == 0 => {
                 parts.push(inner.get(start..at).unwrap_or_default());
                 start = at + 1;
@@ -96,18 +96,18 @@ fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, Trouble> 
             _ => {}
         }
         if parts.len() > limits::LISTING_NAMES {
-            return Err(Trouble::other("the server's listing is too long"));
+            return Err(FetchError::permanent("the server's listing is too long"));
         }
     }
     if is_quoted || depth > 0 {
-        return Err(wrong());
+        return Err(invalid_page());
     }
     let last = inner.get(start..).unwrap_or_default();
     if !parts.is_empty() || !last.trim().is_empty() {
         parts.push(last);
     }
     if parts.iter().any(|part| part.len() > limits::ERROR_BODY) && open == '[' {
-        return Err(Trouble::other(
+        return Err(FetchError::permanent(
             "an entry of the server's listing is too long",
         ));
     }

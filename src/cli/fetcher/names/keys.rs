@@ -3,16 +3,16 @@
 use h5fs_reader::source::remote::message::Named;
 use h5fs_reader::source::remote::state::ObjectState;
 
-use crate::cli::fetcher::names::page::{Page, listed, wrong};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::names::page::{NamesPage, invalid_page, listed};
 use crate::limits;
 
 /// The keys of a page that have been parsed so far.
 #[derive(Default)]
-pub(super) struct Keys(Vec<Entry>);
+pub(super) struct Keys(Vec<ListedKey>);
 
 /// A key with the state of its object, or a common prefix. The text is encoded as in the document.
-struct Entry {
+struct ListedKey {
     key: String,
     state: Option<ObjectState>,
 }
@@ -22,17 +22,21 @@ impl Keys {
     ///
     /// # Errors
     /// `Other` if there are too many keys, or if an entity tag is too long.
-    pub(super) fn add(&mut self, key: String, state: Option<ObjectState>) -> Result<(), Trouble> {
+    pub(super) fn add(
+        &mut self,
+        key: String,
+        state: Option<ObjectState>,
+    ) -> Result<(), FetchError> {
         let is_long = state
             .as_ref()
             .is_some_and(|state| state.etag.len() > limits::ETAG_BYTES);
         if is_long || self.0.len() >= limits::LISTING_NAMES {
-            return Err(Trouble::other("the server's listing is too long"));
+            return Err(FetchError::permanent("the server's listing is too long"));
         }
         if key.is_empty() {
-            return Err(wrong());
+            return Err(invalid_page());
         }
-        self.0.push(Entry { key, state });
+        self.0.push(ListedKey { key, state });
         Ok(())
     }
 
@@ -49,14 +53,14 @@ impl Keys {
         prefix: &[u8],
         plain: impl Fn(&str) -> Vec<u8>,
         next: String,
-    ) -> Result<Page, Trouble> {
+    ) -> Result<NamesPage, FetchError> {
         let directory = prefix.iter().rposition(|byte| *byte == b'/');
         let directory = directory.map_or(0, |slash| slash + 1);
         let mut names = Vec::new();
         for entry in self.0 {
             let key = plain(&entry.key);
             if !key.starts_with(prefix) {
-                return Err(wrong());
+                return Err(invalid_page());
             }
             let name = &key[directory..];
             names.extend(match entry.state {
@@ -66,6 +70,6 @@ impl Keys {
                     .and_then(|name| listed(name, Named::Prefix)),
             });
         }
-        Ok(Page::sorted(names, next))
+        Ok(NamesPage::sorted(names, next))
     }
 }

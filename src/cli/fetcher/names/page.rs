@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use h5fs_reader::source::remote::message::{ListedName, Named, PACKET};
 
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::limits;
 
 /// Number of names that fit in a packet together with the marker of the next page, for names and
@@ -14,18 +14,18 @@ const NAMES: usize =
 
 /// One page of the names directly below a prefix.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::cli::fetcher) struct Page {
+pub(in crate::cli::fetcher) struct NamesPage {
     /// Names, sorted by their bytes.
     pub(in crate::cli::fetcher) names: Vec<ListedName>,
     /// Marker that requests the next page. Empty on the last page.
     pub(in crate::cli::fetcher) next: String,
 }
 
-impl Page {
+impl NamesPage {
     /// Returns the page of these names.
     pub(super) fn sorted(mut names: Vec<ListedName>, next: String) -> Self {
         names.sort_by(|a, b| a.name.cmp(&b.name));
-        Page { names, next }
+        NamesPage { names, next }
     }
 
     /// Removes and returns the names that fit in the next packet. Returns `None` if all remaining
@@ -37,22 +37,22 @@ impl Page {
 
 /// Names, each with a flag that says whether it is a directory.
 #[derive(Default)]
-pub(super) struct Names(BTreeMap<Vec<u8>, bool>);
+pub(super) struct NameSet(BTreeMap<Vec<u8>, bool>);
 
-impl Names {
+impl NameSet {
     /// Adds a name. If a name is listed twice, it is a directory if either entry is one.
     ///
     /// # Errors
     /// `Other` if there are too many names.
-    pub(super) fn add(&mut self, name: Vec<u8>, is_directory: bool) -> Result<(), Trouble> {
+    pub(super) fn add(&mut self, name: Vec<u8>, is_directory: bool) -> Result<(), FetchError> {
         *self.0.entry(name).or_default() |= is_directory;
         if self.0.len() > limits::LISTING_NAMES {
-            return Err(Trouble::other("the server's listing is too long"));
+            return Err(FetchError::permanent("the server's listing is too long"));
         }
         Ok(())
     }
 
-    pub(super) fn page(self) -> Page {
+    pub(super) fn page(self) -> NamesPage {
         let named = |(name, is_directory): (Vec<u8>, bool)| {
             let named = if is_directory {
                 Named::Prefix
@@ -61,7 +61,7 @@ impl Names {
             };
             listed(&name, named)
         };
-        Page::sorted(
+        NamesPage::sorted(
             self.0.into_iter().filter_map(named).collect(),
             String::new(),
         )
@@ -79,8 +79,8 @@ pub(super) fn listed(name: &[u8], named: Named) -> Option<ListedName> {
 }
 
 /// Returns the failure for an incomplete or invalid page of names.
-pub(super) fn wrong() -> Trouble {
-    Trouble::passing("the server's listing cannot be read")
+pub(super) fn invalid_page() -> FetchError {
+    FetchError::temporary("the server's listing cannot be read")
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
             }),
         });
         let names: Vec<_> = names.collect();
-        let mut page = Page {
+        let mut page = NamesPage {
             names: names.clone(),
             next: String::new(),
         };

@@ -3,15 +3,15 @@
 use h5fs_reader::source::location::percent::decoded;
 use h5fs_reader::source::remote::state::ObjectState;
 
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::keys::Keys;
-use crate::cli::fetcher::names::page::{Page, wrong};
-use crate::cli::fetcher::names::xml::{self, Elements};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::names::page::{NamesPage, invalid_page};
+use crate::cli::fetcher::names::xml::{self, ElementVisitor};
 use crate::limits;
 
 /// The content of a document, filled during parsing.
 #[derive(Default)]
-struct Document {
+struct S3Listing {
     keys: Keys,
     /// The prefix that the response repeats, or an empty text.
     prefix: String,
@@ -30,22 +30,22 @@ struct Document {
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
-pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
-    let mut document = Document::default();
+pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
+    let mut document = S3Listing::default();
     xml::read(body, "ListBucketResult", &mut document)?;
     document.page(prefix)
 }
 
-impl Elements for Document {
-    fn end(&mut self, path: &[&str], whole: &str) -> Result<(), Trouble> {
+impl ElementVisitor for S3Listing {
+    fn end(&mut self, path: &[&str], whole: &str) -> Result<(), FetchError> {
         let text = whole.trim();
         match path {
             ["EncodingType"] => self.is_encoded = text == "url",
             ["Prefix"] => whole.clone_into(&mut self.prefix),
-            ["KeyCount"] => self.count = text.parse().map_err(|_| wrong())?,
-            ["IsTruncated"] => self.is_truncated = truth(text).ok_or_else(wrong)?,
+            ["KeyCount"] => self.count = text.parse().map_err(|_| invalid_page())?,
+            ["IsTruncated"] => self.is_truncated = parse_bool(text).ok_or_else(invalid_page)?,
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
-                return Err(Trouble::other(
+                return Err(FetchError::permanent(
                     "the continuation marker of the server's listing is too long",
                 ));
             }
@@ -53,7 +53,7 @@ impl Elements for Document {
             // Spaces are part of a key.
             ["Contents", "Key"] | ["CommonPrefixes", "Prefix"] => whole.clone_into(&mut self.key),
             ["Contents", "Size"] => {
-                self.state.length = text.parse().map_err(|_| wrong())?;
+                self.state.length = text.parse().map_err(|_| invalid_page())?;
                 self.has_length = true;
             }
             ["Contents", "ETag"] => self.state.etag = ObjectState::tag(text.as_bytes()),
@@ -63,7 +63,7 @@ impl Elements for Document {
             }
             ["Contents"] => {
                 if !std::mem::take(&mut self.has_length) {
-                    return Err(wrong());
+                    return Err(invalid_page());
                 }
                 let state = std::mem::take(&mut self.state);
                 self.keys.add(std::mem::take(&mut self.key), Some(state))?;
@@ -75,12 +75,12 @@ impl Elements for Document {
     }
 }
 
-impl Document {
-    fn page(self, prefix: &[u8]) -> Result<Page, Trouble> {
+impl S3Listing {
+    fn page(self, prefix: &[u8]) -> Result<NamesPage, FetchError> {
         // Some servers count only the keys. So more entries than reported are accepted, but fewer
         // are not.
         if self.count > self.keys.len() {
-            return Err(wrong());
+            return Err(invalid_page());
         }
         let plain = |text: &str| {
             if self.is_encoded {
@@ -92,18 +92,18 @@ impl Document {
         // Some servers encode only the keys.
         let said = &self.prefix;
         if !said.is_empty() && said.as_bytes() != prefix && plain(said) != prefix {
-            return Err(wrong());
+            return Err(invalid_page());
         }
         // Some servers send an empty marker on the last page.
         if self.is_truncated == self.next.is_empty() {
-            return Err(wrong());
+            return Err(invalid_page());
         }
         self.keys.page(prefix, plain, self.next)
     }
 }
 
 /// Parses a boolean of XML Schema. Some servers capitalize it.
-fn truth(text: &str) -> Option<bool> {
+fn parse_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Some(true),
         "false" | "0" => Some(false),
@@ -149,7 +149,7 @@ mod tests {
             name(b"a b&c.h5", Named::Object(object)),
         ];
         let next = "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=".to_owned();
-        assert_eq!(page, Page { names, next });
+        assert_eq!(page, NamesPage { names, next });
     }
 
     /// Pages of other servers, written from their sources and documentation.
@@ -267,7 +267,11 @@ mod tests {
             &list("<KeyCount>0</KeyCount>"),
             &list("\n"),
         ] {
-            assert_eq!(page(empty.as_bytes(), b""), Ok(Page::default()), "{empty}");
+            assert_eq!(
+                page(empty.as_bytes(), b""),
+                Ok(NamesPage::default()),
+                "{empty}"
+            );
         }
     }
 
@@ -310,7 +314,7 @@ mod tests {
             prefix("d%2Fru"),
             prefix("e/") + &key("d/run.h5"),
         ] {
-            assert_eq!(of(&wrong), Err(super::wrong()), "{wrong}");
+            assert_eq!(of(&wrong), Err(invalid_page()), "{wrong}");
         }
         let encoded = "<EncodingType>url</EncodingType>";
         for right in [

@@ -7,10 +7,10 @@
 
 use h5fs_reader::source::location::percent::decoded;
 
-use crate::cli::fetcher::names::href::{Base, Reference};
-use crate::cli::fetcher::names::page::{Names, Page};
-use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::names::href::{BaseDirectory, Reference};
+use crate::cli::fetcher::names::page::{NameSet, NamesPage};
+use crate::cli::fetcher::names::xml::{self, ElementVisitor, XmlAttributes};
 
 /// Name of the catalog in each directory.
 pub(in crate::cli::fetcher) const CATALOG: &str = "catalog.xml";
@@ -31,15 +31,15 @@ pub(in crate::cli::fetcher) fn files(directory: &str) -> Option<String> {
 
 /// The content of a catalog, filled during parsing.
 struct Catalog<'a> {
-    base: &'a Base,
-    place: Place,
-    names: Names,
+    base: &'a BaseDirectory,
+    place: DatasetPath,
+    names: NameSet,
     has_files: bool,
     has_service: bool,
 }
 
 /// The path of the files on the server.
-struct Place {
+struct DatasetPath {
     /// Base path of the service.
     service: Vec<u8>,
     /// Start of the `urlPath` of each dataset.
@@ -51,36 +51,36 @@ struct Place {
 /// # Errors
 /// Fails for an incomplete or invalid catalog, and for a catalog without an `HTTPServer` for its
 /// files.
-pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
+pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, FetchError> {
     let mut path = base.path();
     path.push(b'/');
     let path = String::from_utf8_lossy(&path).into_owned();
     let files = files(path.trim_start_matches('/'));
-    let files = files.ok_or_else(|| Trouble::other("the catalog is on another server"))?;
+    let files = files.ok_or_else(|| FetchError::permanent("the catalog is on another server"))?;
     let files = format!("/{files}");
     let [_, service] = PLACES;
     let end = files.find(service).map_or(0, |at| at + service.len());
     let (service, directory) = files.split_at(end);
     let mut catalog = Catalog {
         base,
-        place: Place {
+        place: DatasetPath {
             service: service.into(),
             directory: directory.into(),
         },
-        names: Names::default(),
+        names: NameSet::default(),
         has_files: false,
         has_service: false,
     };
     xml::read(body, "catalog", &mut catalog)?;
     if catalog.has_files && !catalog.has_service {
         let text = "the catalog names no service of the type HTTPServer for its files";
-        return Err(Trouble::other(text));
+        return Err(FetchError::permanent(text));
     }
     Ok(catalog.names.page())
 }
 
-impl Elements for Catalog<'_> {
-    fn begin(&mut self, path: &[&str], attributes: &Attributes) -> Result<(), Trouble> {
+impl ElementVisitor for Catalog<'_> {
+    fn begin(&mut self, path: &[&str], attributes: &XmlAttributes) -> Result<(), FetchError> {
         match path.last() {
             Some(&"service") => {
                 let kind = attributes.get("serviceType").unwrap_or_default();
@@ -109,7 +109,7 @@ impl Elements for Catalog<'_> {
         Ok(())
     }
 
-    fn end(&mut self, _path: &[&str], _text: &str) -> Result<(), Trouble> {
+    fn end(&mut self, _path: &[&str], _text: &str) -> Result<(), FetchError> {
         Ok(())
     }
 }
@@ -172,9 +172,12 @@ mod tests {
   </dataset>
 </catalog>"#;
 
-    fn read(text: &str) -> Result<Vec<(String, Named)>, Trouble> {
+    fn read(text: &str) -> Result<Vec<(String, Named)>, FetchError> {
         let uri = "https://host/thredds/catalog/runs/2026/catalog.xml";
-        let page = page(text.as_bytes(), &Base::of(&uri.parse().unwrap()))?;
+        let page = page(
+            text.as_bytes(),
+            &BaseDirectory::from_uri(&uri.parse().unwrap()),
+        )?;
         let named = page.names.into_iter().map(|name| {
             let text = String::from_utf8(name.name).unwrap();
             (text, name.named)

@@ -8,10 +8,10 @@
 use h5fs_reader::source::location::percent::decoded;
 use http::{HeaderMap, Uri};
 
+use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::links::links;
 use crate::cli::fetcher::names::json;
-use crate::cli::fetcher::names::page::{Names, wrong};
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::names::page::{NameSet, invalid_page};
 use crate::limits;
 
 /// Returns the path that lists a directory of files. Both paths are percent-encoded and do not
@@ -37,17 +37,17 @@ pub(super) fn within(directory: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// Fails for an incomplete or invalid page, for names in another directory, and for too many names.
-pub(super) fn add(body: &[u8], within: &[u8], names: &mut Names) -> Result<(), Trouble> {
-    let text = std::str::from_utf8(body).map_err(|_| wrong())?;
+pub(super) fn add(body: &[u8], within: &[u8], names: &mut NameSet) -> Result<(), FetchError> {
+    let text = std::str::from_utf8(body).map_err(|_| invalid_page())?;
     for entry in json::entries(text)? {
         let entry = entry?;
         let text = |name: &str| entry.get(name).and_then(serde_json::Value::as_str);
         let (Some(path), Some(kind)) = (text("path"), text("type")) else {
-            return Err(wrong());
+            return Err(invalid_page());
         };
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         if directory.as_bytes() != within {
-            return Err(wrong());
+            return Err(invalid_page());
         }
         if !matches!(name, "." | "..") {
             names.add(name.as_bytes().to_vec(), kind == "directory")?;
@@ -60,14 +60,16 @@ pub(super) fn add(body: &[u8], within: &[u8], names: &mut Names) -> Result<(), T
 ///
 /// # Errors
 /// Fails if the link to the next page is invalid.
-pub(super) fn next(headers: &HeaderMap) -> Result<Option<String>, Trouble> {
-    let Some(link) = links(headers).find(|link| link.is("next")) else {
+pub(super) fn next(headers: &HeaderMap) -> Result<Option<String>, FetchError> {
+    let Some(link) = links(headers).find(|link| link.has_relation("next")) else {
         return Ok(None);
     };
     let uri: Option<Uri> = link.uri.parse().ok();
     let query = uri.as_ref().and_then(Uri::query);
     let query = query.filter(|query| (1..=limits::KEY_BYTES).contains(&query.len()));
-    query.map(|query| Some(query.to_owned())).ok_or_else(wrong)
+    query
+        .map(|query| Some(query.to_owned()))
+        .ok_or_else(invalid_page)
 }
 
 #[cfg(test)]
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_page_is_whole_or_wrong() {
-        let mut names = Names::default();
+        let mut names = NameSet::default();
         let page = br#"[{"type": "directory", "oid": "1", "size": 0, "path": "a/sub"},
                         {"type": "file", "oid": "2", "size": 5, "path": "a/b c.h5", "lfs": {"size": 5}}]"#;
         add(page, b"a", &mut names).unwrap();
@@ -130,7 +132,7 @@ mod tests {
             b"[{\"type\": \"file\", \"path\": \"a\"}",
             b"<html>",
         ] {
-            assert!(add(text, b"a", &mut Names::default()).is_err());
+            assert!(add(text, b"a", &mut NameSet::default()).is_err());
         }
         // Names in other directories are rejected.
         for path in [
@@ -143,7 +145,7 @@ mod tests {
         ] {
             let page = format!(r#"[{{"type": "file", "path": "{path}"}}]"#);
             assert!(
-                add(page.as_bytes(), b"a", &mut Names::default()).is_err(),
+                add(page.as_bytes(), b"a", &mut NameSet::default()).is_err(),
                 "{path}"
             );
         }

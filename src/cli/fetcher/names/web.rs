@@ -16,65 +16,68 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::remote::message::{Failure, Named};
 use http::{HeaderMap, Uri};
 
-use crate::cli::fetcher::address::{Address, Protocol, Target};
+use crate::cli::fetcher::address::{Address, FetchTarget, Protocol};
 use crate::cli::fetcher::client::{self, Answer};
-use crate::cli::fetcher::exchange::{Exchange, Wanted, leads_to_directory};
-use crate::cli::fetcher::names::href::Base;
-use crate::cli::fetcher::names::page::{Names, Page, listed};
+use crate::cli::fetcher::exchange::{Exchange, TargetBuilder, leads_to_directory};
+use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
+use crate::cli::fetcher::names::href::BaseDirectory;
+use crate::cli::fetcher::names::page::{NameSet, NamesPage, listed};
 use crate::cli::fetcher::names::{index, thredds, tree, webdav};
-use crate::cli::fetcher::patience::Patience;
-use crate::cli::fetcher::service::room::Room;
-use crate::cli::fetcher::transfer::{Stop, Transfer, is_encoded, state};
-use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::cli::fetcher::retries::RetryBudget;
+use crate::cli::fetcher::service::page_budget::PageReservation;
+use crate::cli::fetcher::transfer::{Transfer, TransferStop, is_encoded, state};
 use crate::limits;
 
 /// The protocol of a mount's server, once it is known.
 #[derive(Debug, Default)]
-pub(in crate::cli::fetcher) struct Web(OnceLock<Protocol>);
+pub(in crate::cli::fetcher) struct ServerProtocol(OnceLock<Protocol>);
 
 /// One request for names.
-pub(in crate::cli::fetcher) struct Question<'a> {
-    pub(in crate::cli::fetcher) web: &'a Web,
+pub(in crate::cli::fetcher) struct NamesRequest<'a> {
+    pub(in crate::cli::fetcher) web: &'a ServerProtocol,
     pub(in crate::cli::fetcher) exchange: &'a Exchange,
     /// Path relative to the URL's directory: a directory that ends with `/`, the empty path, or a
     /// single name.
     pub(in crate::cli::fetcher) prefix: &'a [u8],
     /// The memory budget for the page.
-    pub(in crate::cli::fetcher) room: &'a Room<'a>,
+    pub(in crate::cli::fetcher) room: &'a PageReservation<'a>,
 }
 
-impl Question<'_> {
+impl NamesRequest<'_> {
     /// Returns the names in the directory, or the single name if it exists.
     ///
     /// # Errors
     /// Fails with the server's error, also if the server does not list the directory.
-    pub(in crate::cli::fetcher) fn answer(&self, patience: Patience<'_>) -> Result<Page, Stop> {
+    pub(in crate::cli::fetcher) fn answer(
+        &self,
+        patience: RetryBudget<'_>,
+    ) -> Result<NamesPage, TransferStop> {
         if self.prefix.is_empty() || self.prefix.ends_with(b"/") {
-            return self.tried(patience, |transfer| self.list(transfer));
+            return self.retry(patience, |transfer| self.list(transfer));
         }
-        let named = self.tried(patience, |transfer| self.look(transfer))?;
+        let named = self.retry(patience, |transfer| self.look_up(transfer))?;
         let name = self.prefix.rsplit(|byte| *byte == b'/').next();
         let found = named.and_then(|named| listed(name.unwrap_or_default(), named));
-        Ok(Page {
+        Ok(NamesPage {
             names: found.into_iter().collect(),
             next: String::new(),
         })
     }
 
     /// Calls `act` until it succeeds, or until retries cannot help.
-    fn tried<T>(
+    fn retry<T>(
         &self,
-        patience: Patience<'_>,
-        act: impl Fn(&Transfer<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, Stop> {
+        patience: RetryBudget<'_>,
+        act: impl Fn(&Transfer<'_>) -> Result<T, FetchError>,
+    ) -> Result<T, TransferStop> {
         let wanted = |address: &Address, _: &str| address.directory(self.prefix, Protocol::Index);
         let mut transfer = Transfer::new(self.exchange, &wanted, patience);
         loop {
             match act(&transfer) {
                 Ok(found) => return Ok(found),
                 Err(trouble) => {
-                    self.room.leave();
-                    transfer.again(Stop::Failed(trouble))?;
+                    self.room.release();
+                    transfer.wait_to_retry(TransferStop::Failed(trouble))?;
                 }
             }
         }
@@ -88,7 +91,7 @@ impl Question<'_> {
         known.or_else(|| self.web.0.get().copied())
     }
 
-    fn list(&self, transfer: &Transfer<'_>) -> Result<Page, Trouble> {
+    fn list(&self, transfer: &Transfer<'_>) -> Result<NamesPage, FetchError> {
         if let Some(protocol) = self.protocol() {
             return self.page(transfer, self.prefix, protocol);
         }
@@ -107,7 +110,7 @@ impl Question<'_> {
                 let _ = self.web.0.set(Protocol::WebDav);
                 Ok(page)
             }
-            Err(_) if self.exchange.login.is_some() => Err(expired(first.text)),
+            Err(_) if self.exchange.login.is_some() => Err(expired_login(first.text)),
             Err(_) => Err(first),
         }
     }
@@ -118,15 +121,16 @@ impl Question<'_> {
         transfer: &Transfer<'_>,
         prefix: &[u8],
         protocol: Protocol,
-    ) -> Result<Page, Trouble> {
+    ) -> Result<NamesPage, FetchError> {
         if protocol == Protocol::Tree {
             return self.tree(transfer, prefix);
         }
         let wanted = |address: &Address, _: &str| address.directory(prefix, protocol);
-        let (body, headers) = with(transfer, &wanted).page(self.room)?;
+        let (body, headers) = with_target(transfer, &wanted).page(self.room)?;
         let target = wanted(&self.exchange.address, "")?;
         self.check_login(&target, protocol, &body, &headers)?;
-        let base = Base::of(&self.way(&target.uri).unwrap_or(target.uri));
+        let base =
+            BaseDirectory::from_uri(&self.redirect_target(&target.uri).unwrap_or(target.uri));
         match protocol {
             Protocol::Catalog => thredds::page(&body, &base),
             Protocol::WebDav => webdav::page(&body, &base),
@@ -141,8 +145,8 @@ impl Question<'_> {
     }
 
     /// Requests all pages of a dataset's directory. Each page names the next one.
-    fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<Page, Trouble> {
-        let mut names = Names::default();
+    fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<NamesPage, FetchError> {
+        let mut names = NameSet::default();
         let within = self.exchange.address.url().directory().to_owned();
         let within = [tree::within(&within), prefix.to_vec()];
         let within = within.map(|part| part.strip_suffix(b"/").unwrap_or(&part).to_vec());
@@ -153,7 +157,7 @@ impl Question<'_> {
             let wanted = |address: &Address, _: &str| {
                 address.directory_from(prefix, Protocol::Tree, query.as_deref())
             };
-            let (body, headers) = with(transfer, &wanted).page(self.room)?;
+            let (body, headers) = with_target(transfer, &wanted).page(self.room)?;
             let target = wanted(&self.exchange.address, "")?;
             self.check_login(&target, Protocol::Tree, &body, &headers)?;
             tree::add(&body, &within, &mut names)?;
@@ -164,17 +168,17 @@ impl Question<'_> {
                 next => query = next,
             }
         }
-        Err(Trouble::other("the server's listing has no end"))
+        Err(FetchError::permanent("the server's listing has no end"))
     }
 
     /// Fails if the server sends a login page instead of names.
     fn check_login(
         &self,
-        target: &Target,
+        target: &FetchTarget,
         protocol: Protocol,
         body: &[u8],
         headers: &HeaderMap,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), FetchError> {
         let is_odd = protocol != Protocol::Index
             && self.exchange.login.is_some()
             && client::is_html(headers);
@@ -182,32 +186,32 @@ impl Question<'_> {
             return Ok(());
         }
         let text = "the server sends a page instead of the names, possibly a login page";
-        let trouble = Trouble::of_login(format!("{}: {text}", target.shown));
-        Err(self.exchange.hinted(trouble, target))
+        let trouble = FetchError::of_login(format!("{}: {text}", target.shown));
+        Err(self.exchange.with_login_hint(trouble, target))
     }
 
     /// Returns the failure for a page that is not an index page. The failure is temporary if the
     /// server has sent an index page before.
-    fn no_index(&self, text: String) -> Trouble {
+    fn no_index(&self, text: String) -> FetchError {
         match self.web.0.get() {
-            Some(_) if self.exchange.login.is_some() => expired(text),
-            Some(_) => Trouble::passing(text),
-            None => Trouble::other(text),
+            Some(_) if self.exchange.login.is_some() => expired_login(text),
+            Some(_) => FetchError::temporary(text),
+            None => FetchError::permanent(text),
         }
     }
 
     /// Returns the destination of an earlier redirect from this URI.
-    fn way(&self, uri: &Uri) -> Option<Uri> {
-        lock(&self.exchange.ways).get(uri).cloned()
+    fn redirect_target(&self, uri: &Uri) -> Option<Uri> {
+        lock(&self.exchange.redirects).get(uri).cloned()
     }
 
     /// Looks up the name.
-    fn look(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+    fn look_up(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
         let found = match self.protocol() {
             Some(Protocol::WebDav) => self.properties(transfer)?,
             Some(protocol @ (Protocol::Catalog | Protocol::Tree)) => {
                 match self.object(transfer)? {
-                    None => self.beneath(transfer, protocol)?,
+                    None => self.look_up_directory(transfer, protocol)?,
                     found => return Ok(found),
                 }
             }
@@ -220,18 +224,18 @@ impl Question<'_> {
     }
 
     /// Looks up the name by WebDAV properties.
-    fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+    fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
         let page = present(self.page(transfer, self.prefix, Protocol::WebDav))?;
         let first = page.and_then(|page| page.names.into_iter().next());
         Ok(first.map(|name| name.named))
     }
 
     /// Looks up the name as a directory.
-    fn beneath(
+    fn look_up_directory(
         &self,
         transfer: &Transfer<'_>,
         protocol: Protocol,
-    ) -> Result<Option<Named>, Trouble> {
+    ) -> Result<Option<Named>, FetchError> {
         let directory = [self.prefix, b"/"].concat();
         let page = present(self.page(transfer, &directory, protocol))?;
         Ok(page.map(|_| Named::Prefix))
@@ -239,15 +243,15 @@ impl Question<'_> {
 
     /// Looks up the name as an object: by a HEAD request, or by a request for its first byte if the
     /// server rejects HEAD.
-    fn object(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+    fn object(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
         let wanted = |address: &Address, _: &str| address.head(self.prefix);
-        let left = transfer.patience.left().min(self.exchange.client.step);
+        let left = transfer.patience.remaining().min(self.exchange.client.step);
         let allowed = transfer.patience.within(left);
         let answer = match self.exchange.get(&wanted, &[], &allowed) {
             Ok(answer) => answer,
             Err(trouble) if trouble.failure == Failure::NotFound => return Ok(None),
             Err(trouble) if trouble.remedy != Remedy::None => return Err(trouble),
-            Err(_) => return self.by_range(transfer),
+            Err(_) => return self.look_up_by_range(transfer),
         };
         if self.leads_to_directory()? {
             return Ok(Some(Named::Prefix));
@@ -256,13 +260,13 @@ impl Question<'_> {
         let may_be_page = answer.is_html() && self.exchange.login.is_some();
         match length(&answer).filter(|_| !may_be_page) {
             Some(length) => state(&answer, length).map(|state| Some(Named::Object(state))),
-            None => self.by_range(transfer),
+            None => self.look_up_by_range(transfer),
         }
     }
 
-    fn by_range(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+    fn look_up_by_range(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
         let wanted = |address: &Address, _: &str| address.object(self.prefix, "");
-        let found = with(transfer, &wanted).looked();
+        let found = with_target(transfer, &wanted).request_state();
         // Directory pages are served without ranges.
         if self.leads_to_directory()? {
             return Ok(Some(Named::Prefix));
@@ -271,25 +275,25 @@ impl Question<'_> {
     }
 
     /// Returns whether the server has redirected from the name to the same path with a `/`.
-    fn leads_to_directory(&self) -> Result<bool, Trouble> {
+    fn leads_to_directory(&self) -> Result<bool, FetchError> {
         let target = self.exchange.address.head(self.prefix)?;
-        let way = self.way(&target.uri);
+        let way = self.redirect_target(&target.uri);
         Ok(way.is_some_and(|way| leads_to_directory(&target.uri, &way)))
     }
 }
 
 /// Returns a transfer of another target, with the same time limits.
-fn with<'a>(transfer: &'a Transfer<'_>, wanted: &'a Wanted<'a>) -> Transfer<'a> {
+fn with_target<'a>(transfer: &'a Transfer<'_>, wanted: &'a TargetBuilder<'a>) -> Transfer<'a> {
     Transfer::new(transfer.exchange, wanted, transfer.patience.clone())
 }
 
 /// Returns the failure of a listing that a new login may fix.
-fn expired(text: String) -> Trouble {
-    Trouble::of_login(text + "; the login may have expired")
+fn expired_login(text: String) -> FetchError {
+    FetchError::of_login(text + "; the login may have expired")
 }
 
 /// Converts a `NotFound` failure to `None`.
-fn present<T>(found: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+fn present<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(trouble) if trouble.failure == Failure::NotFound => Ok(None),

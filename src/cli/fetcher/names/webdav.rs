@@ -3,16 +3,16 @@
 use h5fs_reader::source::remote::message::{ListedName, Named};
 use h5fs_reader::source::remote::state::ObjectState;
 
-use crate::cli::fetcher::names::href::{Base, Reference};
-use crate::cli::fetcher::names::page::{Page, listed, wrong};
-use crate::cli::fetcher::names::xml::{self, Elements};
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::names::href::{BaseDirectory, Reference};
+use crate::cli::fetcher::names::page::{NamesPage, invalid_page, listed};
+use crate::cli::fetcher::names::xml::{self, ElementVisitor};
 use crate::cli::fetcher::transfer::seconds;
-use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 
 /// The content of the response, filled during parsing.
 struct Answer<'a> {
-    base: &'a Base,
+    base: &'a BaseDirectory,
     names: Vec<ListedName>,
     /// Number of `response` elements.
     count: usize,
@@ -20,7 +20,7 @@ struct Answer<'a> {
     href: String,
     found: Properties,
     /// Properties of the current `propstat`.
-    told: Properties,
+    pending: Properties,
     is_found: bool,
 }
 
@@ -46,7 +46,7 @@ impl Properties {
 
     /// Returns the list entry. The state is used only with a length and an entity tag, because a
     /// response to GET has both.
-    fn named(self) -> Named {
+    fn into_named(self) -> Named {
         match self.length {
             _ if self.is_collection => Named::Prefix,
             Some(length) if !self.etag.is_empty() => Named::Object(ObjectState {
@@ -63,39 +63,39 @@ impl Properties {
 ///
 /// # Errors
 /// Fails for an incomplete or invalid `multistatus`, which a proxy may have truncated.
-pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
+pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, FetchError> {
     let mut answer = Answer {
         base,
         names: Vec::new(),
         count: 0,
         href: String::new(),
         found: Properties::default(),
-        told: Properties::default(),
+        pending: Properties::default(),
         is_found: false,
     };
     xml::read(body, "multistatus", &mut answer)?;
     if answer.count == 0 {
         // A valid response describes at least the requested resource.
-        return Err(wrong());
+        return Err(invalid_page());
     }
-    Ok(Page::sorted(answer.names, String::new()))
+    Ok(NamesPage::sorted(answer.names, String::new()))
 }
 
-impl Elements for Answer<'_> {
-    fn end(&mut self, path: &[&str], text: &str) -> Result<(), Trouble> {
+impl ElementVisitor for Answer<'_> {
+    fn end(&mut self, path: &[&str], text: &str) -> Result<(), FetchError> {
         let text = text.trim();
         match path {
             ["response", "href"] => text.clone_into(&mut self.href),
-            ["response", "propstat", "prop", property] => self.tell(property, text)?,
+            ["response", "propstat", "prop", property] => self.set_property(property, text)?,
             ["response", "propstat", "prop", "resourcetype", "collection"] => {
-                self.told.is_collection = true;
+                self.pending.is_collection = true;
             }
             // `HTTP/1.1 200 OK`
             ["response", "propstat", "status"] => {
                 self.is_found = text.split(' ').nth(1) == Some("200");
             }
             ["response", "propstat"] => {
-                let told = std::mem::take(&mut self.told);
+                let told = std::mem::take(&mut self.pending);
                 if std::mem::take(&mut self.is_found) {
                     self.found.add(told);
                 }
@@ -108,25 +108,25 @@ impl Elements for Answer<'_> {
 }
 
 impl Answer<'_> {
-    fn tell(&mut self, property: &str, text: &str) -> Result<(), Trouble> {
+    fn set_property(&mut self, property: &str, text: &str) -> Result<(), FetchError> {
         match property {
-            "getcontentlength" => self.told.length = text.parse().ok(),
+            "getcontentlength" => self.pending.length = text.parse().ok(),
             "getetag" if text.len() > limits::ETAG_BYTES => {
-                return Err(Trouble::other("the entity tag is too long"));
+                return Err(FetchError::permanent("the entity tag is too long"));
             }
-            "getetag" => self.told.etag = ObjectState::tag(text.as_bytes()),
-            "getlastmodified" => self.told.modified = seconds(text).unwrap_or(0),
+            "getetag" => self.pending.etag = ObjectState::tag(text.as_bytes()),
+            "getlastmodified" => self.pending.modified = seconds(text).unwrap_or(0),
             _ => {}
         }
         Ok(())
     }
 
-    fn add(&mut self) -> Result<(), Trouble> {
+    fn add(&mut self) -> Result<(), FetchError> {
         self.count += 1;
         if self.count > limits::LISTING_NAMES {
-            return Err(Trouble::other("the server's listing is too long"));
+            return Err(FetchError::permanent("the server's listing is too long"));
         }
-        let named = std::mem::take(&mut self.found).named();
+        let named = std::mem::take(&mut self.found).into_named();
         let href = std::mem::take(&mut self.href);
         if let Reference::Child { name, .. } = self.base.resolve(&href) {
             self.names.extend(listed(&name, named));
@@ -163,8 +163,8 @@ mod tests {
   <D:response><D:href>http://other/dav/runs/y.h5</D:href></D:response>
 </D:multistatus>"#;
 
-    fn read(text: &str) -> Result<Vec<ListedName>, Trouble> {
-        let base = Base::of(&"http://host/dav/runs/".parse().unwrap());
+    fn read(text: &str) -> Result<Vec<ListedName>, FetchError> {
+        let base = BaseDirectory::from_uri(&"http://host/dav/runs/".parse().unwrap());
         page(text.as_bytes(), &base).map(|page| page.names)
     }
 

@@ -3,18 +3,18 @@
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use crate::cli::fetcher::names::page::wrong;
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::names::page::invalid_page;
 use crate::limits;
 
 /// A visitor of the elements of a document. A path contains the local names of the elements,
 /// without the root.
-pub(super) trait Elements {
+pub(super) trait ElementVisitor {
     /// Handles the start of an element.
     ///
     /// # Errors
     /// Fails if the document must be rejected.
-    fn begin(&mut self, _path: &[&str], _attributes: &Attributes) -> Result<(), Trouble> {
+    fn begin(&mut self, _path: &[&str], _attributes: &XmlAttributes) -> Result<(), FetchError> {
         Ok(())
     }
 
@@ -22,13 +22,13 @@ pub(super) trait Elements {
     ///
     /// # Errors
     /// Fails if the document must be rejected.
-    fn end(&mut self, path: &[&str], text: &str) -> Result<(), Trouble>;
+    fn end(&mut self, path: &[&str], text: &str) -> Result<(), FetchError>;
 }
 
 /// The attributes of an element, by their local names.
-pub(super) struct Attributes(Vec<(String, String)>);
+pub(super) struct XmlAttributes(Vec<(String, String)>);
 
-impl Attributes {
+impl XmlAttributes {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
@@ -36,10 +36,10 @@ impl Attributes {
 }
 
 /// The state of parsing a document.
-struct Document<'a> {
+struct XmlParser<'a> {
     /// The required name of the root.
     root: &'a str,
-    elements: &'a mut dyn Elements,
+    elements: &'a mut dyn ElementVisitor,
     /// The names of the open elements.
     path: Vec<String>,
     /// Whether the root was closed. No element may follow.
@@ -52,10 +52,14 @@ struct Document<'a> {
 /// # Errors
 /// Fails if the document is incomplete or has another root, because a proxy may have truncated it.
 /// The caller can retry.
-pub(super) fn read(body: &[u8], root: &str, elements: &mut dyn Elements) -> Result<(), Trouble> {
-    let text = std::str::from_utf8(body).map_err(|_| wrong())?;
+pub(super) fn read(
+    body: &[u8],
+    root: &str,
+    elements: &mut dyn ElementVisitor,
+) -> Result<(), FetchError> {
+    let text = std::str::from_utf8(body).map_err(|_| invalid_page())?;
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-    let mut document = Document {
+    let mut document = XmlParser {
         root,
         elements,
         path: Vec::new(),
@@ -63,36 +67,38 @@ pub(super) fn read(body: &[u8], root: &str, elements: &mut dyn Elements) -> Resu
         text: String::new(),
     };
     loop {
-        match reader.read_event().map_err(|_| wrong())? {
+        match reader.read_event().map_err(|_| invalid_page())? {
             Event::Start(element) => document.begin(&element)?,
             Event::End(_) => document.end()?,
             Event::Empty(element) => {
                 document.begin(&element)?;
                 document.end()?;
             }
-            Event::Text(text) => document.say(&text.xml10_content())?,
-            Event::CData(text) => document.say(&text.xml10_content())?,
+            Event::Text(text) => document.append_text(&text.xml10_content())?,
+            Event::CData(text) => document.append_text(&text.xml10_content())?,
             Event::GeneralRef(name) => {
-                let character = character(&name).ok_or_else(wrong)?;
-                document.say(character.encode_utf8(&mut [0; 4]))?;
+                let character = character(&name).ok_or_else(invalid_page)?;
+                document.append_text(character.encode_utf8(&mut [0; 4]))?;
             }
-            Event::DocType(_) => return Err(wrong()),
+            Event::DocType(_) => return Err(invalid_page()),
             Event::Eof if document.is_closed => return Ok(()),
-            Event::Eof => return Err(wrong()),
+            Event::Eof => return Err(invalid_page()),
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
         }
     }
 }
 
-impl Document<'_> {
-    fn begin(&mut self, element: &BytesStart<'_>) -> Result<(), Trouble> {
+impl XmlParser<'_> {
+    fn begin(&mut self, element: &BytesStart<'_>) -> Result<(), FetchError> {
         if self.path.len() >= limits::XML_DEPTH {
-            return Err(Trouble::other("the server's listing is nested too deeply"));
+            return Err(FetchError::permanent(
+                "the server's listing is nested too deeply",
+            ));
         }
         let name = element.local_name();
         let name: &str = name.as_ref();
         if self.is_closed || self.path.is_empty() && name != self.root {
-            return Err(wrong());
+            return Err(invalid_page());
         }
         self.path.push(name.to_owned());
         self.text.clear();
@@ -102,15 +108,15 @@ impl Document<'_> {
     }
 
     /// Appends text. Text outside the root is rejected.
-    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+    fn append_text(&mut self, text: &str) -> Result<(), FetchError> {
         if self.path.is_empty() && !text.trim().is_empty() {
-            return Err(wrong());
+            return Err(invalid_page());
         }
         self.text += text;
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Trouble> {
+    fn end(&mut self) -> Result<(), FetchError> {
         let path: Vec<&str> = self.path.iter().skip(1).map(String::as_str).collect();
         self.elements.end(&path, &self.text)?;
         self.path.pop();
@@ -120,16 +126,16 @@ impl Document<'_> {
     }
 }
 
-fn attributes(element: &BytesStart<'_>) -> Result<Attributes, Trouble> {
+fn attributes(element: &BytesStart<'_>) -> Result<XmlAttributes, FetchError> {
     let pairs = element.attributes().map(|attribute| {
-        let attribute = attribute.map_err(|_| wrong())?;
+        let attribute = attribute.map_err(|_| invalid_page())?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-        let value = value.map_err(|_| wrong())?.into_owned();
+        let value = value.map_err(|_| invalid_page())?.into_owned();
         let name = attribute.key.local_name();
         let name: &str = name.as_ref();
         Ok((name.to_owned(), value))
     });
-    pairs.collect::<Result<_, _>>().map(Attributes)
+    pairs.collect::<Result<_, _>>().map(XmlAttributes)
 }
 
 /// Decodes a character reference such as `&amp;` or `&#38;`.

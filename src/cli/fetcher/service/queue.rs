@@ -33,12 +33,12 @@ impl Job {
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<JobQueueState>,
     comes: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct JobQueueState {
     needed: VecDeque<Job>,
     expected: VecDeque<Job>,
     /// Cancellation flags of all queued and running requests, by request number.
@@ -53,10 +53,10 @@ impl Queue {
     ///
     /// # Errors
     /// Fails if the queue is full, or if a request with this number exists.
-    pub(super) fn put(&self, id: u64, request: Request, most: usize) -> Result<bool, Full> {
+    pub(super) fn push(&self, id: u64, request: Request, most: usize) -> Result<bool, QueueFull> {
         let mut state = lock(&self.state);
         if state.known.len() >= crate::limits::FETCHES || state.known.contains_key(&id) {
-            return Err(Full);
+            return Err(QueueFull);
         }
         let is_cancelled = Arc::new(AtomicBool::new(false));
         state.known.insert(id, Arc::clone(&is_cancelled));
@@ -95,7 +95,7 @@ impl Queue {
     }
 
     /// Removes a finished request from the known requests.
-    pub(super) fn done(&self, id: u64) {
+    pub(super) fn finish(&self, id: u64) {
         lock(&self.state).known.remove(&id);
     }
 
@@ -116,7 +116,7 @@ impl Queue {
 
 /// The error of a full queue.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct QueueFull;
 
 #[cfg(test)]
 mod tests {
@@ -136,7 +136,7 @@ mod tests {
     fn a_request_that_a_reader_waits_for_goes_first() {
         let queue = Queue::default();
         for (id, is_needed) in [(1, false), (2, true), (3, false), (4, true)] {
-            queue.put(id, fetch(id, is_needed), 8).unwrap();
+            queue.push(id, fetch(id, is_needed), 8).unwrap();
         }
         queue.cancel(1);
         let order = [(); 3].map(|()| queue.next().id);
@@ -146,29 +146,32 @@ mod tests {
     #[test]
     fn a_request_in_work_is_told_that_it_is_cancelled() {
         let queue = Queue::default();
-        queue.put(1, fetch(1, true), 8).unwrap();
+        queue.push(1, fetch(1, true), 8).unwrap();
         let job = queue.next();
         queue.cancel(1);
         assert!(job.is_cancelled.load(Ordering::Relaxed));
-        queue.done(1);
-        assert!(queue.put(1, fetch(1, true), 8).is_ok());
+        queue.finish(1);
+        assert!(queue.push(1, fetch(1, true), 8).is_ok());
     }
 
     #[test]
     fn threads_start_as_they_are_needed() {
         let queue = Queue::default();
-        let started = [1, 2, 3].map(|id| queue.put(id, fetch(id, true), 2).unwrap());
+        let started = [1, 2, 3].map(|id| queue.push(id, fetch(id, true), 2).unwrap());
         assert_eq!(started, [true, true, false]);
     }
 
     #[test]
     fn the_queue_has_an_end() {
         let queue = Queue::default();
-        assert!(queue.put(0, fetch(0, true), 1).is_ok());
-        assert_eq!(queue.put(0, fetch(0, true), 1), Err(Full));
+        assert!(queue.push(0, fetch(0, true), 1).is_ok());
+        assert_eq!(queue.push(0, fetch(0, true), 1), Err(QueueFull));
         for id in 1..u64::try_from(crate::limits::FETCHES).unwrap() {
-            queue.put(id, fetch(id, false), 1).unwrap();
+            queue.push(id, fetch(id, false), 1).unwrap();
         }
-        assert_eq!(queue.put(u64::MAX, fetch(u64::MAX, true), 1), Err(Full));
+        assert_eq!(
+            queue.push(u64::MAX, fetch(u64::MAX, true), 1),
+            Err(QueueFull)
+        );
     }
 }

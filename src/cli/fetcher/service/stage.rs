@@ -8,7 +8,7 @@ use h5fs_reader::error::words_of;
 use h5fs_reader::source::remote::message::Failure;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::fetcher::fetch_error::FetchError;
 
 /// The stage. Only this process writes to it.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ impl Stage {
         region: u64,
         at: u64,
         bytes: &[u8],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), FetchError> {
         let no_room = |error: io::Error| {
-            Trouble::new(
+            FetchError::new(
                 Failure::NoRoom,
                 format!("the cache in memory: {}", words_of(&error)),
             )

@@ -12,12 +12,12 @@ use crate::limits;
 
 /// The warnings that have been given.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct GivenWarnings {
     objects: Mutex<HashSet<String>>,
     is_full: AtomicBool,
 }
 
-impl Told {
+impl GivenWarnings {
     /// Returns the warning about an object in this state, if it cannot be cached. Each object
     /// causes at most one warning, and the total number is bounded.
     pub(super) fn of_object(
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn an_object_is_told_of_once_and_not_too_many_are() {
-        let told = Told::default();
+        let told = GivenWarnings::default();
         let state = |etag: &[u8]| ObjectState {
             etag: etag.to_vec(),
             ..ObjectState::default()

@@ -21,10 +21,10 @@ use reqsign_aws_v4::{
 use reqsign_core::OsEnv;
 
 use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::signer::files::{Files, Services, no_credentials};
+use crate::cli::fetcher::signer::files::{CredentialFiles, Services, no_credentials};
 use crate::cli::fetcher::signer::profile;
-use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::options::RemoteSettings;
 
 /// Hint if no credentials are found.
@@ -37,12 +37,12 @@ pub(super) type Keys = (String, String);
 pub(in crate::cli::fetcher) struct Signer {
     settings: RemoteSettings,
     client: Arc<Client>,
-    files: Files,
+    files: CredentialFiles,
     keys: Option<Keys>,
-    inner: Mutex<Inner>,
+    inner: Mutex<RegionalSigner>,
 }
 
-struct Inner {
+struct RegionalSigner {
     region: String,
     signer: reqsign_core::Signer<Credential>,
 }
@@ -54,7 +54,7 @@ impl Signer {
         settings: &RemoteSettings,
         client: Arc<Client>,
         region: &str,
-        (files, keys): (Files, Option<Keys>),
+        (files, keys): (CredentialFiles, Option<Keys>),
     ) -> Self {
         let signer = signer(settings, &client, (&files, keys.as_ref()), region);
         Signer {
@@ -62,7 +62,7 @@ impl Signer {
             client,
             files,
             keys,
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(RegionalSigner {
                 region: region.to_owned(),
                 signer,
             }),
@@ -78,7 +78,7 @@ impl Signer {
         uri: &Uri,
         headers: HeaderMap,
         region: &str,
-    ) -> Result<HeaderMap, Trouble> {
+    ) -> Result<HeaderMap, FetchError> {
         let signer = {
             let mut inner = lock(&self.inner);
             if inner.region != region {
@@ -103,7 +103,7 @@ impl Signer {
             let reason = profile::missing(&self.settings, |path| self.files.open(path));
             let reason = reason.or_else(refused_service);
             let reason = reason.unwrap_or_else(|| PUBLIC.to_owned());
-            Trouble {
+            FetchError {
                 failure: Failure::Denied,
                 text: no_credentials(&reason),
                 remedy: if error.is_retryable() {
@@ -127,7 +127,7 @@ impl Signer {
 fn signer(
     settings: &RemoteSettings,
     client: &Arc<Client>,
-    (files, keys): (&Files, Option<&Keys>),
+    (files, keys): (&CredentialFiles, Option<&Keys>),
     region: &str,
 ) -> reqsign_core::Signer<Credential> {
     let context = reqsign_core::Context::new()
@@ -172,15 +172,15 @@ fn refused_service() -> Option<String> {
 
 /// Waits for a future of the signer. The signer itself only makes blocking calls.
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
+    struct UnparkWaker(Thread);
 
-    impl Wake for Unpark {
+    impl Wake for UnparkWaker {
         fn wake(self: Arc<Self>) {
             self.0.unpark();
         }
     }
 
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Waker::from(Arc::new(UnparkWaker(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {

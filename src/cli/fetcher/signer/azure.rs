@@ -20,9 +20,9 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use ring::hmac;
 
-use crate::cli::fetcher::signer::files::{Files, no_credentials};
+use crate::cli::fetcher::fetch_error::FetchError;
+use crate::cli::fetcher::signer::files::{CredentialFiles, no_credentials};
 use crate::cli::fetcher::signer::profile;
-use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
 
 /// The credentials and the server of an account, from the options and the environment.
@@ -40,15 +40,15 @@ impl Account {
     ///
     /// # Errors
     /// `Usage` if a named file or variable cannot be parsed, or belongs to another account.
-    pub(in crate::cli::fetcher) fn found(
+    pub(in crate::cli::fetcher) fn find(
         settings: &RemoteSettings,
-        files: &Files,
+        files: &CredentialFiles,
         name: &str,
     ) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         if let Some(path) = &settings.credentials {
-            let path = profile::expanded(path.clone());
-            let text = files.open(&path).and_then(profile::bounded);
+            let path = profile::expand_home(path.clone());
+            let text = files.open(&path).and_then(profile::read_small_file);
             let parsed = text
                 .map_err(|error| words_of(&error))
                 .and_then(|text| Self::parse(text.trim(), name));
@@ -110,8 +110,8 @@ impl Account {
 
     /// Returns the signer for the account `name`. Requests with a shared access signature need no
     /// further signature.
-    pub(in crate::cli::fetcher) fn signer(&self, name: &str) -> Key {
-        Key {
+    pub(in crate::cli::fetcher) fn signer(&self, name: &str) -> AccountKey {
+        AccountKey {
             account: name.to_owned(),
             key: self.key.clone(),
             has_signature: self.signature.is_some(),
@@ -120,13 +120,13 @@ impl Account {
 }
 
 /// The key of an account, if there is one.
-pub(in crate::cli::fetcher) struct Key {
+pub(in crate::cli::fetcher) struct AccountKey {
     account: String,
     key: Option<hmac::Key>,
     has_signature: bool,
 }
 
-impl Key {
+impl AccountKey {
     /// Returns the signed headers of a GET request for `uri`.
     ///
     /// # Errors
@@ -135,15 +135,15 @@ impl Key {
         &self,
         uri: &Uri,
         mut headers: HeaderMap,
-    ) -> std::result::Result<HeaderMap, Trouble> {
+    ) -> std::result::Result<HeaderMap, FetchError> {
         if self.has_signature {
             return Ok(headers);
         }
         let Some(key) = &self.key else {
             let text = no_credentials("for a public container, use `anonymous`");
-            return Err(Trouble::new(Failure::Denied, text));
+            return Err(FetchError::new(Failure::Denied, text));
         };
-        let wrong = || Trouble::other("requests cannot be signed");
+        let wrong = || FetchError::permanent("requests cannot be signed");
         let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&Timestamp::now());
         let date = date.map_err(|_| wrong())?;
         let date = HeaderValue::from_str(&date).map_err(|_| wrong())?;

@@ -24,27 +24,27 @@ pub(super) fn no_credentials(reason: &str) -> String {
 
 /// The credentials files. Each named file is opened by an opener process outside the sandbox.
 #[derive(Clone, Default)]
-pub(in crate::cli::fetcher) struct Files(Arc<[(PathBuf, Opener)]>);
+pub(in crate::cli::fetcher) struct CredentialFiles(Arc<[(PathBuf, Opener)]>);
 
-impl std::fmt::Debug for Files {
+impl std::fmt::Debug for CredentialFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Files")
     }
 }
 
-impl Files {
-    /// Starts an opener for each of the `named` files, as the user `reader`.
+impl CredentialFiles {
+    /// Starts an opener for each of the `start_openers` files, as the user `reader`.
     ///
     /// # Errors
     /// `Io` with the system's error.
-    pub(in crate::cli::fetcher) fn named(named: Vec<PathBuf>, reader: u32) -> Result<Self> {
+    pub(in crate::cli::fetcher) fn start_openers(named: Vec<PathBuf>, reader: u32) -> Result<Self> {
         let opened = named.into_iter().map(|path| {
             let opener = opener::start(&std::path::absolute(&path)?, reader)?;
             Ok((path, opener))
         });
         let all = opened.collect::<io::Result<_>>();
         let failed = |error| Error::io(&error, "starting the process that opens credentials");
-        all.map(Files).map_err(failed)
+        all.map(CredentialFiles).map_err(failed)
     }
 
     /// Opens a credentials file.
@@ -59,9 +59,11 @@ impl Files {
     }
 }
 
-impl FileRead for Files {
+impl FileRead for CredentialFiles {
     async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
-        let read = self.open(Path::new(path)).and_then(profile::bounded);
+        let read = self
+            .open(Path::new(path))
+            .and_then(profile::read_small_file);
         let failed = |_| reqsign_core::Error::config_invalid("a file of credentials");
         read.map(String::into_bytes).map_err(failed)
     }

@@ -25,10 +25,10 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
 use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::signer::files::{Files, no_credentials};
+use crate::cli::fetcher::signer::files::{CredentialFiles, no_credentials};
 use crate::cli::fetcher::signer::profile;
-use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 
@@ -42,7 +42,7 @@ const MACHINE: &str = "169.254.169.254";
 const EARLY: Duration = Duration::from_secs(60);
 
 /// The origin of tokens.
-enum Origin {
+enum TokenOrigin {
     /// A service account: its name and its key.
     Account(String, Box<RsaKeyPair>),
     /// A user: the body of the token request.
@@ -54,10 +54,10 @@ enum Origin {
 /// The tokens of one mount.
 pub(in crate::cli::fetcher) struct Tokens {
     client: Arc<Client>,
-    files: Files,
+    files: CredentialFiles,
     /// The credentials file, if there is one.
     file: Option<PathBuf>,
-    found: Found,
+    found: GoogleCredentials,
     kept: Mutex<Option<Token>>,
     /// Whether a token has been received. Until then, an unreachable metadata service means that
     /// the machine is not in Google Cloud.
@@ -65,8 +65,8 @@ pub(in crate::cli::fetcher) struct Tokens {
 }
 
 /// The credentials from a file or from the machine.
-struct Found {
-    origin: Origin,
+struct GoogleCredentials {
+    origin: TokenOrigin,
     /// The server that issues tokens.
     server: Uri,
     /// The project that is billed.
@@ -82,7 +82,7 @@ struct Token {
 /// usual file, if it exists.
 pub(in crate::cli::fetcher) fn file(settings: &RemoteSettings) -> Option<PathBuf> {
     if let Some(file) = &settings.credentials {
-        return Some(profile::expanded(file.clone()));
+        return Some(profile::expand_home(file.clone()));
     }
     const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
     const USUAL: &str = ".config/gcloud/application_default_credentials.json";
@@ -104,12 +104,12 @@ impl Tokens {
     /// `Usage` if the file cannot be read or contains no supported credentials.
     pub(in crate::cli::fetcher) fn new(
         client: Arc<Client>,
-        files: Files,
+        files: CredentialFiles,
         file: Option<PathBuf>,
     ) -> Result<Self> {
         let found = match &file {
-            Some(file) => Found::of_file(&files, file)?,
-            None => Found::of_machine()?,
+            Some(file) => GoogleCredentials::of_file(&files, file)?,
+            None => GoogleCredentials::of_machine()?,
         };
         Ok(Tokens {
             client,
@@ -133,7 +133,7 @@ impl Tokens {
     pub(in crate::cli::fetcher) fn sign(
         &self,
         mut headers: HeaderMap,
-    ) -> std::result::Result<HeaderMap, Trouble> {
+    ) -> std::result::Result<HeaderMap, FetchError> {
         headers.insert(header::AUTHORIZATION, self.token()?);
         // This header of S3 is translated to Google's header for the billed project.
         let payer = headers.remove("x-amz-request-payer");
@@ -151,7 +151,7 @@ impl Tokens {
         *lock(&self.kept) = None;
     }
 
-    fn token(&self) -> std::result::Result<HeaderValue, Trouble> {
+    fn token(&self) -> std::result::Result<HeaderValue, FetchError> {
         // Other threads wait for the thread that requests a new token.
         let mut kept = lock(&self.kept);
         if let Some(token) = kept.as_ref().filter(|token| Instant::now() < token.until) {
@@ -163,19 +163,21 @@ impl Tokens {
         Ok(header)
     }
 
-    fn asked(&self) -> std::result::Result<Token, Trouble> {
+    fn asked(&self) -> std::result::Result<Token, FetchError> {
         let found = match &self.file {
             // The user may have renewed the key in its file.
-            Some(file) => Found::of_file(&self.files, file).ok(),
+            Some(file) => GoogleCredentials::of_file(&self.files, file).ok(),
             None => None,
         };
         let found = found.as_ref().unwrap_or(&self.found);
-        let request = found.request().ok_or_else(|| self.none(Remedy::None))?;
+        let request = found
+            .request()
+            .ok_or_else(|| self.no_credentials(Remedy::None))?;
         let answer = self.client.send(request, false, self.client.step);
         let is_vain =
-            matches!(found.origin, Origin::Machine) && !self.has_begun.load(Ordering::Relaxed);
+            matches!(found.origin, TokenOrigin::Machine) && !self.has_begun.load(Ordering::Relaxed);
         let mut answer = answer.map_err(|trouble| {
-            self.none(if is_vain {
+            self.no_credentials(if is_vain {
                 Remedy::None
             } else {
                 trouble.remedy
@@ -185,20 +187,20 @@ impl Tokens {
         let remedy = match answer.status.as_u16() {
             200 => {
                 self.has_begun.store(true, Ordering::Relaxed);
-                return token(&body).ok_or_else(|| self.none(Remedy::None));
+                return token(&body).ok_or_else(|| self.no_credentials(Remedy::None));
             }
             429 | 500..=599 => Remedy::Again(None),
             _ => Remedy::None,
         };
-        Err(self.none(remedy))
+        Err(self.no_credentials(remedy))
     }
 
-    fn none(&self, remedy: Remedy) -> Trouble {
+    fn no_credentials(&self, remedy: Remedy) -> FetchError {
         let reason = match &self.file {
             Some(file) => format!("{}: no token was issued", file.display()),
             None => "for a public bucket, use `anonymous`".to_owned(),
         };
-        Trouble {
+        FetchError {
             failure: Failure::Denied,
             text: no_credentials(&reason),
             remedy,
@@ -206,7 +208,7 @@ impl Tokens {
     }
 }
 
-impl Found {
+impl GoogleCredentials {
     fn of_machine() -> Result<Self> {
         let host = std::env::var("GCE_METADATA_HOST").ok();
         let host = host.filter(|host| !host.is_empty());
@@ -218,16 +220,16 @@ impl Found {
             let text = "GCE_METADATA_HOST names neither this machine nor its metadata service";
             Error::Usage(text.to_owned())
         })?;
-        Ok(Found {
-            origin: Origin::Machine,
+        Ok(GoogleCredentials {
+            origin: TokenOrigin::Machine,
             server,
             project: None,
         })
     }
 
-    fn of_file(files: &Files, path: &Path) -> Result<Self> {
+    fn of_file(files: &CredentialFiles, path: &Path) -> Result<Self> {
         let failed = |reason: &str| Error::Usage(format!("{}: {reason}", path.display()));
-        let text = files.open(path).and_then(profile::bounded);
+        let text = files.open(path).and_then(profile::read_small_file);
         let text = text.map_err(|error| failed(&words_of(&error)))?;
         let parsed: Value = serde_json::from_str(&text).map_err(|_| failed("not JSON"))?;
         Self::parse(&parsed).ok_or_else(|| {
@@ -243,9 +245,9 @@ impl Found {
         let origin = match text("type")? {
             "service_account" => {
                 let key = RsaKeyPair::from_pkcs8(&pem(text("private_key")?)?).ok()?;
-                Origin::Account(text("client_email")?.to_owned(), Box::new(key))
+                TokenOrigin::Account(text("client_email")?.to_owned(), Box::new(key))
             }
-            "authorized_user" => Origin::User(form(&[
+            "authorized_user" => TokenOrigin::User(form(&[
                 ("grant_type", "refresh_token"),
                 ("client_id", text("client_id")?),
                 ("client_secret", text("client_secret")?),
@@ -259,7 +261,7 @@ impl Found {
         let is_http = matches!(server.scheme_str(), Some("http" | "https"));
         let may_see = is_http && hosts::may_see_secrets(&server);
         let project = text("quota_project_id").or_else(|| text("project_id"));
-        may_see.then_some(Found {
+        may_see.then_some(GoogleCredentials {
             origin,
             server,
             project: project.and_then(|project| project.parse().ok()),
@@ -269,15 +271,15 @@ impl Found {
     /// Returns the request for a token.
     fn request(&self) -> Option<Request<Vec<u8>>> {
         let form = match &self.origin {
-            Origin::Machine => {
+            TokenOrigin::Machine => {
                 let request = Request::get(self.server.clone());
                 return request
                     .header("metadata-flavor", "Google")
                     .body(Vec::new())
                     .ok();
             }
-            Origin::User(form) => form.clone(),
-            Origin::Account(name, key) => {
+            TokenOrigin::User(form) => form.clone(),
+            TokenOrigin::Account(name, key) => {
                 let now = SystemTime::UNIX_EPOCH.elapsed().ok()?.as_secs();
                 form(&[
                     ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
@@ -379,7 +381,7 @@ mod tests {
         })
     }
 
-    fn body(found: &Found) -> String {
+    fn body(found: &GoogleCredentials) -> String {
         let request = found.request().unwrap();
         assert_eq!(request.uri(), "https://oauth2.googleapis.com/token");
         String::from_utf8(request.into_body()).unwrap()
@@ -388,7 +390,7 @@ mod tests {
     /// An integration test compares the signature with Python's own computation.
     #[test]
     fn a_service_account_signs_what_it_asks_for() {
-        let found = Found::parse(&account()).unwrap();
+        let found = GoogleCredentials::parse(&account()).unwrap();
         assert_eq!(found.project.as_ref().unwrap(), "lab");
         let body = body(&found);
         let (start, assertion) = body.split_once("&assertion=").unwrap();
@@ -407,14 +409,14 @@ mod tests {
     fn a_user_sends_a_form() {
         let wanted = "grant_type=refresh_token&client_id=id&client_secret=a%2Bb\
                       &refresh_token=1%2F%2Fx";
-        assert_eq!(body(&Found::parse(&user()).unwrap()), wanted);
+        assert_eq!(body(&GoogleCredentials::parse(&user()).unwrap()), wanted);
     }
 
     #[test]
     fn what_is_no_credentials_is_refused() {
         let changed = |mut file: Value, name: &str, value: Value| {
             file[name] = value;
-            Found::parse(&file).is_none()
+            GoogleCredentials::parse(&file).is_none()
         };
         assert!(changed(account(), "private_key", json!("no key")));
         assert!(changed(account(), "private_key", json!(1)));
@@ -435,7 +437,7 @@ mod tests {
             "token_uri",
             json!("http://127.0.0.1:9/token")
         ));
-        assert!(Found::parse(&json!([])).is_none());
+        assert!(GoogleCredentials::parse(&json!([])).is_none());
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(in crate::cli::fetcher) struct Profile {
 
 /// Returns the region and the server for S3, from the options, the environment and the profile, in
 /// this order of priority.
-pub(in crate::cli::fetcher) fn found(settings: &RemoteSettings) -> Profile {
+pub(in crate::cli::fetcher) fn find_profile(settings: &RemoteSettings) -> Profile {
     let profile = of_file(settings);
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
@@ -60,7 +60,7 @@ pub(in crate::cli::fetcher) fn missing(
     let is_named = settings.profile.is_some()
         || std::env::var_os("AWS_PROFILE").is_some_and(|name| !name.is_empty());
     if let Some(file) = &settings.credentials {
-        return missing_in(&[expanded(file.clone())], &name(settings), open);
+        return missing_profile_reason(&[expand_home(file.clone())], &name(settings), open);
     }
     let files = [
         ("AWS_CONFIG_FILE", ".aws/config"),
@@ -71,20 +71,20 @@ pub(in crate::cli::fetcher) fn missing(
         .filter_map(|(variable, usual)| file(variable, usual))
         .collect();
     is_named
-        .then(|| missing_in(&files, &name(settings), open))
+        .then(|| missing_profile_reason(&files, &name(settings), open))
         .flatten()
 }
 
 /// Returns why none of the files contains the profile `name`.
-fn missing_in(
+fn missing_profile_reason(
     files: &[PathBuf],
     name: &str,
     open: impl Fn(&Path) -> io::Result<File>,
 ) -> Option<String> {
     let mut looked_in = Vec::new();
     for file in files {
-        match open(file).and_then(bounded) {
-            Ok(text) if has(&text, name) => return None,
+        match open(file).and_then(read_small_file) {
+            Ok(text) if has_section(&text, name) => return None,
             Ok(_) => looked_in.push(file.display().to_string()),
             Err(error) => {
                 let reason = words_of(&error);
@@ -99,7 +99,7 @@ fn missing_in(
 }
 
 /// Returns whether a file contains the section of a profile.
-fn has(text: &str, wanted: &str) -> bool {
+fn has_section(text: &str, wanted: &str) -> bool {
     text.lines().filter_map(section).any(|name| name == wanted)
 }
 
@@ -112,7 +112,7 @@ fn section(line: &str) -> Option<&str> {
 /// Returns the file that the environment names, or the usual file in the user's home directory.
 pub(in crate::cli::fetcher) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
-        Some(path) => Some(expanded(path.into())),
+        Some(path) => Some(expand_home(path.into())),
         None => std::env::home_dir().map(|home| home.join(usual)),
     }
 }
@@ -120,14 +120,14 @@ pub(in crate::cli::fetcher) fn file(variable: &str, usual: &str) -> Option<PathB
 fn of_file(settings: &RemoteSettings) -> Profile {
     let path = file("AWS_CONFIG_FILE", ".aws/config");
     let text = path
-        .and_then(|path| bounded(File::open(path).ok()?).ok())
+        .and_then(|path| read_small_file(File::open(path).ok()?).ok())
         .unwrap_or_default();
     parse(&text, &name(settings))
 }
 
 /// Returns the credentials files that the options or the environment name. Each file is opened
 /// again for every use, because the user may have replaced it.
-pub(in crate::cli::fetcher) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
+pub(in crate::cli::fetcher) fn credentials_files(settings: &RemoteSettings) -> Vec<PathBuf> {
     const VARIABLES: &[&str] = &[
         "AWS_CONFIG_FILE",
         "AWS_SHARED_CREDENTIALS_FILE",
@@ -135,13 +135,13 @@ pub(in crate::cli::fetcher) fn named(settings: &RemoteSettings) -> Vec<PathBuf> 
         "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
     ];
     match &settings.credentials {
-        Some(file) => vec![expanded(file.clone())],
-        None => variables(VARIABLES).map(expanded).collect(),
+        Some(file) => vec![expand_home(file.clone())],
+        None => variables(VARIABLES).map(expand_home).collect(),
     }
 }
 
 /// Expands `~/` at the start of a path to the user's home directory, as the AWS tools do.
-pub(in crate::cli::fetcher) fn expanded(path: PathBuf) -> PathBuf {
+pub(in crate::cli::fetcher) fn expand_home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) if !rest.as_os_str().is_empty() => home.join(rest),
         _ => path,
@@ -208,7 +208,7 @@ fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Reads a small text file.
-pub(in crate::cli::fetcher) fn bounded(file: File) -> io::Result<String> {
+pub(in crate::cli::fetcher) fn read_small_file(file: File) -> io::Result<String> {
     let mut text = Vec::new();
     let most = h5fs_reader::wire::to_u64(limits::AWS_FILE);
     file.take(most).read_to_end(&mut text)?;
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_named_file_may_stand_in_the_users_home() {
         let named_as = |text: &str| {
-            named(&RemoteSettings {
+            credentials_files(&RemoteSettings {
                 credentials: Some(text.into()),
                 ..RemoteSettings::default()
             })

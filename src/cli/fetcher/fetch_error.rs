@@ -1,0 +1,102 @@
+//! The reasons why a request to a server fails.
+
+use std::time::Duration;
+
+use h5fs_reader::source::remote::message::Failure;
+
+/// A failure, and the action that may fix it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FetchError {
+    pub(super) failure: Failure,
+    /// Message for the user, without secrets.
+    pub(super) text: String,
+    pub(super) remedy: Remedy,
+}
+
+/// The action that may fix a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// No action helps.
+    None,
+    /// Another attempt, after this time if the server requests it.
+    Again(Option<Duration>),
+    /// A new login, because the current one may have expired.
+    Login,
+}
+
+/// Servers with one name may send different entity tags for the same bytes.
+const RETAGGED: &str = "the object has another entity tag; if its servers send different tags, \
+                        `etag=weak` compares only length and date";
+
+/// Message if no response or only a part of it arrived.
+const LATE: &str = "no response arrived in time";
+
+impl FetchError {
+    /// Returns a permanent failure.
+    pub(super) fn new(failure: Failure, text: impl Into<String>) -> Self {
+        FetchError {
+            failure,
+            text: text.into(),
+            remedy: Remedy::None,
+        }
+    }
+
+    /// Returns a permanent failure of the kind `Other`.
+    pub(super) fn permanent(text: impl Into<String>) -> Self {
+        Self::new(Failure::Other, text)
+    }
+
+    /// Returns a failure that a new login may fix.
+    pub(super) fn of_login(text: impl Into<String>) -> Self {
+        FetchError {
+            remedy: Remedy::Login,
+            ..Self::new(Failure::Denied, text)
+        }
+    }
+
+    /// Makes the failure permanent if a new login has already been tried.
+    pub(super) fn after_login(self) -> Self {
+        match self.remedy {
+            Remedy::Login => FetchError {
+                remedy: Remedy::None,
+                ..self
+            },
+            Remedy::None | Remedy::Again(_) => self,
+        }
+    }
+
+    /// Returns a temporary failure. If retries do not help in time, it counts as a timeout.
+    pub(super) fn temporary(text: impl Into<String>) -> Self {
+        FetchError {
+            failure: Failure::TimedOut,
+            text: text.into(),
+            remedy: Remedy::Again(None),
+        }
+    }
+
+    /// Returns the failure that the time limit has elapsed. The text of an earlier failure takes
+    /// precedence.
+    pub(super) fn timed_out() -> Self {
+        Self::temporary(LATE)
+    }
+
+    /// Returns whether the time limit is the only known reason for the failure.
+    pub(super) fn is_late(&self) -> bool {
+        self.text == LATE
+    }
+
+    /// Returns the failure that the object has changed since it was opened.
+    pub(super) fn changed() -> Self {
+        Self::new(Failure::Changed, "the object has changed")
+    }
+
+    /// Returns the failure that only the entity tag of the object has changed.
+    pub(super) fn entity_tag_changed() -> Self {
+        Self::new(Failure::Changed, RETAGGED)
+    }
+
+    /// Returns whether only the entity tag of the object has changed.
+    pub(super) fn is_retagged(&self) -> bool {
+        self.text == RETAGGED
+    }
+}

@@ -1,0 +1,228 @@
+//! Rate limits: the number of requests per second to one host, over all connections.
+//!
+//! The rate never exceeds the limit that the user sets. Once a host has refused requests, the rate
+//! also adapts to the host; see [`Rate`]. Requests of waiting readers precede prefetches. Within
+//! both groups, the order is first in, first out.
+
+mod rate;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use h5fs_reader::memory::lock::lock;
+use http::Uri;
+
+use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::retries::{AbortReason, Allowed};
+use crate::limits;
+use rate::Rate;
+
+/// Interval at which a waiting request checks for its cancellation.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The rate limits of all hosts.
+#[derive(Debug)]
+pub(super) struct RateLimits {
+    /// Maximum number of requests per second to each host, if the user has set one.
+    most: Option<usize>,
+    hosts: Mutex<HashMap<(String, u16), Arc<HostLimit>>>,
+}
+
+/// The rate limit of one host.
+#[derive(Debug)]
+struct HostLimit(Mutex<HostState>);
+
+#[derive(Debug)]
+struct HostState {
+    rate: Rate,
+    /// The waiting threads in the order of their turns.
+    waiting: BTreeMap<QueuePosition, Thread>,
+    last: u64,
+}
+
+/// Whether a request is a prefetch, and its number. Smaller values come first.
+type QueuePosition = (bool, u64);
+
+/// A request that was permitted. Its outcome must be reported to the host.
+#[derive(Debug)]
+pub(super) struct RequestPermit {
+    host: Arc<HostLimit>,
+    since: Instant,
+}
+
+impl RateLimits {
+    pub(super) fn new(most: Option<usize>) -> Self {
+        RateLimits {
+            most,
+            hosts: Mutex::default(),
+        }
+    }
+
+    /// Waits until a request to the host of `uri` is permitted.
+    ///
+    /// # Errors
+    /// Fails if the time limit elapses first, or if the request is cancelled.
+    pub(super) fn wait_for_permit(
+        &self,
+        uri: &Uri,
+        allowed: &Allowed<'_>,
+    ) -> Result<RequestPermit, AbortReason> {
+        let host = self.host(uri);
+        let since = host.wait_for_permit(allowed)?;
+        Ok(RequestPermit { host, since })
+    }
+
+    fn host(&self, uri: &Uri) -> Arc<HostLimit> {
+        let name = uri.host().unwrap_or_default().to_ascii_lowercase();
+        let mut all = lock(&self.hosts);
+        // Servers can name any number of hosts, so unused hosts are removed.
+        if all.len() >= limits::HOSTS {
+            all.retain(|_, host| Arc::strong_count(host) > 1);
+        }
+        let host = all.entry((name, hosts::port(uri)));
+        Arc::clone(host.or_insert_with(|| Arc::new(HostLimit::new(self.most))))
+    }
+}
+
+impl HostLimit {
+    fn new(most: Option<usize>) -> Self {
+        HostLimit(Mutex::new(HostState {
+            rate: Rate::new(most, Instant::now()),
+            waiting: BTreeMap::new(),
+            last: 0,
+        }))
+    }
+
+    /// Waits until a request is permitted. Returns the time of this permission.
+    fn wait_for_permit(&self, allowed: &Allowed<'_>) -> Result<Instant, AbortReason> {
+        let mut state = lock(&self.0);
+        state.last += 1;
+        let place = (allowed.is_expected, state.last);
+        state.waiting.insert(place, thread::current());
+        loop {
+            let now = Instant::now();
+            let is_first = state.is_first(place);
+            let wait = state.rate.wait(now);
+            if is_first && wait.is_zero() {
+                state.rate.count_sent(now);
+                state.wake_first(place);
+                return Ok(now);
+            }
+            if let Err(end) = allowed.check() {
+                state.wake_first(place);
+                return Err(end);
+            }
+            drop(state);
+            let step = if is_first { wait.min(LOOK) } else { LOOK };
+            thread::park_timeout(step.min(allowed.remaining()));
+            state = lock(&self.0);
+        }
+    }
+}
+
+impl HostState {
+    fn is_first(&self, place: QueuePosition) -> bool {
+        self.waiting
+            .first_key_value()
+            .is_some_and(|(first, _)| *first == place)
+    }
+
+    /// Wakes the thread that is first now.
+    fn wake_first(&mut self, place: QueuePosition) {
+        self.waiting.remove(&place);
+        if let Some((_, next)) = self.waiting.first_key_value() {
+            next.unpark();
+        }
+    }
+}
+
+impl RequestPermit {
+    /// Reports that the host accepted the request, whatever its status.
+    pub(super) fn is_taken(&self) {
+        lock(&self.host.0).rate.count_accepted(self.since);
+    }
+
+    /// Reports that the host asks for fewer requests, and for no request during the time `wish`.
+    pub(super) fn is_refused(&self, wish: Option<Duration>) {
+        let now = Instant::now();
+        lock(&self.host.0).rate.refused(self.since, now, wish);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::cli::fetcher::retries::RetryBudget;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn uri() -> Uri {
+        "http://host/a".parse().unwrap()
+    }
+
+    /// The reader's request arrives later, but is permitted first.
+    #[test]
+    fn a_request_that_a_reader_waits_for_goes_first() {
+        let turns = RateLimits::new(Some(1));
+        let nobody = AtomicBool::new(false);
+        let order = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for (name, is_expected) in [(0, false), (1, true), (2, true), (3, false)] {
+                let (turns, nobody, order) = (&turns, &nobody, &order);
+                scope.spawn(move || {
+                    let patience = RetryBudget::new(LONG, nobody).of_guess(is_expected);
+                    turns
+                        .wait_for_permit(&uri(), &patience.within(LONG))
+                        .unwrap();
+                    lock(order).push(name);
+                });
+                // Ensures that the next request arrives later.
+                let host = turns.host(&uri());
+                let end = Instant::now() + LONG;
+                while lock(&host.0).last <= name && Instant::now() < end {
+                    thread::yield_now();
+                }
+            }
+        });
+        assert_eq!(*lock(&order), [0, 3, 1, 2]);
+    }
+
+    #[test]
+    fn a_request_that_nobody_waits_for_waits_no_longer() {
+        let turns = RateLimits::new(Some(1));
+        let cancelled = AtomicBool::new(false);
+        let patience = RetryBudget::new(LONG, &cancelled);
+        turns
+            .wait_for_permit(&uri(), &patience.within(LONG))
+            .unwrap();
+        let short = Duration::from_millis(50);
+        let ended = turns.wait_for_permit(&uri(), &patience.within(short));
+        assert_eq!(ended.unwrap_err(), AbortReason::TimedOut);
+        cancelled.store(true, Ordering::Relaxed);
+        let ended = turns.wait_for_permit(&uri(), &patience.within(LONG));
+        assert_eq!(ended.unwrap_err(), AbortReason::Cancelled);
+        // Another host has its own rate limit.
+        let other = "http://host:81/a".parse().unwrap();
+        assert!(
+            turns
+                .wait_for_permit(&other, &patience.within(LONG))
+                .is_ok()
+        );
+        assert!(lock(&turns.host(&uri()).0).waiting.is_empty());
+    }
+
+    #[test]
+    fn hosts_are_known_within_the_limit() {
+        let turns = RateLimits::new(None);
+        let in_use = turns.host(&uri());
+        for number in 0..2 * limits::HOSTS {
+            turns.host(&format!("http://h{number}/").parse().unwrap());
+            assert!(lock(&turns.hosts).len() <= limits::HOSTS);
+        }
+        assert!(Arc::ptr_eq(&in_use, &turns.host(&uri())));
+    }
+}

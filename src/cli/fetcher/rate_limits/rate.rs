@@ -1,0 +1,315 @@
+//! The rate of requests to one host.
+//!
+//! The rate is unbounded until the host refuses a request (429, 503). Then requests pause briefly.
+//! Afterwards the rate is 70 % of the number of requests per second that the host accepted. The
+//! rate grows by 10 % of that number each second, until the next refusal. The method is additive
+//! increase, multiplicative decrease, as in TCP (RFC 5681, section 3.1). After some time without a
+//! refusal, the rate is unbounded again.
+
+use std::time::{Duration, Instant};
+
+/// Share of the accepted rate that remains after a refusal.
+const LESS: f64 = 0.7;
+
+/// Growth of the rate per second, as a fraction of the accepted rate.
+const MORE: f64 = 0.1;
+
+/// Minimum rate in requests per second.
+const LEAST: f64 = 1.0;
+
+/// Minimum number of requests per second for a refusal to reduce the rate. If a host refuses one of
+/// fewer requests, it has another problem, and requests only pause.
+const MANY: u32 = 10;
+
+/// Pause after the first refusal. Each successive refusal doubles the pause.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause, except for a pause that the host requests.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Time without a refusal after which the rate is unbounded again.
+const FORGOTTEN: Duration = Duration::from_secs(30);
+
+/// Maximum delay of a request that later requests may catch up on.
+const SLACK: Duration = Duration::from_millis(10);
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The request rate of one host.
+#[derive(Debug)]
+pub(super) struct Rate {
+    /// Limit of requests per second that the user sets.
+    most: Option<f64>,
+    /// Estimated number of requests per second that the host accepts.
+    seems: Option<EstimatedRate>,
+    /// Time of the next permitted request.
+    next: Instant,
+    /// Time before which no request is permitted.
+    quiet: Instant,
+    /// The last pause, or zero if a request was accepted since.
+    pause: Duration,
+    /// Time of the last refusal, except for requests that were sent before the previous refusal.
+    refused: Option<Instant>,
+    /// Whether any request was accepted since.
+    has_taken: bool,
+    this: RequestCounts,
+    last: RequestCounts,
+}
+
+/// An estimated rate that grows over time.
+#[derive(Debug, Clone, Copy)]
+struct EstimatedRate {
+    rate: f64,
+    /// Increase of the rate per second.
+    growth: f64,
+    since: Instant,
+}
+
+/// The requests during one second.
+#[derive(Debug, Clone, Copy)]
+struct RequestCounts {
+    since: Instant,
+    sent: u32,
+    accepted: u32,
+}
+
+impl RequestCounts {
+    fn new(since: Instant) -> Self {
+        RequestCounts {
+            since,
+            sent: 0,
+            accepted: 0,
+        }
+    }
+}
+
+impl Rate {
+    pub(super) fn new(most: Option<usize>, now: Instant) -> Self {
+        let most = most.and_then(|most| u32::try_from(most).ok());
+        Rate {
+            most: most.map(f64::from),
+            seems: None,
+            next: now,
+            quiet: now,
+            pause: Duration::ZERO,
+            refused: None,
+            has_taken: false,
+            this: RequestCounts::new(now),
+            last: RequestCounts::new(now),
+        }
+    }
+
+    /// Returns the time until the next permitted request.
+    pub(super) fn wait(&self, now: Instant) -> Duration {
+        self.next.max(self.quiet).saturating_duration_since(now)
+    }
+
+    /// Counts a request that is sent now.
+    pub(super) fn count_sent(&mut self, now: Instant) {
+        self.count(now);
+        self.this.sent += 1;
+        if let Some(rate) = self.current(now) {
+            let due = self.next.max(now.checked_sub(SLACK).unwrap_or(now));
+            self.next = due + Duration::from_secs_f64(rate.recip());
+        }
+    }
+
+    /// Records that the request sent at `sent` was accepted.
+    pub(super) fn count_accepted(&mut self, sent: Instant) {
+        self.this.accepted += 1;
+        if self.refused.is_none_or(|refused| sent > refused) {
+            self.has_taken = true;
+            self.pause = Duration::ZERO;
+        }
+    }
+
+    /// Records that the request sent at `sent` was refused. No request is permitted during the time
+    /// `wish`, if the host requests a pause.
+    pub(super) fn refused(&mut self, sent: Instant, now: Instant, wish: Option<Duration>) {
+        self.count(now);
+        if let Some(wish) = wish {
+            self.quiet = self.quiet.max(now + wish);
+        }
+        // A request that was already in transit at the last refusal is not a new sign of overload.
+        if self.refused.is_some_and(|refused| sent <= refused) {
+            return;
+        }
+        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST);
+        self.quiet = self.quiet.max(now + self.pause);
+        self.reduce(now);
+        self.refused = Some(now);
+        self.has_taken = false;
+    }
+
+    fn reduce(&mut self, now: Instant) {
+        let sent = self.this.sent.max(self.last.sent);
+        let taken = f64::from(self.this.accepted.max(self.last.accepted));
+        let rate = match self.current_seeming(now) {
+            Some(rate) if self.has_taken => rate.min(taken.max(LEAST)),
+            // While the host accepts no request at all, the rate stays unchanged.
+            Some(rate) => rate / LESS,
+            None if sent >= MANY => taken.max(f64::from(MANY)),
+            None => return,
+        };
+        self.seems = Some(EstimatedRate {
+            rate: (rate * LESS).max(LEAST),
+            growth: (rate * MORE).max(LEAST),
+            since: self.quiet,
+        });
+    }
+
+    /// Returns the permitted requests per second, if they are limited.
+    fn current(&self, now: Instant) -> Option<f64> {
+        match (self.most, self.current_seeming(now)) {
+            (Some(most), Some(seeming)) => Some(most.min(seeming)),
+            (most, seeming) => most.or(seeming),
+        }
+    }
+
+    fn current_seeming(&self, now: Instant) -> Option<f64> {
+        let seems = self.seems?;
+        let time = now.saturating_duration_since(seems.since);
+        (time < FORGOTTEN).then_some(seems.rate + seems.growth * time.as_secs_f64())
+    }
+
+    /// Starts counting a new second if the current one has elapsed.
+    fn count(&mut self, now: Instant) {
+        let age = now.saturating_duration_since(self.this.since);
+        if age < SECOND {
+            return;
+        }
+        self.last = if age < 2 * SECOND {
+            self.this
+        } else {
+            RequestCounts::new(now)
+        };
+        self.this = RequestCounts::new(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Simulates a host that accepts `limit` requests in each second and refuses others. Each of a
+    /// number of connections sends one request at a time, which takes `latency`. Returns the
+    /// numbers of accepted and refused requests.
+    fn simulated(limit: u32, connections: usize, latency: Duration, seconds: u64) -> (u32, u32) {
+        let begun = Instant::now();
+        let mut rate = Rate::new(None, begun);
+        let mut now = begun;
+        let (mut taken, mut refused) = (0, 0);
+        // Time of the response, time of the request, and whether the request is accepted.
+        let mut under_way: Vec<(Instant, Instant, bool)> = Vec::new();
+        let (mut second, mut in_second) = (0, 0);
+        let step = Duration::from_micros(500);
+        while now < begun + Duration::from_secs(seconds) {
+            under_way.retain(|(comes, sent, is_taken)| {
+                if *comes > now {
+                    return true;
+                }
+                match is_taken {
+                    true => rate.count_accepted(*sent),
+                    false => rate.refused(*sent, now, None),
+                }
+                false
+            });
+            while under_way.len() < connections && rate.wait(now).is_zero() {
+                rate.count_sent(now);
+                let this = (now - begun).as_secs();
+                if this > second {
+                    (second, in_second) = (this, 0);
+                }
+                in_second += 1;
+                let is_taken = in_second <= limit;
+                if is_taken {
+                    taken += 1;
+                } else {
+                    refused += 1;
+                }
+                under_way.push((now + latency, now, is_taken));
+            }
+            now += step;
+        }
+        (taken, refused)
+    }
+
+    #[test]
+    fn a_host_is_asked_for_about_what_it_takes() {
+        for (limit, latency) in [(100, 1), (100, 30), (50, 10), (1000, 10)] {
+            let (taken, refused) = simulated(limit, 64, Duration::from_millis(latency), 60);
+            let told = format!("{limit}/s, {latency} ms: {taken} taken, {refused} refused");
+            assert!(refused * 20 <= taken + refused, "{told}");
+            assert!(taken >= limit * 60 / 3 * 2, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_user_sets_is_kept() {
+        let begun = Instant::now();
+        let mut rate = Rate::new(Some(50), begun);
+        let mut sent = Vec::new();
+        let mut now = begun;
+        while sent.len() < 500 {
+            now += rate.wait(now) + Duration::from_micros(300);
+            if rate.wait(now).is_zero() {
+                rate.count_sent(now);
+                sent.push(now);
+            }
+        }
+        for first in &sent {
+            let second = sent
+                .iter()
+                .filter(|at| (*first..*first + SECOND).contains(*at));
+            assert!(second.count() <= 51);
+        }
+        assert!(
+            now - begun <= Duration::from_millis(10_200),
+            "{:?}",
+            now - begun
+        );
+    }
+
+    #[test]
+    fn nothing_is_sent_while_the_host_wishes_so() {
+        let begun = Instant::now();
+        let mut rate = Rate::new(None, begun);
+        rate.count_sent(begun);
+        let wish = Duration::from_secs(7);
+        rate.refused(begun, begun, Some(wish));
+        assert_eq!(rate.wait(begun), wish);
+        // Few requests were sent, so the rate is not limited afterwards.
+        let after = begun + wish;
+        assert_eq!(rate.wait(after), Duration::ZERO);
+        for _ in 0..100 {
+            rate.count_sent(after);
+        }
+        assert_eq!(rate.wait(after), Duration::ZERO);
+    }
+
+    /// No request is accepted for a minute. The pauses grow up to their limit, and the rate stays.
+    #[test]
+    fn an_outage_leaves_the_rate() {
+        let begun = Instant::now();
+        let mut rate = Rate::new(None, begun);
+        for _ in 0..200 {
+            rate.count_sent(begun);
+        }
+        for _ in 0..100 {
+            rate.count_accepted(begun);
+        }
+        let mut now = begun + PAUSE;
+        rate.refused(begun, now, None);
+        for _ in 0..60 {
+            assert!(rate.wait(now) <= LONGEST);
+            now += rate.wait(now);
+            rate.count_sent(now);
+            now += Duration::from_millis(10);
+            rate.refused(now - Duration::from_millis(10), now, None);
+        }
+        let current = rate.current(now).unwrap();
+        assert!((60.0..110.0).contains(&current), "{current}");
+        let later = now + FORGOTTEN + LONGEST;
+        assert_eq!(rate.current(later), None);
+    }
+}

@@ -1,0 +1,208 @@
+//! Functions that the commands without a mount share: opening the source, writing the output, and
+//! stopping early.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::source::directory::Directory;
+use h5fs_reader::source::local::beneath::Beneath;
+use h5fs_reader::source::location::{Location, Url};
+use h5fs_reader::source::remote::connection::Connection;
+
+use crate::cli::args::ReadingArguments;
+use crate::cli::inspect::joined_names::{JOINED, is_joined, joined_name};
+use crate::cli::mount::remote_source::RemoteSource;
+use crate::cli::text::advice;
+use crate::cli::text::error_message::{of_text, print_error};
+use crate::cli::text::printable::{printable, printable_bytes};
+use crate::cli::{options, sandbox, scans};
+use crate::fs::{self, Archive, Filesystem, Requests, ServedTree, UnreadSource};
+
+/// The source that a command reads.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct CommandSource<'a> {
+    pub(in crate::cli) file: &'a Location,
+    pub(in crate::cli) how: &'a ReadingArguments,
+}
+
+/// Number of bytes read from a file at a time.
+pub(in crate::cli) const PIECE: usize = 1 << 20;
+
+/// The reason why a command stops early.
+pub(in crate::cli) enum CommandStop {
+    /// The reader of the output pipe closed it.
+    ReaderGone,
+    Failed(Error),
+}
+
+impl From<Error> for CommandStop {
+    fn from(error: Error) -> Self {
+        CommandStop::Failed(error)
+    }
+}
+
+/// Converts an error of standard output. No other `io::Error` occurs in these commands.
+impl From<io::Error> for CommandStop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => CommandStop::ReaderGone,
+            _ => CommandStop::Failed(Error::io(&error, "standard output")),
+        }
+    }
+}
+
+pub(in crate::cli) type Outcome<T> = std::result::Result<T, CommandStop>;
+
+/// Opens the source with the caller's rights, and gives these rights up before reading the first
+/// byte. With `verify`, the checksum of an ASDF block is verified before the block is read.
+///
+/// Must be called before any other thread is started. Afterwards only files that the source may
+/// refer to can be opened.
+pub(in crate::cli) fn open(source: CommandSource<'_>, verify: bool) -> Result<Filesystem> {
+    open_file(source, read_options(source.how, verify))
+}
+
+fn open_file(source: CommandSource<'_>, mut options: fs::Options) -> Result<Filesystem> {
+    let path = match source.file {
+        Location::Path(path) => path,
+        Location::Url(url) => return enter_remote(source, url, &options)?.file(&mut options),
+    };
+    let unread = UnreadSource::open(path)?;
+    let shown = sandbox::ShownSource {
+        path: unread.path(),
+        reader: sandbox::SourceUser::Owner(unread.owner()?),
+        is_directory: false,
+    };
+    sandbox::enter(shown, &options, source.how.sandbox)?;
+    Filesystem::from_source(unread, &options)
+}
+
+/// Enters the sandbox, and returns the source by URL.
+fn enter_remote(
+    source: CommandSource<'_>,
+    url: &Url,
+    options: &fs::Options,
+) -> Result<RemoteSource> {
+    let remote = RemoteSource::receive(url, &source.how.remote.settings)?;
+    let caged = RemoteSource::sandbox_options(options);
+    sandbox::enter(remote.for_sandbox(None), &caged, source.how.sandbox)?;
+    Ok(remote)
+}
+
+/// Opens the source by URL, an object or a prefix. See [`open`].
+pub(in crate::cli) fn open_far(
+    source: CommandSource<'_>,
+    url: &Url,
+) -> Result<(ServedTree, Arc<Connection>)> {
+    let mut options = read_options(source.how, false);
+    enter_remote(source, url, &options)?.served(&mut options)
+}
+
+/// Opens the source, a file or a directory of files, with its names in display order. `paths` are
+/// the paths to read. See [`open`].
+pub(in crate::cli) fn open_tree(
+    source: CommandSource<'_>,
+    paths: &[OsString],
+) -> Result<ServedTree> {
+    let mut options = fs::Options {
+        ordered: true,
+        scans: scans_for(source, paths),
+        ..read_options(source.how, false)
+    };
+    if let Location::Url(url) = source.file {
+        let served = enter_remote(source, url, &options)?.served(&mut options);
+        return served.map(|(served, _)| served);
+    }
+    let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
+        return Ok(ServedTree::File(Box::new(open_file(source, options)?)));
+    };
+    let failed = |error| Error::io(&error, path.display().to_string());
+    warn_directory(path, source.how);
+    let path = path.canonicalize().map_err(failed)?;
+    let directory = Beneath::open(&path).map_err(failed)?;
+    let owner = directory.look(Path::new(""), false)?.attributes.uid;
+    let shown = sandbox::ShownSource {
+        path: &path,
+        reader: sandbox::SourceUser::Owner(owner),
+        is_directory: true,
+    };
+    sandbox::enter(shown, &options, source.how.sandbox)?;
+    let archive = Archive::new(Arc::new(directory), None, &options);
+    Ok(ServedTree::Archive(Box::new(archive)))
+}
+
+/// Joins the files of a directory. See [`open`].
+pub(in crate::cli) fn open_joined(source: CommandSource<'_>) -> Result<Filesystem> {
+    match open_tree(source, &[JOINED.into()])? {
+        ServedTree::Archive(archive) => archive.open_joined(),
+        ServedTree::File(_) => Err(Error::Usage("a single file cannot be joined".to_owned())),
+    }
+}
+
+/// Opens the cache file for scan results if one of the paths leads to joined files.
+fn scans_for(source: CommandSource<'_>, paths: &[OsString]) -> Option<Arc<File>> {
+    let disk_cache = source.how.remote.settings.disk_cache.as_deref();
+    let is_wanted = paths.iter().any(|path| is_joined(path));
+    let place = is_wanted.then(|| scans::cache_path(source.file, disk_cache))?;
+    scans::open(place.as_deref())
+}
+
+/// Rejects a pattern of joined files that no file matches.
+///
+/// # Errors
+/// `Usage` for such a pattern. Fails if the files cannot be joined.
+pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Result<()> {
+    let patterns = paths.iter().filter_map(|path| joined_name(path));
+    for pattern in patterns.filter(|name| name.contains(&b'[')) {
+        let found = tree.find(&[b".h5fs/", pattern].concat(), true)?;
+        if tree.getxattr(found.ino, b"user._h5fs_files")? == b"0" {
+            let pattern = printable_bytes(pattern);
+            return Err(Error::Usage(format!("{pattern}: no file can be joined")));
+        }
+    }
+    Ok(())
+}
+
+/// Prints why only a part of the source can be shown. With `--quiet`, or if the log already says
+/// so, prints no warning.
+pub(in crate::cli) fn warn(source: CommandSource<'_>, warning: Option<String>) {
+    let is_logged = log::log_enabled!(target: "h5fs::fs", log::Level::Warn);
+    if let Some(text) = warning.filter(|_| !source.how.quiet && !is_logged) {
+        let name = source.file.name();
+        print_error(&of_text(
+            name.as_os_str().as_bytes(),
+            &format!("warning: {}", printable(&text)),
+        ));
+    }
+}
+
+/// Prints a warning about surprising behaviour of a directory, unless `--quiet` is set.
+pub(in crate::cli) fn warn_directory(directory: &Path, how: &ReadingArguments) {
+    if let Some(text) = advice::of_directory(directory).filter(|_| !how.quiet) {
+        print_error(&printable(&text));
+    }
+}
+
+fn read_options(how: &ReadingArguments, verify: bool) -> fs::Options {
+    fs::Options {
+        force: how.force,
+        strict: how.strict,
+        partial: how.partial,
+        cache_size: options::default_cache_size(),
+        threads: options::default_threads(),
+        verify,
+        ..fs::Options::default()
+    }
+}
+
+/// Returns standard output without the line buffer of the standard library, which would search data
+/// for newlines.
+pub(in crate::cli) fn output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}

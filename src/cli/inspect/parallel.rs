@@ -1,0 +1,329 @@
+//! Reads several sources, each in a separate process, some of them in parallel.
+//!
+//! A process enters its sandbox once, and can read only one source from then on. So this process
+//! reads only the first bytes of each file, to recognise data files, and starts the program again
+//! for each source. The outputs are written in the order of the sources. Output that arrives early
+//! waits in a bounded buffer.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::location::Location;
+
+use crate::cli::args::{Program, ReadingArguments};
+use crate::cli::inspect::command_source::Outcome;
+use crate::cli::invocation::{Invocation, Role};
+use crate::cli::options;
+use crate::cli::text::error_message::{of_text, print_error};
+use crate::cli::text::printable::{harmless, printable};
+use crate::cli::text::progress::TICK;
+use crate::limits;
+
+/// Maximum number of sources found in advance, to know their total number.
+const FOUND: usize = 1 << 16;
+
+/// Maximum number of sources that run ahead of the one whose output is written.
+const AHEAD: usize = 64;
+
+/// Size in bytes of a piece of output.
+const PIECE: usize = 64 << 10;
+
+/// Maximum number of waiting pieces of one source.
+const PIECES: usize = 8;
+
+/// A message from the process of a source.
+enum SourceMessage {
+    Output(Vec<u8>),
+    /// A line from standard error.
+    Message(String),
+    /// The process has ended. The flag says whether it succeeded.
+    Ended(bool),
+}
+
+/// A source, and the receiver of its messages.
+type RunningSource = (Location, Receiver<SourceMessage>);
+
+/// Receives the messages of the processes, source by source.
+pub(in crate::cli) trait OutputFollower {
+    /// Starts the output of the source with this `name`.
+    fn begin(&mut self, name: &[u8]) -> Outcome<()>;
+
+    /// Handles bytes of the source's output.
+    fn output(&mut self, bytes: &[u8]) -> Outcome<()>;
+
+    /// Prepares the terminal for a line on standard error.
+    fn make_room(&mut self) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// Handles the end of a source's process. `is_whole` says whether it succeeded.
+    fn end(&mut self, is_whole: bool) -> Outcome<()>;
+
+    /// Reports progress before each other call and at intervals: the number of processes that have
+    /// ended, and the total number `all` if it is known.
+    fn tick(&mut self, _ended: u64, _all: Option<u64>) -> Outcome<()> {
+        Ok(())
+    }
+}
+
+/// Arguments for a process, before and after the name of its source.
+#[derive(Debug, Clone, Default)]
+pub(in crate::cli) struct Arguments {
+    pub(in crate::cli) flags: Vec<OsString>,
+    /// Flags that only a source by URL needs.
+    remote: Vec<OsString>,
+    pub(in crate::cli) paths: Vec<OsString>,
+}
+
+impl Arguments {
+    /// Returns the arguments of the command `name`.
+    pub(in crate::cli) fn for_command(name: &str, how: &ReadingArguments) -> Self {
+        let sandbox = if how.sandbox { "on" } else { "off" };
+        let mut arguments = Arguments {
+            flags: [name, "--sandbox", sandbox].map(Into::into).into(),
+            remote: how.remote.given.clone(),
+            paths: Vec::new(),
+        };
+        let flags = [
+            (how.force, "--force"),
+            (how.strict, "--strict"),
+            (how.partial, "--partial"),
+            (how.quiet, "--quiet"),
+        ];
+        let given = flags.into_iter().filter(|flag| flag.0);
+        given.for_each(|(_, flag)| arguments.flag(flag));
+        arguments
+    }
+
+    pub(in crate::cli) fn flag(&mut self, flag: impl Into<OsString>) {
+        self.flags.push(flag.into());
+    }
+
+    /// Returns the call that reads `source`.
+    pub(in crate::cli) fn call(&self, source: &Location) -> Invocation {
+        let mut arguments = self.flags.clone();
+        if source.url().is_some() {
+            arguments.extend_from_slice(&self.remote);
+        }
+        arguments.extend(["--".into(), source.name().into()]);
+        arguments.extend_from_slice(&self.paths);
+        Invocation {
+            program: Program::Command,
+            role: Role::Launcher,
+            arguments,
+        }
+    }
+
+    /// Returns the command that reads `source`.
+    ///
+    /// # Errors
+    /// Fails if the path of this executable is unknown.
+    pub(in crate::cli) fn command(&self, source: &Location) -> Result<Command> {
+        let command = self.call(source).restart_command(Role::Launcher);
+        let mut command = command.map_err(|error| Error::io(&error, "starting `h5fs`"))?;
+        command.stdin(Stdio::null());
+        Ok(command)
+    }
+}
+
+/// The number of sources found, and the number of sources read.
+#[derive(Default)]
+struct Count {
+    found: AtomicU64,
+    ended: AtomicU64,
+    /// Whether all sources have been found.
+    is_whole: AtomicBool,
+}
+
+impl Count {
+    /// Finds sources until no thread receives them any longer.
+    fn find(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
+        for source in sources {
+            self.found.fetch_add(1, Ordering::Relaxed);
+            if find.send(source).is_err() {
+                return;
+            }
+        }
+        self.is_whole.store(true, Ordering::Release);
+    }
+
+    fn report(&self, follow: &mut dyn OutputFollower) -> Outcome<()> {
+        let is_whole = self.is_whole.load(Ordering::Acquire);
+        let all = is_whole.then(|| self.found.load(Ordering::Relaxed));
+        follow.tick(self.ended.load(Ordering::Relaxed), all)
+    }
+}
+
+/// An iterator over the sources to read.
+pub(in crate::cli) type Sources<'a> = dyn Iterator<Item = Location> + Send + 'a;
+
+/// Reads each of `sources` in a separate process. Passes the messages of the processes to `follow`.
+pub(in crate::cli) fn read(
+    sources: &mut Sources<'_>,
+    arguments: &Arguments,
+    jobs: Option<usize>,
+    follow: &mut dyn OutputFollower,
+) -> Outcome<()> {
+    let jobs = jobs.unwrap_or_else(options::default_threads);
+    let count = &Count::default();
+    thread::scope(|scope| {
+        let (find, found) = sync_channel(FOUND);
+        scope.spawn(move || count.find(sources, &find));
+        let found = Arc::new(Mutex::new(found));
+        let (queue, turns) = sync_channel(AHEAD);
+        for _ in 0..jobs {
+            let (queue, found) = (queue.clone(), Arc::clone(&found));
+            scope.spawn(move || {
+                while let Some((source, tell)) = next(&found, &queue) {
+                    let is_whole = run(&source, arguments, &tell).unwrap_or_else(|error| {
+                        let _ = tell.send(SourceMessage::Message(printable(&error.to_string())));
+                        false
+                    });
+                    count.ended.fetch_add(1, Ordering::Relaxed);
+                    let _ = tell.send(SourceMessage::Ended(is_whole));
+                }
+            });
+        }
+        drop((queue, found));
+        // Dropping the queue ends the remaining processes.
+        deliver(&turns, count, follow)
+    })
+}
+
+/// Takes the next source, reserves its place in the queue, and returns the sender for its messages.
+fn next(
+    found: &Mutex<Receiver<Location>>,
+    queue: &SyncSender<RunningSource>,
+) -> Option<(Location, SyncSender<SourceMessage>)> {
+    let found = lock(found);
+    let source = found.recv().ok()?;
+    let (tell, news) = sync_channel(PIECES);
+    // Fails if the output is closed, because then the receiver has been dropped.
+    queue.send((source.clone(), news)).ok()?;
+    Some((source, tell))
+}
+
+/// Passes on the messages of the processes, in the order of their sources.
+fn deliver(
+    turns: &Receiver<RunningSource>,
+    count: &Count,
+    follow: &mut dyn OutputFollower,
+) -> Outcome<()> {
+    while let Some((source, news)) = receive(turns, count, follow)? {
+        let source = source.name();
+        let name = source.as_os_str().as_bytes();
+        follow.begin(name)?;
+        while let Some(said) = receive(&news, count, follow)? {
+            match said {
+                SourceMessage::Output(bytes) => follow.output(&bytes)?,
+                SourceMessage::Message(line) => {
+                    follow.make_room()?;
+                    print_error(&of_source(name, &line));
+                }
+                SourceMessage::Ended(is_whole) => follow.end(is_whole)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the next message. Returns `None` at the end.
+fn receive<T>(
+    from: &Receiver<T>,
+    count: &Count,
+    follow: &mut dyn OutputFollower,
+) -> Outcome<Option<T>> {
+    loop {
+        let came = from.recv_timeout(TICK);
+        count.report(follow)?;
+        match came {
+            Ok(said) => return Ok(Some(said)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// Adds the source's name to a line of its process.
+fn of_source(name: &[u8], line: &str) -> String {
+    let line = harmless(line);
+    of_text(name, line.strip_prefix("h5fs: ").unwrap_or(&line))
+}
+
+/// Starts the process of `source` and sends its messages. Returns whether the process succeeded.
+fn run(source: &Location, arguments: &Arguments, tell: &SyncSender<SourceMessage>) -> Result<bool> {
+    let failed = |error| Error::io(&error, "starting `h5fs`");
+    let mut command = arguments.command(source)?;
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    if follow_child(&mut child, tell).is_none() {
+        // The receiver has been dropped, so the rest is not needed.
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(failed)?;
+    Ok(status.success())
+}
+
+fn follow_child(child: &mut Child, tell: &SyncSender<SourceMessage>) -> Option<()> {
+    let (mut output, errors) = (child.stdout.take()?, child.stderr.take()?);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for line in lines(errors) {
+                let _ = tell.send(SourceMessage::Message(line));
+            }
+        });
+        let mut piece = vec![0; PIECE];
+        loop {
+            let read = output.read(&mut piece).unwrap_or(0);
+            let bytes = piece.get(..read).filter(|bytes| !bytes.is_empty());
+            let Some(bytes) = bytes else {
+                return Some(());
+            };
+            if tell.send(SourceMessage::Output(bytes.to_vec())).is_err() {
+                let _ = child.kill();
+                return None;
+            }
+        }
+    })
+}
+
+/// Splits a process's output into lines. A line longer than the limit is split into parts.
+fn lines(from: impl Read) -> impl Iterator<Item = String> {
+    let mut from = BufReader::new(from);
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let limit = u64::try_from(limits::REPORT_BYTES).ok()?;
+        let read = from.by_ref().take(limit).read_until(b'\n', &mut line);
+        let is_over = read.unwrap_or(0) == 0;
+        let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
+        (!is_over).then_some(text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_its_source_once() {
+        let source = b"a.h5";
+        assert_eq!(of_source(source, "h5fs: x: no"), "a.h5: x: no");
+        assert_eq!(of_source(source, "h5fs: a.h5: no"), "a.h5: no");
+        assert_eq!(of_source(source, "a\x1b[2J"), "a.h5: a\\u{1b}[2J");
+    }
+
+    #[test]
+    fn a_line_without_an_end_comes_in_parts() {
+        let long = "x".repeat(limits::REPORT_BYTES + 1);
+        let read: Vec<_> = lines(long.as_bytes()).map(|line| line.len()).collect();
+        assert_eq!(read, [limits::REPORT_BYTES, 1]);
+    }
+}

@@ -1,0 +1,91 @@
+//! One run of the program, and how the program starts itself again in another role.
+//!
+//! The program name (`argv[0]`) encodes the role, and shows the role in `ps`.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::cli::args::Program;
+
+/// One run of the program: its name, its role and its arguments.
+pub(super) struct Invocation {
+    pub(super) program: Program,
+    pub(super) role: Role,
+    pub(super) arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Launcher,
+    Supervisor,
+    Worker,
+    Opener,
+    Fetcher,
+}
+
+impl Role {
+    /// The roles in which the program starts itself.
+    const OWN: [Role; 4] = [Role::Supervisor, Role::Worker, Role::Opener, Role::Fetcher];
+
+    /// Returns the suffix that the role adds to the program's name. A link made by a user never has
+    /// such a name by chance.
+    fn suffix(self) -> &'static str {
+        match self {
+            Role::Launcher => "",
+            Role::Supervisor => ": supervisor",
+            Role::Worker => ": worker",
+            Role::Opener => ": opener",
+            Role::Fetcher => ": fetcher",
+        }
+    }
+}
+
+const MOUNT_HELPER: &str = "mount.h5fs";
+pub(super) const MOUNT_COMMAND: &str = "h5fs";
+
+impl Invocation {
+    /// Parses the arguments of a run. The first argument is the program's name.
+    pub(super) fn new(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let mut arguments = arguments.into_iter();
+        let path = arguments.next().unwrap_or_default();
+        let name = Path::new(&path)
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
+        let role = Role::OWN
+            .into_iter()
+            .find(|role| name.ends_with(role.suffix()))
+            .unwrap_or(Role::Launcher);
+        let program = match name.strip_suffix(role.suffix()) {
+            Some(MOUNT_HELPER) => Program::MountHelper,
+            _ => Program::Command,
+        };
+        Invocation {
+            program,
+            role,
+            arguments: arguments.collect(),
+        }
+    }
+
+    /// Returns the command that starts this executable again in another role, with the same
+    /// arguments.
+    pub(super) fn restart_command(&self, role: Role) -> io::Result<Command> {
+        let name = match self.program {
+            Program::Command => MOUNT_COMMAND,
+            Program::MountHelper => MOUNT_HELPER,
+        };
+        let mut command = executable(name, role)?;
+        command.args(&self.arguments);
+        Ok(command)
+    }
+}
+
+/// Returns the command that starts this executable again, with this name and role.
+pub(super) fn executable(name: &str, role: Role) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg0(format!("{name}{}", role.suffix()));
+    Ok(command)
+}

@@ -1,0 +1,241 @@
+//! Finds out whether the callers that wait for answers of the mount still exist.
+//!
+//! A process that is killed while it waits for a FUSE answer stays until the answer arrives. The
+//! kernel does not report the kill to the FUSE server. `/proc` shows the kill, but the sandboxed
+//! worker cannot see `/proc`.
+//!
+//! So the worker asks the supervisor over the supervision socket (the leash). A request is a count
+//! of threads, followed by their numbers. The answer has the same form and lists the threads that
+//! have gone. The supervisor also sends a reopened log file over this socket, because the worker
+//! cannot open one.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::local::rights;
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use crate::cli::text::log_file::LogFile;
+use crate::fs::fuse::EndedThreadFinder;
+
+/// Maximum number of threads in one request.
+const MOST: usize = 1024;
+
+/// Time limit for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Value that replaces the count in a message that carries a reopened log file.
+const LOG: u32 = u32::MAX;
+
+/// The supervisor's end of the supervision socket. Several threads write to it.
+pub(in crate::cli) struct SupervisionSocket {
+    socket: UnixStream,
+    writing: Mutex<()>,
+}
+
+impl SupervisionSocket {
+    pub(in crate::cli) fn new(socket: UnixStream) -> Self {
+        let writing = Mutex::new(());
+        SupervisionSocket { socket, writing }
+    }
+
+    /// Answers the worker's requests until the worker has ended or sends an invalid request.
+    pub(in crate::cli) fn answer(&self) {
+        while let Ok(mut threads) = receive(&mut &self.socket) {
+            threads.retain(|thread| has_gone(*thread));
+            let _writing = lock(&self.writing);
+            if send(&mut &self.socket, &threads).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sends the worker an open file for all later log lines.
+    pub(in crate::cli) fn hand_log(&self, file: &File) -> io::Result<()> {
+        let _writing = lock(&self.writing);
+        rights::send(self.socket.as_fd(), &LOG.to_ne_bytes(), &[file.as_fd()])
+    }
+}
+
+/// Returns a function that the worker calls to find threads that have gone. Also returns the sender
+/// that delivers the answers to this function.
+pub(in crate::cli) fn ended_thread_finder() -> (EndedThreadFinder, Sender<Vec<u32>>) {
+    let (sender, answers) = channel();
+    let find = move |threads: &[u32]| {
+        let parts = threads.chunks(MOST);
+        parts
+            .map_while(|part| query_ended(part, &answers))
+            .flatten()
+            .collect()
+    };
+    (Box::new(find), sender)
+}
+
+/// Asks which of these threads have gone. Returns `None` if no answer arrives in time.
+fn query_ended(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>> {
+    // Drops late answers, which belong to earlier requests.
+    while answers.try_recv().is_ok() {}
+    send(&mut SupervisorPipe, threads).ok()?;
+    answers.recv_timeout(PATIENCE).ok()
+}
+
+/// The worker's end of the supervision socket, which is its standard input. End of file means that
+/// the supervisor has died.
+struct SupervisorPipe;
+
+impl Write for SupervisorPipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(io::stdin(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Receives answers and new log files in the worker, and passes them on until the supervisor has
+/// died.
+pub(in crate::cli) fn receive_answers(answers: &Sender<Vec<u32>>, log: Option<&LogFile>) {
+    let mut leash = DescriptorReader::new(io::stdin());
+    while let Ok(count) = number(&mut leash) {
+        if count == LOG {
+            if let (Some(file), Some(log)) = (leash.files.pop(), log) {
+                log.replace(File::from(file));
+            }
+            continue;
+        }
+        let Ok(gone) = numbers(&mut leash, count) else {
+            return;
+        };
+        // The receiver is dropped when the mount has ended.
+        let _ = answers.send(gone);
+    }
+}
+
+/// A socket that keeps the file descriptors received with its bytes.
+struct DescriptorReader<S> {
+    socket: S,
+    files: Vec<OwnedFd>,
+}
+
+impl<S: AsFd> DescriptorReader<S> {
+    fn new(socket: S) -> Self {
+        let files = Vec::new();
+        DescriptorReader { socket, files }
+    }
+}
+
+impl<S: AsFd> Read for DescriptorReader<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (length, files) = rights::receive(self.socket.as_fd(), buffer)?;
+        if !files.is_empty() {
+            self.files = files;
+        }
+        Ok(length)
+    }
+}
+
+fn send(leash: &mut impl Write, threads: &[u32]) -> io::Result<()> {
+    let count = u32::try_from(threads.len()).map_err(io::Error::other)?;
+    let numbers = std::iter::once(&count).chain(threads);
+    let message: Vec<u8> = numbers.flat_map(|number| number.to_ne_bytes()).collect();
+    leash.write_all(&message)
+}
+
+fn receive(leash: &mut impl Read) -> io::Result<Vec<u32>> {
+    let count = number(leash)?;
+    numbers(leash, count)
+}
+
+fn number(leash: &mut impl Read) -> io::Result<u32> {
+    let mut number = [0; 4];
+    leash.read_exact(&mut number)?;
+    Ok(u32::from_ne_bytes(number))
+}
+
+fn numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
+    let count = usize::try_from(count).map_err(io::Error::other)?;
+    if count > MOST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    std::iter::repeat_with(|| number(leash))
+        .take(count)
+        .collect()
+}
+
+/// Returns whether a thread has ended, or will end as soon as it receives its answer. See proc(5),
+/// /proc/PID/status: a fatal signal is pending as `SIGKILL` for each thread of the process.
+fn has_gone(thread: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{thread}/status")) {
+        Ok(status) => is_killed(&status),
+        // `/proc` may hide the processes of other users.
+        Err(_) => {
+            let there = i32::try_from(thread).map(|thread| kill(Pid::from_raw(thread), None));
+            !matches!(there, Ok(Ok(()) | Err(Errno::EPERM)))
+        }
+    }
+}
+
+fn is_killed(status: &str) -> bool {
+    const SIGKILL: u64 = 1 << (nix::libc::SIGKILL - 1);
+    let pending = |line: &str| {
+        let signals = line
+            .strip_prefix("SigPnd:")
+            .or_else(|| line.strip_prefix("ShdPnd:"))?;
+        u64::from_str_radix(signals.trim(), 16).ok()
+    };
+    let all = status.lines().filter_map(pending);
+    all.fold(0, |all, signals| all | signals) & SIGKILL != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Seek;
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_is_killed_has_gone() {
+        let of = |own: &str, shared: &str| format!("Name:\tx\nSigPnd:\t{own}\nShdPnd:\t{shared}\n");
+        let none = "0000000000000000";
+        assert!(!is_killed(&of(none, none)));
+        assert!(!is_killed(&of("0000000000004002", none)));
+        assert!(is_killed(&of("0000000000000100", none)));
+        assert!(is_killed(&of(none, "0000000000004100")));
+        assert!(!has_gone(std::process::id()));
+        assert!(has_gone(u32::MAX));
+    }
+
+    #[test]
+    fn a_worker_is_answered_as_long_as_it_makes_sense() {
+        let (mut worker, supervisor) = UnixStream::pair().unwrap();
+        let leash = Arc::new(SupervisionSocket::new(supervisor));
+        let other = Arc::clone(&leash);
+        let answering = thread::spawn(move || other.answer());
+        let own = std::process::id();
+        for _ in 0..2 {
+            send(&mut worker, &[own, u32::MAX, own]).unwrap();
+            assert_eq!(receive(&mut worker).unwrap(), [u32::MAX]);
+        }
+        let mut log = tempfile::tempfile().unwrap();
+        leash.hand_log(&log).unwrap();
+        let mut leash = DescriptorReader::new(worker.as_fd());
+        assert_eq!(number(&mut leash).unwrap(), LOG);
+        let mut handed = File::from(leash.files.pop().unwrap());
+        handed.write_all(b"line").unwrap();
+        log.rewind().unwrap();
+        assert_eq!(io::read_to_string(&log).unwrap(), "line");
+        worker.write_all(&[255; 4]).unwrap();
+        answering.join().unwrap();
+    }
+}

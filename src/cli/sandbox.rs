@@ -1,0 +1,239 @@
+//! The sandbox: the rights that a process gives up before it reads the first byte of a
+//! source.
+//!
+//! | file | rights given up |
+//! |---|---|
+//! | `user` | being root: the process becomes the source's reader; and every capability |
+//! | `resources` | memory and threads beyond the needs of reading |
+//! | `landlock` | files except the source and files that it may refer to; TCP; other processes |
+//! | `seccomp` | every system call that reading does not need |
+//!
+//! Landlock and seccomp restrict the calling thread and the threads that it starts later. So a
+//! process enters its sandbox before it starts any other thread. A sandboxed process can neither
+//! leave its sandbox nor unmount. The supervisor unmounts.
+
+mod landlock;
+mod network_reach;
+mod resources;
+mod seccomp;
+#[cfg(test)]
+pub(super) mod tests;
+mod user;
+
+use std::fs::OpenOptions;
+use std::os::fd::RawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use h5fs_reader::error::{Error, Result};
+use nix::fcntl::OFlag;
+use nix::sys::prctl::set_dumpable;
+
+use crate::fs::{External, Options};
+pub(super) use network_reach::NetworkReach;
+use resources::ResourceLimits;
+use seccomp::FileAccess;
+pub(super) use user::SourceUser;
+
+/// User ID of a process that parses a remote object for root. This user needs access to no file.
+pub(super) const NOBODY: u32 = 65_534;
+
+/// The source that a process shows, as the sandbox needs to know it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownSource<'a> {
+    /// Path of the source, without symbolic links.
+    pub(super) path: &'a Path,
+    /// The user that reads the source.
+    pub(super) reader: SourceUser,
+    /// Whether the source is a directory of files.
+    pub(super) is_directory: bool,
+}
+
+/// Gives up every right that showing `source` with these `options` does not need. Without
+/// `sandbox`, gives up only the rights of root. Logs each restriction that the kernel does not
+/// support.
+///
+/// # Errors
+/// `Io` if root cannot become the source's reader, or if that user may not read the source. `Usage`
+/// if only root may choose that user.
+pub(super) fn enter(source: ShownSource<'_>, options: &Options, sandbox: bool) -> Result<()> {
+    enter_all(&[source], options, sandbox, None)
+}
+
+/// Gives up every right that serving these sources to the `clients` of a listening socket does not
+/// need. All sources must have the same reader.
+///
+/// # Errors
+/// Fails as [`enter`] does.
+pub(super) fn enter_to_serve(
+    sources: &[ShownSource<'_>],
+    options: &Options,
+    sandbox: bool,
+    clients: RawFd,
+) -> Result<()> {
+    enter_all(sources, options, sandbox, Some(clients))
+}
+
+fn enter_all(
+    sources: &[ShownSource<'_>],
+    options: &Options,
+    sandbox: bool,
+    clients: Option<RawFd>,
+) -> Result<()> {
+    let Some(first) = sources.first() else {
+        return Ok(());
+    };
+    user::become_reader(first.reader)?;
+    let chosen = |source: &&ShownSource<'_>| matches!(source.reader, SourceUser::Chosen(_));
+    for source in sources.iter().filter(chosen) {
+        if !source.is_directory {
+            refuse_unreadable(source.path)?;
+        }
+    }
+    if sandbox {
+        hide_memory();
+        if let Err(errno) = ResourceLimits::for_options(options).apply() {
+            let error = Error::io(&errno.into(), "bounding memory and threads");
+            log::warn!("{error}");
+        }
+        let reaches = sources
+            .iter()
+            .map(|source| ReachableFiles::for_source(*source, options));
+        warn_gaps(
+            first.path,
+            &restrict_process(&reaches.collect::<Vec<_>>(), clients),
+        );
+    }
+    Ok(())
+}
+
+/// Fails if the new user may not read the source, which was opened with the rights of the caller.
+fn refuse_unreadable(path: &Path) -> Result<()> {
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path);
+    let failed = |error| Error::io(&error, path.display().to_string());
+    opened.map(|_| ()).map_err(failed)
+}
+
+/// Gives up every right that opening `path` repeatedly, as the user `reader`, does not need.
+///
+/// # Errors
+/// `Io` if root cannot become that user.
+pub(super) fn enter_opener(path: &Path, reader: u32) -> Result<()> {
+    user::become_reader(SourceUser::Owner(reader))?;
+    // The requesting process has the same gaps in its sandbox, and already reports them.
+    let directory: Vec<_> = path.parent().into_iter().collect();
+    let _ = landlock::restrict(&directory, false);
+    Ok(())
+}
+
+/// Gives up every right that connecting to servers does not need. Without `sandbox`, gives up only
+/// capabilities.
+///
+/// # Errors
+/// `Usage` if only root may choose the user `run_as`.
+pub(super) fn enter_network(
+    reach: &NetworkReach,
+    run_as: Option<u32>,
+    sandbox: bool,
+) -> Result<()> {
+    let own = SourceUser::Owner(nix::unistd::geteuid().as_raw());
+    user::become_reader(run_as.map_or(own, SourceUser::Chosen))?;
+    if sandbox {
+        hide_memory();
+        if let Err(errno) = ResourceLimits::of_network(reach.connections).apply() {
+            let error = Error::io(&errno.into(), "bounding memory and threads");
+            log::warn!("{error}");
+        }
+        warn_gaps(Path::new("network"), &shut_network(reach));
+    }
+    Ok(())
+}
+
+/// Restricts this thread, and the threads that it starts, to the files and ports in `reach`.
+/// Returns a description of each restriction that the kernel does not support.
+pub(super) fn shut_network(reach: &NetworkReach) -> Vec<String> {
+    let landlock = landlock::restrict_network(reach);
+    gaps([landlock, seccomp::restrict(FileAccess::Network, None)])
+}
+
+fn gaps(restricted: [std::result::Result<(), String>; 2]) -> Vec<String> {
+    let gaps = restricted.into_iter().filter_map(std::result::Result::err);
+    gaps.collect()
+}
+
+fn warn_gaps(source: &Path, gaps: &[String]) {
+    if !gaps.is_empty() {
+        let (path, gaps) = (source.display(), gaps.join("; "));
+        log::warn!("{path}: the sandbox has gaps: {gaps}");
+    }
+}
+
+/// The files that a sandboxed process can open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReachableFiles<'a> {
+    /// No file: the source is already open, and the opener opens it again on request.
+    Nothing,
+    /// The files in and below a directory. `None` if the mount hides the directory: a process that
+    /// looks for a file there would wait for an answer from itself.
+    Beneath(Option<&'a Path>),
+    /// The same as `Beneath`, and the directories there can be listed.
+    Listed(Option<&'a Path>),
+}
+
+impl<'a> ReachableFiles<'a> {
+    fn for_source(source: ShownSource<'a>, options: &Options) -> Self {
+        let root = Path::new("/");
+        let directory = match options.external {
+            External::Any => root,
+            _ if source.is_directory => source.path,
+            External::None => return ReachableFiles::Nothing,
+            External::Within => source.path.parent().unwrap_or(root),
+        };
+        let hides = |point: &Path| directory.starts_with(point);
+        let guard = options.guard.as_ref();
+        let is_hidden = guard.is_some_and(|guard| hides(&guard.point));
+        let directory = (!is_hidden).then_some(directory);
+        if source.is_directory {
+            ReachableFiles::Listed(directory)
+        } else {
+            ReachableFiles::Beneath(directory)
+        }
+    }
+}
+
+/// Applies Landlock and seccomp, and returns a description of each restriction that the kernel does
+/// not support. A right that one source needs is granted for all sources.
+fn restrict_process(reaches: &[ReachableFiles<'_>], clients: Option<RawFd>) -> Vec<String> {
+    let mut readable = Vec::new();
+    let mut files = FileAccess::None;
+    for reach in reaches {
+        match reach {
+            ReachableFiles::Nothing => {}
+            ReachableFiles::Beneath(directory) => {
+                readable.extend(directory);
+                if files == FileAccess::None {
+                    files = FileAccess::Landlocked;
+                }
+            }
+            ReachableFiles::Listed(directory) => {
+                readable.extend(directory);
+                files = FileAccess::Listed;
+            }
+        }
+    }
+    let landlock = landlock::restrict(&readable, files == FileAccess::Listed);
+    // seccomp must come last, because it forbids the system calls of Landlock.
+    gaps([landlock, seccomp::restrict(files, clients)])
+}
+
+/// Disables core files, so that they do not expose bytes of the source.
+pub(super) fn hide_memory() {
+    let cored = resources::no_core_file();
+    if let Err(errno) = cored.and_then(|()| set_dumpable(false)) {
+        let error = Error::io(&errno.into(), "disabling core files");
+        log::warn!("{error}");
+    }
+}

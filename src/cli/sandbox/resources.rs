@@ -1,0 +1,124 @@
+//! Limits of memory and threads; see getrlimit(2).
+//!
+//! `RLIMIT_DATA` counts private writable memory, that is, all memory of the allocator and of
+//! stacks. The limit is the sum of all memory budgets. No file can exhaust it, whatever the file
+//! contains; only an intruder in the process can. An allocation beyond the limit fails and ends the
+//! process, and then the supervisor unmounts. `RLIMIT_AS` also counts reserved addresses, whose
+//! page tables take memory even without a write.
+//!
+//! `RLIMIT_NPROC` counts all threads of a real user in the system, including threads of other
+//! programs. The limit is therefore larger than the number of all existing threads. The kernel
+//! ignores the limit for the real user root.
+
+use h5fs_reader::wire::to_u64;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::cli::options::machine_memory;
+use crate::fs::Options;
+use crate::limits;
+
+/// The resource limits of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ResourceLimits {
+    /// Bytes of private writable memory.
+    pub(super) data: u64,
+    /// Bytes of address space.
+    pub(super) addresses: u64,
+    /// Threads of the process's user. `None` if the number of existing threads is unknown.
+    pub(super) threads: Option<u64>,
+}
+
+impl ResourceLimits {
+    /// Returns the limits for showing a source with these `options`.
+    pub(super) fn for_options(options: &Options) -> Self {
+        let data = data(options, machine_memory().unwrap_or(0));
+        let there = threads_of_the_system();
+        ResourceLimits {
+            data,
+            addresses: data.saturating_mul(4),
+            threads: there.map(|there| there.saturating_add(limits::OWN_THREADS)),
+        }
+    }
+
+    /// Returns the limits for this number of connections to servers.
+    pub(super) fn of_network(connections: usize) -> Self {
+        let connections = to_u64(connections).saturating_mul(limits::CONNECTION_BYTES);
+        let data = limits::FETCHING_BYTES.saturating_add(connections);
+        let there = threads_of_the_system();
+        ResourceLimits {
+            data,
+            addresses: data.saturating_mul(8),
+            threads: there.map(|there| there.saturating_add(limits::OWN_THREADS)),
+        }
+    }
+
+    /// Applies the limits to this process.
+    ///
+    /// # Errors
+    /// Fails if the system refuses a limit.
+    pub(super) fn apply(self) -> nix::Result<()> {
+        lower(Resource::RLIMIT_DATA, self.data)?;
+        lower(Resource::RLIMIT_AS, self.addresses)?;
+        let threads = self.threads;
+        threads.map_or(Ok(()), |most| lower(Resource::RLIMIT_NPROC, most))
+    }
+}
+
+pub(super) fn no_core_file() -> nix::Result<()> {
+    lower(Resource::RLIMIT_CORE, 0)
+}
+
+fn lower(resource: Resource, most: u64) -> nix::Result<()> {
+    let (_, hard) = getrlimit(resource)?;
+    let most = most.min(hard);
+    setrlimit(resource, most, most)
+}
+
+/// Returns the limit of private memory in bytes. `machine` is the machine's memory in bytes.
+fn data(options: &Options, machine: u64) -> u64 {
+    let threads = to_u64(options.threads).saturating_mul(limits::THREAD_BYTES);
+    // For a name that was looked up, the kernel needs sixteen times the memory that this process
+    // needs.
+    let names = machine / 16;
+    [options.cache_size.most, threads, names]
+        .into_iter()
+        .fold(limits::SERVING_BYTES, u64::saturating_add)
+}
+
+/// Returns the number of threads in the whole system, which bounds the threads of any user. See
+/// proc(5), /proc/loadavg.
+pub(super) fn threads_of_the_system() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let (_, all) = text.split(' ').nth(3)?.split_once('/')?;
+    all.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use h5fs_reader::array::CacheSize;
+
+    #[test]
+    fn what_is_promised_fits_in() {
+        let options = Options {
+            cache_size: CacheSize::from(1 << 30),
+            threads: 2,
+            ..Options::default()
+        };
+        let promised = (1 << 30) + (64 << 20) + limits::OPEN_BYTES + 3 * limits::CHUNK_BYTES;
+        let bound = data(&options, 0);
+        assert!((promised..2 * promised).contains(&bound), "{bound}");
+        let all = Options {
+            cache_size: u64::MAX.into(),
+            ..options
+        };
+        assert_eq!(data(&all, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn threads_are_counted() {
+        let there = threads_of_the_system().expect("a number");
+        let own = std::fs::read_dir("/proc/self/task").unwrap().count();
+        assert!(there >= to_u64(own));
+    }
+}

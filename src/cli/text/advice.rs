@@ -1,0 +1,104 @@
+//! Warnings printed after mounting: likely mistakes and surprising behaviour.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use h5fs_reader::error::{Error, Result};
+use nix::errno::Errno;
+
+use crate::cli::args::{Mount, Program};
+use crate::cli::text::logging;
+use crate::cli::text::printable::printable;
+use crate::cli::text::synonyms::{is_word, no_command};
+
+/// Rejects a mount that is certainly a mistake.
+///
+/// # Errors
+/// `Usage` if the source is a word that is neither a file nor a command. `Usage` if a path cannot
+/// be reached because the program that serves it has ended.
+pub(in crate::cli) fn refuse(program: Program, mount: &Mount) -> Result<()> {
+    if let Some(source) = mount.source.path() {
+        if program == Program::Command && is_word(source) && !source.exists() {
+            return Err(no_command(&source.to_string_lossy()));
+        }
+        refuse_dead(source, "it is in a mount whose program has ended")?;
+    }
+    refuse_dead(
+        &mount.mountpoint,
+        "the program that served the mount there has ended",
+    )
+}
+
+fn refuse_dead(path: &Path, reason: &str) -> Result<()> {
+    let errno = path.metadata().err().and_then(|error| error.raw_os_error());
+    if errno != Some(Errno::ENOTCONN as i32) {
+        return Ok(());
+    }
+    let dead = path.ancestors().filter(|parent| is_dead(parent)).last();
+    let dead = dead.unwrap_or(path).display();
+    let path = path.display();
+    let text =
+        format!("{path}: {reason}; `fusermount3 -u {dead}` (root: `umount {dead}`) clears it");
+    Err(Error::Usage(printable(&text)))
+}
+
+fn is_dead(path: &Path) -> bool {
+    let errno = path.metadata().err().and_then(|error| error.raw_os_error());
+    errno == Some(Errno::ENOTCONN as i32)
+}
+
+/// Returns warnings to print after mounting.
+pub(in crate::cli) fn mount_warnings(program: Program, mount: &Mount) -> Vec<String> {
+    let point = mount.mountpoint.display();
+    let is_empty = |path: &Path| {
+        path.read_dir()
+            .is_ok_and(|mut names| names.next().is_none())
+    };
+    let mut advice = Vec::new();
+    // mount(8) already prints this warning for its helpers.
+    if program == Program::Command && mount.settings.asks_to_write {
+        advice.push("warning: -o rw: the mount is always read-only".to_owned());
+    }
+    if let Some(level) = logging::unknown_level() {
+        advice.push(format!(
+            "warning: H5FS_LOG: `{level}` is not a level; the levels are off, error, warn, info, \
+             debug, trace"
+        ));
+    }
+    if mount.mountpoint.is_dir() && !is_empty(&mount.mountpoint) {
+        advice.push(format!(
+            "warning: {point}: is not empty; the mount hides its content"
+        ));
+    }
+    advice.extend(mount.source.path().and_then(of_directory));
+    advice.iter().map(|text| printable(text)).collect()
+}
+
+/// Returns a warning to print about a directory that is a source.
+pub(in crate::cli) fn of_directory(source: &Path) -> Option<String> {
+    let shown = source.display();
+    is_zarr(source).then(|| {
+        format!(
+            "warning: {shown}: is a Zarr store, and h5fs shows its files as ordinary files; \
+             zarr-python reads it as arrays"
+        )
+    })
+}
+
+fn is_zarr(directory: &Path) -> bool {
+    let documents = ["zarr.json", ".zgroup", ".zarray"].map(OsStr::new);
+    documents.iter().any(|name| directory.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_known_by_its_documents() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_zarr(directory.path()));
+        std::fs::write(directory.path().join(".zgroup"), "{}").unwrap();
+        assert!(is_zarr(directory.path()));
+    }
+}
