@@ -6,6 +6,7 @@
 mod answers;
 pub(crate) mod asdf;
 mod asdf_memory;
+mod attributes;
 mod bombs;
 pub(crate) mod bounded;
 mod cut;
@@ -18,6 +19,7 @@ pub(crate) mod hdf5;
 mod headers;
 mod links;
 pub(crate) mod listed;
+mod mappings;
 pub(crate) mod memory;
 pub(crate) mod mutants;
 pub(crate) mod mutation;

@@ -41,15 +41,32 @@ fn sequences_that_share_their_bytes() {
     timed.tree.answers(&[("bad", &shared), GOOD]);
 }
 
-/// Unterminated strings in one object, all with different lengths.
+/// Strings that share one object of 16 MiB without a NUL. The object is searched once.
 #[test]
 fn strings_that_share_their_bytes() {
+    const LENGTH: u32 = 16 << 20;
+    let elements = many(60_000);
+    let mut file = Hdf5::new();
+    let text = vec![b't'; LENGTH as usize];
+    let object = (1, u64::from(LENGTH), &text[..]);
+    let heap = file.put(&collection(32 + u64::from(LENGTH), &[object]));
+    let pointers = pointer(LENGTH, heap, 1).repeat(elements);
+    let size = elements * (LENGTH as usize + 1);
+    let lines = format!("file of {size} bytes: [116, 116, 116, …]");
+    let tree = is_read_for_little(of_pointers(file, &string_type(), &pointers), &lines);
+    let end = tree.part("bad", size as u64 - 2, 10);
+    assert_eq!(end, Ok(b"t\n".to_vec()));
+}
+
+/// Strings that point to one object. All their lengths differ from the length of the object.
+#[test]
+fn strings_that_share_an_object_of_another_length() {
     const LENGTH: u32 = 16 << 20;
     let mut file = Hdf5::new();
     let text = vec![b't'; LENGTH as usize];
     let object = (1, u64::from(LENGTH), &text[..]);
     let heap = file.put(&collection(32 + u64::from(LENGTH), &[object]));
-    let pointers: Vec<u8> = (0..many(60_000) as u32)
+    let pointers: Vec<u8> = (1..many(60_000) as u32)
         .flat_map(|i| pointer(LENGTH - i, heap, 1))
         .collect();
     // No string has the length of its object.
@@ -69,7 +86,7 @@ fn of_pointers(mut file: Hdf5, datatype: &[u8], pointers: &[u8]) -> Vec<u8> {
 
 /// Checks that all requests and a read of `bad` cost little, and that `bad` has this response.
 #[track_caller]
-fn is_read_for_little(bytes: Vec<u8>, answer: &str) {
+fn is_read_for_little(bytes: Vec<u8>, answer: &str) -> Tree {
     let mut timed = costs_little(bytes);
     timed.tree.answers(&[("bad", answer), GOOD]);
     let bad = timed.tree.0.resolve(b"bad").expect("bad").ino;
@@ -79,6 +96,7 @@ fn is_read_for_little(bytes: Vec<u8>, answer: &str) {
         }
         timed.tree.0.release(handle);
     }
+    timed.tree
 }
 
 /// Elements that point to collections with the maximum number of objects. Each element points to
@@ -101,26 +119,38 @@ fn large_collections_by_turns() {
     }
 }
 
-/// Each element points to its own collection. Each collection starts inside an object of the
-/// previous one and contains all later ones.
-#[test]
-fn collections_within_each_other() {
-    const COLLECTIONS: u16 = 10_000;
-    let size = 32 * u64::from(COLLECTIONS) + 32;
+/// Returns a file whose elements each point to their own collection. Each collection starts inside
+/// an object of the previous one and contains all later ones.
+fn nested_collections(collections: u16) -> Vec<u8> {
+    let size = 32 * u64::from(collections) + 32;
     let mut file = Hdf5::new();
     let mut nested = Vec::new();
-    for number in 0..COLLECTIONS {
+    for number in 0..collections {
         let rest = size - nested.len() as u64;
         nested.extend(collection(rest, &[(number + 1, 16, b"")]));
     }
     nested.resize(size as usize, 0);
     let first = file.put(&nested);
-    let pointers: Vec<u8> = (0..COLLECTIONS)
-        .flat_map(|number| pointer(1, first + 32 * u64::from(number), u32::from(number) + 1))
+    let pointers: Vec<u8> = (0..collections)
+        .flat_map(|number| pointer(16, first + 32 * u64::from(number), u32::from(number) + 1))
         .collect();
-    let tree = Tree::new(of_pointers(file, &string_type(), &pointers));
-    let root = tree.0.root();
-    Timed { tree }.time("lookup", "bad", |fs| fs.lookup(root, b"bad"));
+    of_pointers(file, &string_type(), &pointers)
+}
+
+/// The search for the objects of all collections reads at most 16 KiB for each element, and 16 KiB
+/// for each of 4096 more.
+#[test]
+fn collections_within_each_other() {
+    // Each object begins with the header of the next collection, up to a NUL. The last is empty.
+    let lines = [b"GCOL\x01\n".repeat(999), b"\n".to_vec()].concat();
+    let few = is_read_for_little(
+        nested_collections(1000),
+        "file of 5995 bytes: [71, 67, 79, …]",
+    );
+    assert_eq!(few.content("bad"), Ok(lines));
+    let many = costs_little(nested_collections(10_000));
+    let refused = "error: metadata read for one request is over the limit of 0";
+    many.tree.answers(&[("bad", refused), GOOD]);
 }
 
 /// The maximum number of elements, none of which is stored.
@@ -157,6 +187,10 @@ fn references_that_share_their_region() {
     let stored = format!("file of {} bytes: [96, 0, 0, …]", 12 * many(60_000));
     timed.tree.answers(&[("bad", &stored), GOOD]);
     assert_eq!(timed.tree.attributes_line("bad"), "user.own");
+    // The references point to addresses without an object.
+    let paths = vec![r#""@0x60""#; many(60_000) / 300].join(", ");
+    let value = timed.tree.attribute("bad", "user.own");
+    assert_eq!(value, Ok(format!("[{paths}]")));
 }
 
 /// Puts a virtual dataset whose mappings each grow with one of these sources.
@@ -190,17 +224,16 @@ fn virtual_parts_that_grow_with_thousands() {
     }
 }
 
-/// The sources are missing. The search for them uses a group with so many links that it is not
-/// cached.
-#[test]
-fn virtual_parts_that_grow_with_nothing() {
+/// Measures requests for a virtual dataset whose parts grow with this number of missing sources. The
+/// search for them uses a group with so many links that it is not cached.
+fn growing_with_nothing(sources: usize) -> Timed {
     let mut file = Hdf5::new();
     let link = |i: usize| hard_link(format!("{i:060}").as_bytes(), UNDEFINED);
     let links: Vec<Message> = (0..30_000).map(link).collect();
     let block = continuation_2(&links);
     let links = file.put(&block);
     let crowd = file.put(&group(&[continuation(links, block.len() as u64)]));
-    let absent: Vec<String> = (0..2000).map(|i| format!("/crowd/absent {i}")).collect();
+    let absent: Vec<String> = (0..sources).map(|i| format!("/crowd/absent {i}")).collect();
     let grows = growing_with(&mut file, &absent);
     let root = file.put_group(&[(b"crowd", crowd), (b"grows", grows)]);
     let mut timed = Timed {
@@ -209,4 +242,17 @@ fn virtual_parts_that_grow_with_nothing() {
     let root = timed.tree.0.root();
     let found = timed.time("lookup", "grows", |fs| fs.lookup(root, b"grows"));
     timed.object(found.expect("a dataset").ino, FileKind::File, "grows");
+    timed
+}
+
+/// Each search parses the group. All searches of one dataset share a limit of parsed bytes.
+#[test]
+fn virtual_parts_that_grow_with_nothing() {
+    let most = h5fs_reader::limits::VIRTUAL_WORK;
+    let refused = format!(
+        "file of 1 bytes: [error: bytes of large objects parsed for one virtual dataset is over the \
+         limit of {most}]"
+    );
+    let many = growing_with_nothing(2000).tree;
+    many.answers(&[("grows", &refused)]);
 }

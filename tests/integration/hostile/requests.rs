@@ -13,12 +13,13 @@ use std::time::Duration;
 use h5fs::fs::{FileKind, Filesystem, Ino, OpenedHandle, Requests, SeekKind};
 use h5fs_reader::error::Result;
 
+use nix::errno::Errno;
+
 use super::answers::GOOD;
-use super::asdf::file;
 use super::hdf5::*;
 use super::processor::named_within;
 use super::tree::*;
-use super::values::{attribute_record, heap_of, with_dense_attributes};
+use super::values::heap_of;
 
 const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
@@ -30,9 +31,6 @@ pub(super) const fn many(count: usize) -> usize {
         count
     }
 }
-
-/// The response for a dataset with the bytes `readable`.
-const READABLE: &str = "file of 8 bytes: [114, 101, 97, …]";
 
 /// Number of objects of one tree for which every request is sent.
 const OBJECTS: usize = 12;
@@ -236,22 +234,38 @@ fn one_node_many_times(text: &[u8], cached: u32) -> Vec<u8> {
     file.beside_good(bad)
 }
 
+/// Measures listings of a group with this name in every node, in two trees, and a lookup of a
+/// missing name.
+fn long_names_many_times(text: &[u8]) -> Tree {
+    let mut timed = Timed {
+        tree: Tree::new(one_node_many_times(text, 0)),
+    };
+    for path in ["bad", ".h5fs/npy/bad"] {
+        let bad = timed.tree.0.resolve(path.as_bytes()).expect("a group").ino;
+        timed.names(bad, path);
+    }
+    let bad = timed.tree.0.resolve(b"bad").expect("a group").ino;
+    let cut = [&[b'n'; 246][..], b"~deadbeef"].concat();
+    let found = timed.time("lookup of a cut name", "bad", |fs| fs.lookup(bad, &cut));
+    assert!(found.is_none());
+    timed.tree
+}
+
+/// The listing shows each name once, cut, and passes over the other nodes. A name without a NUL
+/// exceeds the length limit of names.
 #[test]
 fn long_names_a_million_times() {
-    let long = [b'n'; 60_000];
-    let has_end = [&long[..], &[0]].concat();
-    for text in [&has_end[..], &[b'n'; 1 << 20]] {
-        let mut timed = Timed {
-            tree: Tree::new(one_node_many_times(text, 0)),
-        };
-        for path in ["bad", ".h5fs/npy/bad"] {
-            let bad = timed.tree.0.resolve(path.as_bytes()).expect("a group").ino;
-            timed.names(bad, path);
-        }
-        let bad = timed.tree.0.resolve(b"bad").expect("a group").ino;
-        let cut = [&[b'n'; 246][..], b"~deadbeef"].concat();
-        timed.time("lookup of a cut name", "bad", |fs| fs.lookup(bad, &cut));
-    }
+    let has_end = [&[b'n'; 60_000][..], &[0]].concat();
+    let tree = long_names_many_times(&has_end);
+    // A line shows sixty bytes of a name.
+    let shown = format!("{}… (255 bytes)", "n".repeat(60));
+    let most = h5fs_reader::limits::PASSED_NODES;
+    let passed = format!("skipped nodes of a group is over the limit of {most}");
+    let answer = format!("directory: {shown}, {shown}; error: {passed}");
+    tree.answers(&[("bad", &answer), (".h5fs/npy/bad", &answer), GOOD]);
+    let tree = long_names_many_times(&[b'n'; 1 << 20]);
+    tree.names("bad").expect_err("names that are too long");
+    tree.answers(&[GOOD]);
 }
 
 /// Soft links to themselves, to a missing object by a long path, and to their own group.
@@ -372,118 +386,48 @@ fn chunks(length: u64, first: u64, leaves: usize) -> Vec<u8> {
         leaf.extend([1, first + i, 0, data]);
     }
     leaf.extend([1, first + in_a_leaf as u64, 0]);
-    let leaf = file.put(&chunk_node(0, in_a_leaf as u16, &leaf));
-    let node = [[1, first, 0, leaf].repeat(leaves), vec![1, UNDEFINED, 0]].concat();
+    let leaf = chunk_node(0, in_a_leaf as u16, &leaf);
+    let leaf_at = file.put(&leaf);
+    let key = |number: usize| [1, first + (number * in_a_leaf) as u64, 0];
+    let keys = (0..leaves).flat_map(|number| [&key(number)[..], &[leaf_at]].concat());
+    let node: Vec<u64> = keys.chain(key(leaves)).collect();
     let root = file.put(&chunk_node(1, leaves as u16, &node));
     let layout = chunked(root, &[1, 1]);
     let bad = file.put(&dataset(&[length], &byte_type(), layout, &[]));
-    file.put(&vec![0; many(64 << 20)]);
+    // The file is at least as long as all nodes together.
+    file.put(&vec![0; leaves * leaf.len()]);
     file.beside_good(bad)
+}
+
+/// Returns the blocks that `stat` reports and the first hole that `lseek` finds.
+fn blocks_and_hole(tree: &Tree, path: &str) -> (u64, u64) {
+    let found = tree.0.resolve(path.as_bytes()).expect("a file");
+    let handle = tree.0.open_file(found.ino).expect("a file").handle;
+    let hole = tree.0.lseek(handle, 0, SeekKind::Hole).expect("a hole");
+    tree.0.release(handle);
+    let attributes = tree.0.getattr(found.ino).expect("attributes").attributes;
+    (attributes.blocks, hole)
 }
 
 /// More chunks than the limit for counting, and chunks outside of the dataset, which do not count.
 #[test]
 fn indices_of_two_million_chunks() {
-    let all = costs_little(chunks(1 << 40, 0, 40));
+    const COUNTED: usize = h5fs_reader::limits::ALLOCATION_WALK;
+    const PASSED: usize = h5fs_reader::limits::STRAY_CHUNKS;
+    let leaves = |chunks: usize| chunks / many(60_000) + 1;
+    let file = chunks(1 << 40, 0, leaves(COUNTED));
+    let length = file.len() as u64;
+    let all = costs_little(file);
     let stored = "file of 1099511627776 bytes: [1, 1, 1, …]";
     all.tree.answers(&[("bad", stored), GOOD]);
-    let none = costs_little(chunks(1 << 10, 1 << 30, 1000));
-    let damaged = "file of 1024 bytes: [error: B-tree node (version 1): the keys are not sorted*";
-    none.tree.answers(&[("bad", damaged), GOOD]);
-}
-
-/// One attribute many times. Its text, or the text of all together, is too long to be shown.
-#[test]
-fn attributes_on_a_heap() {
-    let dense = |body: &[u8], count: usize, listed: &str| {
-        let mut file = Hdf5::new();
-        let heap = heap_of(&mut file, body);
-        let id = heap_id(DIRECT_PREFIX, body.len() as u64);
-        let records = (0..count as u32).map(|i| attribute_record(&id, i, i));
-        let timed = costs_little(with_dense_attributes(file, heap, records.collect()));
-        let attributes = timed.tree.attributes_line("bad");
-        assert!(attributes.starts_with(listed), "{attributes}");
-        timed.tree.answers(&[("bad", READABLE), GOOD]);
-    };
-    dense(
-        &attribute(b"bytes", &byte_type(), &[33_000], &[1; 33_000]),
-        many(8000),
-        "error: attribute bytes: the index has another hash for it",
-    );
-    let none = vec![0; 65_537 * 16];
-    dense(
-        &attribute(b"empty", &sequence_type(), &[65_537], &none),
-        many(8000),
-        "error: attribute empty: the index has another hash for it",
-    );
-    let unknown = "error: attribute message: version 255 is not supported";
-    dense(&[0xff; 60], many(65_530), unknown);
-}
-
-/// An attribute with the names of enumeration members, a value for each, and many elements.
-#[test]
-fn attributes_of_many_members() {
-    let members = 20_000;
-    let mut enumeration = class_type(0x38, members, 2, &class_type(0x10, 0, 2, &[0, 0, 16, 0]));
-    enumeration.extend([b'm', 0].repeat(members as usize));
-    enumeration.truncate(20 + 2 * members as usize);
-    let values: Vec<u8> = (0..members as u16)
-        .rev()
-        .flat_map(u16::to_le_bytes)
-        .collect();
-    // A message has at most 64 KiB, so there are fewer members than the type could have.
-    enumeration.extend(&values[..]);
-    enumeration.truncate(65_000);
-    let mut file = Hdf5::new();
-    let body = attribute(b"own", &enumeration, &[32_000], &values.repeat(2)[..64_000]);
-    let heap = heap_of(&mut file, &body);
-    let id = heap_id(DIRECT_PREFIX, body.len() as u64);
-    let records = vec![attribute_record(
-        &id,
-        0,
-        h5fs_reader::wire::checksum::lookup3(b"own"),
-    )];
-    let timed = costs_little(with_dense_attributes(file, heap, records));
-    timed.tree.answers(&[("bad", READABLE), GOOD]);
-    assert_eq!(timed.tree.attributes_line("bad"), "user.own");
-}
-
-/// A header of the maximum length: with the maximum number of attribute messages, or with long
-/// attributes.
-#[test]
-fn headers_of_fifteen_mebibytes() {
-    let small = |i: usize| attribute(format!("a{i:06}").as_bytes(), &byte_type(), &[], &[1]);
-    let long = [1; 60_000];
-    let large = |i: usize| attribute(format!("a{i}").as_bytes(), &byte_type(), &[60_000], &long);
-    let headers: [Vec<Vec<u8>>; 2] = [
-        (0..many(130_000)).map(small).collect(),
-        (0..many(250)).map(large).collect(),
-    ];
-    for attributes in headers {
-        let messages: Vec<Message> = attributes
-            .into_iter()
-            .map(|body| Message(kind::ATTRIBUTE, 0, body))
-            .collect();
-        let mut file = Hdf5::new();
-        let mut parts = Vec::new();
-        for part in messages.chunks(messages.len().div_ceil(8)) {
-            let block = continuation_2(part);
-            parts.push(continuation(file.put(&block), block.len() as u64));
-        }
-        // Many objects continue in the same block.
-        let data = file.put(b"readable");
-        let layout = contiguous(data, 8);
-        let mut links = Vec::new();
-        for i in 0..100 {
-            let object = file.put(&dataset(&[8], &byte_type(), layout.clone(), &parts));
-            links.push(hard_link(format!("{i:03}").as_bytes(), object));
-        }
-        let bad = file.put(&group(&links));
-        let timed = costs_little(file.beside_good(bad));
-        timed
-            .tree
-            .answers(&[("bad/000", READABLE), ("bad/099", READABLE), GOOD]);
-    }
+    // The allocated size is limited by the length of the file, and no hole is known.
+    let stored = (length.div_ceil(512), 1 << 40);
+    assert_eq!(blocks_and_hole(&all.tree, "bad"), stored);
+    let none = costs_little(chunks(1 << 10, 1 << 30, leaves(PASSED)));
+    let unwritten = "file of 1024 bytes: [0, 0, 0, …]";
+    none.tree.answers(&[("bad", unwritten), GOOD]);
+    // `stat` reports one block, because the dataset may contain data.
+    assert_eq!(blocks_and_hole(&none.tree, "bad"), (1, 1 << 10));
 }
 
 /// Nested groups. Each is found after many others, by a name that is too long to be shown and
@@ -516,6 +460,10 @@ fn a_path_of_names_that_are_cut() {
         }
     }
     timed.object(at, FileKind::File, "the last");
+    let tree = &timed.tree.0;
+    // Fifty names of sixty thousand bytes are too long for an extended attribute.
+    let path = tree.getxattr(at, b"user.h5fs.path");
+    assert_eq!(errno_of(path), Errno::ENODATA);
 }
 
 /// A deep chain of groups. The test requests the path of the innermost one.
@@ -538,113 +486,14 @@ fn a_path_of_thirty_thousand_names() {
     let bottom = timed.tree.0.lookup(at, b"bottom").expect("the last").ino;
     timed.object(bottom, FileKind::File, "bottom");
     timed.object(at, FileKind::Directory, "the last group");
-}
-
-/// Aliases of aliases, aliases of nodes below long names, and references with many names.
-#[test]
-fn links_of_a_tree() {
-    let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for level in 1..60 {
-        let all = vec![format!("*a{}", level - 1); 9].join(", ");
-        aliases += &format!("a{level}: &a{level} [{all}]\n");
-    }
-    let timed = costs_little(file(&aliases, &[]));
-    timed.tree.answers(&[
-        ("a0/8", "file of 2 bytes: [120, 10]"),
-        ("a59/8", "link: ../a58"),
-    ]);
-    let key = "k".repeat(many(20_000));
-    let mut text = String::new();
-    for level in 0..500 {
-        text += &format!("{:level$}? {key}\n{:level$}:\n", "", "");
-        if level == 499 {
-            text += &format!("{:level$} &deep end\n", "");
-        }
-    }
-    text += "aliases:\n";
-    text += &"- *deep\n".repeat(1000);
-    let timed = costs_little(file(&text, &[]));
-    let too_deep = "file of 0 bytes: [error: alias: its node has no place, or is too deep*";
-    timed
-        .tree
-        .answers(&[("aliases/0", too_deep), ("aliases/999", too_deep)]);
-    let uri = "/7".repeat(many(1_000_000));
-    let others: String = (0..many(100_000)).map(|i| format!("k{i}: 0\n")).collect();
-    let text = format!("{others}7: 0\nself: {{$ref: '#{uri}'}}\n");
-    let zero = "file of 2 bytes: [48, 10]";
-    let timed = costs_little(file(text, &[]));
-    timed.tree.answers(&[("k4", zero), ("7", zero)]);
-    let text = format!(
-        "x: &x\n  7: *x\n  {}\nself: {{$ref: '#/x{uri}'}}\n",
-        others.replace('\n', "\n  ")
-    );
-    let timed = costs_little(file(text, &[]));
-    let too_long = "file of 0 bytes: [error: text of a reference is over the limit of 65536]";
-    timed
-        .tree
-        .answers(&[("x/k4", zero), ("x/7", "link: ."), ("self", too_long)]);
-}
-
-/// A cyclic reference in a mapping that contains itself. Its names are compared with names of
-/// megabytes.
-#[test]
-fn a_reference_beside_long_names() {
-    const BYTES: usize = if cfg!(debug_assertions) {
-        600_000
-    } else {
-        6_000_000
+    let path = |ino| {
+        timed
+            .tree
+            .0
+            .getxattr(ino, b"user.h5fs.path")
+            .expect("a path")
     };
-    let long: String = ["A", "B", "C", "D", "E", "F", "G", "y", "z"]
-        .map(|letter| format!("  ? {}\n  : 1\n", letter.repeat(BYTES)))
-        .concat();
-    let around = "/m".repeat(32_000);
-    let text = format!("bad: &bad\n  m: *bad\n{long}  x: {{$ref: '#/bad{around}'}}\n");
-    let timed = costs_little(file(text, &[]));
-    let too_long = "link: error: text of a symbolic link: File name too long";
-    timed
-        .tree
-        .answers(&[("bad/m", "link: ."), ("bad/x", too_long)]);
-}
-
-/// References with many names. The lookup searches among them for a name that is too long to be
-/// shown.
-#[test]
-fn a_cut_name_among_long_ways() {
-    let names = "/a".repeat(30_000);
-    let references: String = (0..many(200))
-        .map(|i| format!("  r{i}: {{$ref: '#{names}'}}\n"))
-        .collect();
-    let deep: String = (0..900).map(|_| "{n: ").collect();
-    let deep = format!("deep: {deep}&deep {{q: 1}}{}\n", "}".repeat(900));
-    let aliases: String = (0..many(100_000))
-        .map(|i| format!("  a{i}: *deep\n"))
-        .collect();
-    let long = "l".repeat(300);
-    for (before, links) in [("", references), (&*deep, aliases)] {
-        let text = format!("{before}bad:\n{links}  {long}: 1\n");
-        let mut timed = costs_little(file(text, &[]));
-        let bad = timed.tree.0.resolve(b"bad").expect("a group").ino;
-        let shown = h5fs::fs::name::escape(long.as_bytes(), false);
-        let found = timed.time("lookup of a cut name", "bad", |fs| fs.lookup(bad, &shown));
-        assert!(found.is_some_and(|found| found.attributes.kind == FileKind::File));
-    }
-}
-
-/// Many entries in one mapping, equal keys, and merge keys.
-#[test]
-fn wide_mappings() {
-    let wide: String = (0..many(190_000))
-        .map(|i| format!("  k{i:06}: v\n"))
-        .collect();
-    let timed = costs_little(file(format!("bad: &bad\n{wide}merged:\n  <<: *bad\n"), &[]));
-    let v = "file of 2 bytes: [118, 10]";
-    timed.tree.answers(&[
-        ("bad/k000001", v),
-        ("merged/k000001", "link: ../bad/k000001"),
-    ]);
-    let same: String = (0..many(14_000))
-        .map(|i| format!("  !t{i} k: v\n"))
-        .collect();
-    let timed = costs_little(file(format!("bad:\n{same}"), &[]));
-    timed.tree.answers(&[("bad/k", v), ("bad/k%~2", v)]);
+    let last = format!("/bad{}", "/g".repeat(depth));
+    assert_eq!(path(at), last.as_bytes());
+    assert_eq!(path(bottom), format!("{last}/bottom").as_bytes());
 }
