@@ -8,7 +8,7 @@
 //! | `members/{walk, links}` | finds the objects of a member, and follows its links |
 //! | `members/{scan, skeleton, content}` | the data read from a member: its structure and its small values |
 //! | `members/{convention, conventions}` | what the conventions of AnnData, pandas and HDMF define for arrays: rows of tables, categories, references |
-//! | `members/kept` | stores scans in a file for the next time |
+//! | `members/member_cache` | stores scans in a file for the next time |
 //! | `place` | chooses the joined dimensions, and the place of each member |
 //! | `place/{kind, coordinate, position, extra}` | members that are joined together; values of a dimension; order of blocks; a new dimension |
 //! | `variable` | joins one variable of several members |
@@ -33,14 +33,14 @@
 
 pub(crate) mod choice;
 mod container;
+mod element_recoding;
 mod files;
 mod instants;
-mod made;
-mod mapped;
+mod joined_array;
+mod member_mapping;
 pub(crate) mod members;
 mod paths;
-mod place;
-mod recoding;
+mod placing;
 mod scales;
 mod tables;
 #[cfg(test)]
@@ -54,11 +54,11 @@ use h5fs_reader::array::Engine;
 use h5fs_reader::error::Result;
 
 use crate::joined::choice::Choice;
-use crate::joined::container::Joined;
-pub(crate) use crate::joined::members::Scanning;
-pub(crate) use crate::joined::members::kept::frames as kept;
+use crate::joined::container::JoinedContainer;
+pub(crate) use crate::joined::members::ScanOptions;
+pub(crate) use crate::joined::members::member_cache::frames as kept;
 use crate::joined::members::{Members, OpenMember};
-pub(crate) use crate::joined::paths::Told;
+pub(crate) use crate::joined::paths::Omission;
 
 /// Joins the members that `open` opens, as `choice` selects. Returns the joined file, and a report
 /// of everything that is omitted.
@@ -70,16 +70,16 @@ pub(crate) fn join(
     engine: &Arc<Engine>,
     open: Box<dyn OpenMember>,
     choice: &Choice,
-    scanning: &Scanning<'_>,
-) -> Result<(Arc<Joined>, Vec<Told>)> {
+    scanning: &ScanOptions<'_>,
+) -> Result<(Arc<JoinedContainer>, Vec<Omission>)> {
     let mut told = Vec::new();
     if open.names().is_empty() {
-        told.push(Told {
+        told.push(Omission {
             what: "/".to_owned(),
             reason: "no data file exists, or none matches".to_owned(),
         });
     }
     let members = Members::scan(engine, open, scanning, &mut told)?;
-    let tree = tree::Tree::of(&members, choice, &mut told)?;
-    Ok((Arc::new(Joined::new(members, tree)), told))
+    let tree = tree::Tree::join(&members, choice, &mut told)?;
+    Ok((Arc::new(JoinedContainer::new(members, tree)), told))
 }

@@ -7,7 +7,7 @@ use h5fs_reader::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::requests::Requests;
 use crate::fs::state::inode::NodeType;
-use crate::view::texts::ndl::{Description, Options, Source};
+use crate::view::texts::ndl::{Description, NdlSource, Options};
 use crate::view::texts::streamed::ResumableText;
 
 impl Filesystem {
@@ -39,7 +39,7 @@ impl Filesystem {
         let path = self.mount.space(&file).file_path(&inode, links);
         let index = Arc::clone(&file);
         let document = Description {
-            source: Source {
+            source: NdlSource {
                 container: Arc::clone(&file.container),
                 engine: Arc::clone(&file.engine),
                 paths: Arc::new(move |node| index.index().known_path(node)),

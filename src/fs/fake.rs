@@ -146,7 +146,7 @@ impl Fake {
 
     fn object(&mut self, id: u64, link_count: u32, kind: NodeKind) {
         let node = Node {
-            id: NodeId::of(id),
+            id: NodeId::for_test(id),
             kind,
             link_count,
             modified: None,
@@ -166,7 +166,7 @@ impl Fake {
     }
 
     pub(super) fn hard(&mut self, group: u64, name: impl AsRef<[u8]>, node: u64) {
-        self.link(group, name, LinkTarget::Hard(NodeId::of(node)));
+        self.link(group, name, LinkTarget::Hard(NodeId::for_test(node)));
     }
 
     pub(super) fn soft_link(&mut self, group: u64, name: &str, path: &str) {
@@ -296,7 +296,7 @@ impl Container for Fake {
     }
 
     fn root(&self) -> NodeId {
-        NodeId::of(ROOT)
+        NodeId::for_test(ROOT)
     }
 
     fn is_far(&self) -> bool {
@@ -375,7 +375,7 @@ impl Container for Fake {
         let number = element.try_into().map_or(0, u64::from_le_bytes);
         Ok(match number {
             0 => Reference::Null,
-            number => Reference::Object(NodeId::of(number)),
+            number => Reference::Object(NodeId::for_test(number)),
         })
     }
 }

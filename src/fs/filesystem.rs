@@ -81,7 +81,7 @@ impl Filesystem {
         let opened = OpenedFile {
             container,
             origin: Arc::new(origin),
-            neighbours: Arc::new(Neighbours::none()),
+            neighbours: Arc::new(Neighbours::without_directory()),
             state: None,
             watch: None,
             shown: [].into(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use h5fs_reader::model::Node;
-use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::attributes::FileAttributes;
 use h5fs_reader::source::local::audience::Readers;
 
 use crate::fs::options::Options;
@@ -68,7 +68,7 @@ pub struct SourceAttributes {
 
 impl SourceAttributes {
     /// Creates the origin for the source at `path`, with the system's attributes.
-    pub fn new(path: PathBuf, attributes: impl Into<Attributes>) -> Self {
+    pub fn new(path: PathBuf, attributes: impl Into<FileAttributes>) -> Self {
         let attributes = attributes.into();
         SourceAttributes {
             path,

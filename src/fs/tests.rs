@@ -363,7 +363,7 @@ fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
     let fs = fake.into_filesystem();
     let ino = fs.resolve(b"/b").unwrap().ino;
     let root = fs.opendir(fs.root()).unwrap().handle;
-    let quick = || CancelToken::default().with(&Arc::default());
+    let quick = || CancelToken::default().with_ticket(&Arc::default());
     let listed = |cookie, cancel: &CancelToken| {
         let mut names = Vec::new();
         let take = &mut |entry: DirEntry<'_>, _: Option<&LookupEntry>| {

@@ -117,7 +117,7 @@ impl Workers {
         tell: impl FnOnce(R, Result<T>) + Send + 'static,
     ) {
         let (call, of) = of;
-        let cancel = cancel.with(&ticket);
+        let cancel = cancel.with_ticket(&ticket);
         let mut left = Some((held, tell));
         let job = move || {
             let mut attempt = Attempt::Answered;

@@ -31,7 +31,7 @@ pub(crate) const NAME: &[u8] = b"joined";
 
 impl Choice {
     /// Returns the choice of all files, joined by their coordinates.
-    pub(crate) fn all() -> Self {
+    pub(crate) fn everything() -> Self {
         Choice {
             pattern: None,
             join: Join::Found,
@@ -39,10 +39,10 @@ impl Choice {
     }
 
     /// Parses the name of a directory. Returns `None` if the name is not a choice.
-    pub(crate) fn named(name: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
         let rest = name.strip_prefix(NAME)?;
         if rest.is_empty() {
-            return Some(Self::all());
+            return Some(Self::everything());
         }
         let inside = rest.strip_prefix(b"[")?.strip_suffix(b"]")?;
         let (pattern, join) = match inside.iter().rposition(|&byte| byte == b',') {
@@ -66,7 +66,7 @@ impl Choice {
     }
 
     /// Returns whether the choice includes the file at `path`, relative to the directory.
-    pub(crate) fn takes(&self, path: &[u8]) -> bool {
+    pub(crate) fn has_path(&self, path: &[u8]) -> bool {
         let Some(pattern) = &self.pattern else {
             return true;
         };
@@ -125,14 +125,16 @@ mod tests {
 
     #[test]
     fn names_of_directories() {
-        let named = |name: &str| Choice::named(name.as_bytes());
-        assert_eq!(named("joined"), Some(Choice::all()));
+        let named = |name: &str| Choice::parse(name.as_bytes());
+        assert_eq!(named("joined"), Some(Choice::everything()));
         let choice = named("joined[tas_*.nc]").unwrap();
         assert_eq!(choice.join, Join::Found);
-        assert!(choice.takes(b"r1/tas_2001.nc") && !choice.takes(b"pr_2001.nc"));
+        assert!(choice.has_path(b"r1/tas_2001.nc") && !choice.has_path(b"pr_2001.nc"));
         let beneath = named("joined[r?%2F*.nc]").unwrap();
         assert!(
-            beneath.takes(b"r1/a.nc") && !beneath.takes(b"r1/s/a.nc") && !beneath.takes(b"a.nc")
+            beneath.has_path(b"r1/a.nc")
+                && !beneath.has_path(b"r1/s/a.nc")
+                && !beneath.has_path(b"a.nc")
         );
         let of = |name: &str| named(name).unwrap().join;
         assert_eq!(of("joined[*,join=time]"), Join::Dimension(b"time".to_vec()));

@@ -15,38 +15,38 @@ use h5fs_reader::model::{
 };
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
+use crate::joined::element_recoding::split_pointer;
 #[cfg(test)]
-use crate::joined::made::Made;
+use crate::joined::joined_array::JoinedArray;
 use crate::joined::members::Members;
-use crate::joined::recoding::parted;
 use crate::joined::scales::own_sequence;
-use crate::joined::tree::{Kept, Tree, TreeNode};
+use crate::joined::tree::{Tree, TreeEntry, TreeNode};
 use crate::limits;
 
 /// The cache of nodes has room for the arrays of a quarter of the limit.
 const OPEN: u64 = 4;
 
 /// A file, and a pointer of this file as stored.
-type Pointed<'e> = (Arc<dyn Container>, &'e [u8]);
+type StoredPointer<'e> = (Arc<dyn Container>, &'e [u8]);
 
 /// Many files as one.
-pub(crate) struct Joined {
+pub(crate) struct JoinedContainer {
     members: Arc<Members>,
     tree: Arc<Tree>,
     /// Cache of recently described arrays. Each has as many mappings as there are members.
     nodes: Mutex<WeightedLru<NodeId, Arc<Node>>>,
 }
 
-impl Joined {
+impl JoinedContainer {
     pub(super) fn new(members: Members, tree: Tree) -> Self {
-        Joined {
+        JoinedContainer {
             members: Arc::new(members),
             tree: Arc::new(tree),
             nodes: Mutex::new(WeightedLru::new(limits::VIRTUAL_BYTES / OPEN)),
         }
     }
 
-    fn kept(&self, id: NodeId) -> Result<&TreeNode> {
+    fn node(&self, id: NodeId) -> Result<&TreeNode> {
         let node = to_usize(id.index())
             .ok()
             .and_then(|index| self.tree.nodes.get(index));
@@ -55,9 +55,9 @@ impl Joined {
 
     /// How an array is made, for tests.
     #[cfg(test)]
-    pub(super) fn made(&self, id: NodeId) -> Option<&Made> {
-        match &self.kept(id).ok()?.kind {
-            Kept::Array(made) => Some(made),
+    pub(super) fn made(&self, id: NodeId) -> Option<&JoinedArray> {
+        match &self.node(id).ok()?.kind {
+            TreeEntry::Array(made) => Some(made),
             _ => None,
         }
     }
@@ -76,8 +76,8 @@ impl Joined {
     }
 
     /// Returns the file of a stored pointer, and the pointer in the form of this file.
-    fn pointed<'e>(&self, element: &'e [u8]) -> Result<Option<Pointed<'e>>> {
-        match parted(element) {
+    fn resolve_pointer<'e>(&self, element: &'e [u8]) -> Result<Option<StoredPointer<'e>>> {
+        match split_pointer(element) {
             Some((file, own)) => {
                 let open = self.members.open(file)?;
                 Ok(Some((Arc::clone(open.container()), own)))
@@ -87,13 +87,13 @@ impl Joined {
     }
 }
 
-impl fmt::Debug for Joined {
+impl fmt::Debug for JoinedContainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Joined")
     }
 }
 
-impl Container for Joined {
+impl Container for JoinedContainer {
     fn for_request(self: Arc<Self>, _effort: &Effort) -> Arc<dyn Container> {
         self
     }
@@ -108,10 +108,12 @@ impl Container for Joined {
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
-        let made = match &self.kept(id)?.kind {
-            Kept::Group => return Ok(self.describe(id, NodeKind::Group)),
-            Kept::Scalar(scalar) => return Ok(self.describe(id, NodeKind::Scalar(scalar.clone()))),
-            Kept::Array(made) => made,
+        let made = match &self.node(id)?.kind {
+            TreeEntry::Group => return Ok(self.describe(id, NodeKind::Group)),
+            TreeEntry::Scalar(scalar) => {
+                return Ok(self.describe(id, NodeKind::Scalar(scalar.clone())));
+            }
+            TreeEntry::Array(made) => made,
         };
         if let Some(node) = lock(&self.nodes).get(&id) {
             return Ok(Arc::clone(node));
@@ -125,13 +127,13 @@ impl Container for Joined {
     }
 
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
-        let children = &self.kept(group)?.children;
+        let children = &self.node(group)?.children;
         let found = children.get(name);
         Ok(found.map(|&number| link(name, number)))
     }
 
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
-        self.kept(group)?;
+        self.node(group)?;
         Ok(Box::new(Links {
             tree: Arc::clone(&self.tree),
             group,
@@ -145,7 +147,7 @@ impl Container for Joined {
         id: NodeId,
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
     ) -> Result<()> {
-        for (name, content) in &self.kept(id)?.attributes {
+        for (name, content) in &self.node(id)?.attributes {
             let attribute = Attribute {
                 name: name.clone(),
                 content: Ok(content.clone()),
@@ -158,7 +160,7 @@ impl Container for Joined {
     }
 
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
-        let mut attributes = self.kept(id)?.attributes.iter();
+        let mut attributes = self.node(id)?.attributes.iter();
         let found = attributes.find(|(own, _)| own == name);
         Ok(found.map(|(name, content)| Attribute {
             name: name.clone(),
@@ -170,7 +172,7 @@ impl Container for Joined {
         if let Some(own) = own_sequence(element) {
             return Ok(Some(to_u64(own.len())));
         }
-        match self.pointed(element)? {
+        match self.resolve_pointer(element)? {
             Some((container, own)) => container.variable_length_bytes(own, base_size),
             None => Ok(None),
         }
@@ -187,7 +189,7 @@ impl Container for Joined {
             let start = to_usize(part.start)?.min(end);
             return Ok(own.get(start..end).map(<[u8]>::to_vec));
         }
-        match self.pointed(element)? {
+        match self.resolve_pointer(element)? {
             Some((container, own)) => container.variable_length(own, base_size, part),
             None => Ok(None),
         }
@@ -195,11 +197,11 @@ impl Container for Joined {
 
     /// Groups pointers of the same file.
     fn variable_length_place(&self, element: &[u8]) -> u64 {
-        parted(element).map_or(0, |(file, _)| to_u64(file))
+        split_pointer(element).map_or(0, |(file, _)| to_u64(file))
     }
 
     fn text_bytes(&self, element: &[u8]) -> Result<u64> {
-        match self.pointed(element)? {
+        match self.resolve_pointer(element)? {
             Some((container, own)) => container.text_bytes(own),
             None => Ok(0),
         }
@@ -209,7 +211,7 @@ impl Container for Joined {
         let number = element
             .first_chunk()
             .map_or(0, |own| u64::from_le_bytes(*own));
-        let node = NodeId::new(number).filter(|&node| self.kept(node).is_ok());
+        let node = NodeId::new(number).filter(|&node| self.node(node).is_ok());
         Ok(match node {
             Some(node) => Reference::Object(node),
             None if number == 0 => Reference::Null,

@@ -7,12 +7,12 @@ use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::model::array::{
     Array, Fill, Layout, Mapping, Mappings, OpenSource, Storage, VirtualSource,
 };
-use h5fs_reader::model::region::{Axis, Region};
+use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::model::storage::Pipeline;
 use h5fs_reader::model::{Datatype, Shape};
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
-use crate::joined::mapped::Placed;
+use crate::joined::member_mapping::PlacedMembers;
 use crate::joined::members::Members;
 use crate::joined::members::content::text_of;
 use crate::joined::paths::Path;
@@ -20,13 +20,13 @@ use crate::limits;
 
 /// The names of the files of a joined dimension.
 #[derive(Debug)]
-pub(super) struct Files {
-    pub(super) placed: Arc<Placed>,
+pub(super) struct FileNames {
+    pub(super) placed: Arc<PlacedMembers>,
     /// The axis of the dimension, and the dimension's index in the axis.
     pub(super) at: (usize, usize),
 }
 
-impl Files {
+impl FileNames {
     /// Returns a string type with the length of the longest name.
     pub(super) fn datatype(&self, members: &Members) -> Datatype {
         let lengths = self.placed.members.iter();
@@ -40,7 +40,7 @@ impl Files {
     /// `Limit` if there are too many files.
     pub(super) fn mappings(&self, members: &Members, datatype: &Datatype) -> Result<Mappings> {
         let count = to_u64(self.placed.members.len());
-        let each = to_u64(size_of::<FileName>() + size_of::<Axis>() + 100);
+        let each = to_u64(size_of::<FileName>() + size_of::<RegionAxis>() + 100);
         if count.times(each.with_more(datatype.size.into())) > limits::VIRTUAL_BYTES {
             let most = limits::VIRTUAL_BYTES;
             return Err(Error::limit("bytes of the parts of a joined array", most));
@@ -51,9 +51,9 @@ impl Files {
             let (dim, block) = (placement.dim(self.at)?, *place.get(self.at.0)?);
             let start = dim.start(block);
             let rows = dim.start(block.saturating_add(1)).left_after(start);
-            let axis = Axis {
+            let axis = RegionAxis {
                 start,
-                ..Axis::whole(rows)
+                ..RegionAxis::all_steps(rows)
             };
             (rows > 0).then(|| Mapping {
                 region: Region::Regular(vec![axis]),

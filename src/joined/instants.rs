@@ -2,7 +2,7 @@
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::view::cf::stored::Number;
+use crate::view::cf::stored_type::ExactNumber;
 use crate::view::cf::time::TimeUnits;
 
 /// Units in descending order, with their nanoseconds.
@@ -23,7 +23,7 @@ const REFORM: i128 = -141_427 * 86_400_000_000_000;
 ///
 /// # Errors
 /// `Limit` if the time is out of range.
-pub(super) fn instant(units: &TimeUnits, number: Number) -> Result<Option<i128>> {
+pub(super) fn instant(units: &TimeUnits, number: ExactNumber) -> Result<Option<i128>> {
     let time = units.time(number)?;
     Ok(time.map(|time| units.nanoseconds(time)))
 }
@@ -37,7 +37,7 @@ pub(super) struct Unit {
 
 impl Unit {
     /// Returns the coarsest unit in which all times are integers.
-    pub(super) fn of(times: impl Iterator<Item = i128>) -> Self {
+    pub(super) fn coarsest(times: impl Iterator<Item = i128>) -> Self {
         // A unit divides all times if and only if it divides their greatest common divisor.
         let common = times.fold(0, greatest_divisor);
         let whole = UNITS.iter().find(|(_, unit)| common % unit == 0);
@@ -99,19 +99,23 @@ mod tests {
     #[test]
     fn the_coarsest_unit_in_which_all_are_whole() {
         let days = units("days since 2001-01-01", "standard");
-        let noon = instant(&days, Number::Real(0.5)).unwrap().unwrap();
-        let unit = Unit::of([noon, noon + 86_400_000_000_000].into_iter());
+        let noon = instant(&days, ExactNumber::Real(0.5)).unwrap().unwrap();
+        let unit = Unit::coarsest([noon, noon + 86_400_000_000_000].into_iter());
         assert_eq!(unit.since(), "hours since 1970-01-01");
         assert_eq!(unit.number(noon), Ok(271_764));
         assert_eq!(
-            Unit::of(std::iter::once(0)).since(),
+            Unit::coarsest(std::iter::once(0)).since(),
             "days since 1970-01-01"
         );
         assert_eq!(
-            Unit::of(std::iter::once(1)).since(),
+            Unit::coarsest(std::iter::once(1)).since(),
             "nanoseconds since 1970-01-01"
         );
-        assert!(Unit::of(std::iter::once(1)).number(i128::MAX).is_err());
+        assert!(
+            Unit::coarsest(std::iter::once(1))
+                .number(i128::MAX)
+                .is_err()
+        );
     }
 
     #[test]

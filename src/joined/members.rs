@@ -3,11 +3,11 @@
 pub(super) mod content;
 pub(super) mod convention;
 mod conventions;
-pub(crate) mod kept;
+mod far_opening;
 mod layout;
 pub(super) mod links;
+pub(crate) mod member_cache;
 pub(crate) mod opener;
-mod opening;
 pub(super) mod scan;
 pub(super) mod skeleton;
 #[cfg(test)]
@@ -30,20 +30,20 @@ use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
 use h5fs_reader::wire::{Count, to_u64};
 use lru::LruCache;
 
-use crate::joined::members::content::Known;
-use crate::joined::members::kept::Kept;
+use crate::joined::members::content::ElementSummary;
+use crate::joined::members::far_opening::PendingMembers;
 use crate::joined::members::links::OpenFile;
+use crate::joined::members::member_cache::MemberCache;
 use crate::joined::members::opener::is_left_out;
-pub(crate) use crate::joined::members::opener::{Key, OpenMember, Opened};
-use crate::joined::members::opening::PendingMembers;
+pub(crate) use crate::joined::members::opener::{MemberKey, OpenMember, OpenedMember};
 use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
-use crate::joined::paths::{Path, Told};
+use crate::joined::paths::{Omission, Path};
 use crate::limits;
 use crate::view::elements::padded::padded;
 
 /// Options of a scan of members.
-pub(crate) struct Scanning<'a> {
+pub(crate) struct ScanOptions<'a> {
     /// Number of threads for local members.
     pub(crate) threads: usize,
     /// The file that stores scans for the next time.
@@ -73,7 +73,7 @@ pub(super) struct Member {
     /// Stored lengths of variables that are shorter than their dimensions.
     short: Vec<(usize, Box<[u64]>)>,
     /// The known elements of each variable.
-    pub(super) values: Box<[Known]>,
+    pub(super) values: Box<[ElementSummary]>,
     /// Paths of objects that cannot be shown, with reasons.
     pub(super) refused: Vec<(Path, String)>,
 }
@@ -110,14 +110,14 @@ const NEAR_THREADS: usize = 16;
 
 /// The results of a scan in progress.
 #[derive(Default)]
-struct Gathered<'f> {
-    kept: Option<Kept<'f>>,
+struct ScanResults<'f> {
+    kept: Option<MemberCache<'f>>,
     list: Vec<Member>,
     skeletons: HashMap<Arc<Skeleton>, usize>,
     common: Vec<Common>,
     elements: HashSet<Arc<[u8]>>,
     weight: u64,
-    told: Vec<(usize, Told)>,
+    told: Vec<(usize, Omission)>,
     failed: Option<Error>,
 }
 
@@ -130,8 +130,8 @@ impl Members {
     pub(super) fn scan(
         engine: &Arc<Engine>,
         opener: Box<dyn OpenMember>,
-        scanning: &Scanning<'_>,
-        told: &mut Vec<Told>,
+        scanning: &ScanOptions<'_>,
+        told: &mut Vec<Omission>,
     ) -> Result<Self> {
         let files = opener.names().len();
         if files > limits::JOINED_FILES {
@@ -170,8 +170,8 @@ impl Members {
     }
 
     /// Reserves bytes for an array in memory. Returns whether the budget suffices.
-    pub(super) fn take_inline(&self, bytes: u64) -> bool {
-        take(&self.inline, bytes)
+    pub(super) fn reserve_inline(&self, bytes: u64) -> bool {
+        reserve(&self.inline, bytes)
     }
 
     /// Returns the skeleton of a member.
@@ -218,7 +218,7 @@ impl Members {
     /// or disappeared.
     fn kept_open(&self, file: usize) -> Option<Arc<OpenFile>> {
         let mut open = lock(&self.open);
-        let open = open.get(&file).filter(|open| !open.met_a_change());
+        let open = open.get(&file).filter(|open| !open.has_met_change());
         open.map(Arc::clone)
     }
 
@@ -261,7 +261,7 @@ impl Members {
 
     /// Returns whether this number of members may be opened again for a comparison.
     pub(super) fn may_read_now(&self, files: usize) -> bool {
-        files <= OPEN.get() || !self.is_far() && take(&self.reopened, to_u64(files))
+        files <= OPEN.get() || !self.is_far() && reserve(&self.reopened, to_u64(files))
     }
 
     /// Returns hashes of the elements of an array. Returns `None` if the budget for comparisons
@@ -274,7 +274,7 @@ impl Members {
         let MemberVariable { file, node, array } =
             self.variable(&open, member, variable, &Effort::default())?;
         let bytes = array.bytes()?;
-        let is_small = bytes <= limits::JOINED_COMPARED && take(&self.compared, bytes);
+        let is_small = bytes <= limits::JOINED_COMPARED && reserve(&self.compared, bytes);
         if !is_small {
             return Ok(None);
         }
@@ -289,7 +289,7 @@ impl Members {
     /// # Errors
     /// `Corrupt` if the checksum differs. Fails if the block cannot be read.
     pub(super) fn verify(&self, container: &dyn Container, array: NodeId) -> Result<()> {
-        if self.opener.verifies() {
+        if self.opener.is_verifying() {
             content::verify(&self.engine, container, array)
         } else {
             Ok(())
@@ -314,7 +314,7 @@ impl AsRef<PendingMembers<Arc<OpenFile>>> for Members {
 }
 
 /// Subtracts bytes from the budget `left`. Returns whether the budget suffices.
-fn take(left: &AtomicU64, bytes: u64) -> bool {
+fn reserve(left: &AtomicU64, bytes: u64) -> bool {
     let order = Ordering::Relaxed;
     let rest = |left: u64| left.checked_sub(bytes);
     left.fetch_update(order, order, rest).is_ok()
@@ -332,12 +332,12 @@ impl Member {
 fn gather<'f>(
     engine: &Arc<Engine>,
     opener: &dyn OpenMember,
-    scanning: &Scanning<'f>,
-) -> Gathered<'f> {
+    scanning: &ScanOptions<'f>,
+) -> ScanResults<'f> {
     let (kept, cancel) = (scanning.kept, scanning.cancel);
-    let mut gathered = Gathered {
+    let mut gathered = ScanResults {
         weight: opener.weight(),
-        ..Gathered::default()
+        ..ScanResults::default()
     };
     let known = kept.map_or_else(HashSet::new, |file| gathered.take_kept(opener, file));
     let gathered = Mutex::new(gathered);
@@ -358,7 +358,7 @@ fn gather<'f>(
                 let scanned = scan(engine, opener, &member);
                 // The key does not depend on other files, such as raw files and sources of virtual
                 // datasets.
-                let is_whole = |scan: &Scan| scan.refused.is_empty() && member.stands_alone();
+                let is_whole = |scan: &Scan| scan.refused.is_empty() && member.is_standalone();
                 let is_whole = scanned.as_ref().is_ok_and(is_whole);
                 // If the member has changed since it was listed, its scan is not stored.
                 key = key.filter(|key| is_whole && opener.key(number) == Some(*key));
@@ -366,7 +366,7 @@ fn gather<'f>(
             });
             let scanned = scanned.map_err(|error| (is_left_out(&error, opener), error));
             let mut gathered = lock(&gathered);
-            gathered.take(number, name, scanned, key);
+            gathered.add_scan(number, name, scanned, key);
             opener.scanned(false);
             if let Err(error) = cancel.go_on() {
                 gathered.failed = Some(error);
@@ -397,17 +397,17 @@ fn gather<'f>(
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-impl<'f> Gathered<'f> {
+impl<'f> ScanResults<'f> {
     /// Reads stored scans of members. Returns the numbers of these members.
     fn take_kept(&mut self, opener: &dyn OpenMember, file: &'f File) -> HashSet<usize> {
         let numbers = 0..opener.names().len();
         let keys = numbers.filter_map(|number| Some((opener.key(number)?, number)));
         let mut known = HashSet::new();
-        let read = Kept::read(file, &keys.collect(), &mut |number, scan| {
+        let read = MemberCache::read(file, &keys.collect(), &mut |number, scan| {
             let Some(name) = opener.names().get(number) else {
                 return;
             };
-            self.take(number, name, Ok(scan), None);
+            self.add_scan(number, name, Ok(scan), None);
             opener.scanned(true);
             known.insert(number);
         });
@@ -420,19 +420,19 @@ impl<'f> Gathered<'f> {
 
     /// Adds the scan of a member, and stores it under `key` if there is one. An error comes with a
     /// flag: whether the member is omitted because of the error.
-    fn take(
+    fn add_scan(
         &mut self,
         number: usize,
         name: &Path,
         scanned: std::result::Result<Scan, (bool, Error)>,
-        key: Option<Key>,
+        key: Option<MemberKey>,
     ) {
         let mut scan = match scanned {
             Ok(scan) => scan,
             Err((true, error)) => {
                 let what = name.escape_ascii().to_string();
                 let reason = format!("left out: {error}");
-                self.told.push((number, Told { what, reason }));
+                self.told.push((number, Omission { what, reason }));
                 return;
             }
             // The member may be readable later. Omitting it would show fill values in its place.
@@ -446,7 +446,7 @@ impl<'f> Gathered<'f> {
         let values = scan.values.into_iter();
         scan.values = values.map(|known| self.shared(known)).collect();
         if let (Some(kept), Some(key)) = (&mut self.kept, key) {
-            kept.put(key, &scan);
+            kept.write_member(key, &scan);
         }
         let skeleton = self.skeleton(scan.skeleton, scan.common);
         self.list.push(Member {
@@ -493,16 +493,16 @@ impl<'f> Gathered<'f> {
 
     /// Returns a shared copy of the elements, so that equal elements of all members are in memory
     /// only once.
-    fn shared(&mut self, known: Known) -> Known {
-        let Known::Elements(elements) = known else {
+    fn shared(&mut self, known: ElementSummary) -> ElementSummary {
+        let ElementSummary::Elements(elements) = known else {
             // The ends of a long coordinate have few bytes.
             return known;
         };
         if let Some(kept) = self.elements.get(&elements) {
-            return Known::Elements(Arc::clone(kept));
+            return ElementSummary::Elements(Arc::clone(kept));
         }
         self.weight = self.weight.with_more(to_u64(elements.len()).with_more(64));
         self.elements.insert(Arc::clone(&elements));
-        Known::Elements(elements)
+        ElementSummary::Elements(elements)
     }
 }

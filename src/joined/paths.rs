@@ -7,18 +7,18 @@ use std::sync::Arc;
 pub(in crate::joined) type Path = Arc<[u8]>;
 
 /// A value, or the reason why it is omitted.
-pub(in crate::joined) type Sure<T> = Result<T, String>;
+pub(in crate::joined) type OrReason<T> = Result<T, String>;
 
 /// A member or object that is omitted, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Omission {
     /// The name of the member, or the path of the object.
     pub(crate) what: String,
     pub(crate) reason: String,
 }
 
 /// Returns the path of the object `name` in the group at `group`.
-pub(in crate::joined) fn beneath(group: &[u8], name: &[u8]) -> Path {
+pub(in crate::joined) fn child_path(group: &[u8], name: &[u8]) -> Path {
     if group.is_empty() {
         return name.into();
     }

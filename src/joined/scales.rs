@@ -7,15 +7,18 @@ use h5fs_reader::model::datatype::{Class, ReferenceKind};
 use h5fs_reader::model::{Datatype, NodeId, Shape};
 use h5fs_reader::wire::to_u64;
 
-use crate::joined::made::Made;
+use crate::joined::element_recoding::{OWN, PREFIX};
+use crate::joined::joined_array::JoinedArray;
 use crate::joined::members::content::{one_text, texts};
-use crate::joined::members::skeleton::Named;
+use crate::joined::members::skeleton::NamedAttribute;
 use crate::joined::paths::{Path, split};
-use crate::joined::recoding::{OWN, PREFIX};
 
 /// Returns the attributes of HDF5's dimension scales (H5DS): those that mark an array as a scale,
 /// and those that name the dimensions of an array.
-pub(super) fn dimension_attributes(made: &Made, scales: &HashMap<Path, u32>) -> Vec<Named> {
+pub(super) fn dimension_attributes(
+    made: &JoinedArray,
+    scales: &HashMap<Path, u32>,
+) -> Vec<NamedAttribute> {
     let mut own = Vec::new();
     if made.is_scale {
         own.push((b"CLASS".to_vec(), one_text(b"DIMENSION_SCALE")));

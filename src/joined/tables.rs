@@ -10,28 +10,28 @@ use h5fs_reader::model::datatype::ByteOrder;
 use h5fs_reader::model::{Datatype, Shape};
 use h5fs_reader::wire::Count;
 
-use crate::joined::files::Files;
-use crate::joined::made::{Content, Made, MadeDimension};
+use crate::joined::files::FileNames;
+use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
 use crate::joined::members::content::{one_text, texts};
-use crate::joined::members::convention::{Convention, Relation, Table};
-use crate::joined::members::skeleton::Named;
-use crate::joined::paths::{Path, Told, beneath, split};
-use crate::joined::variable::compared::Compared;
+use crate::joined::members::convention::{Convention, MemberTable, Relation};
+use crate::joined::members::skeleton::NamedAttribute;
+use crate::joined::paths::{Omission, Path, child_path, split};
+use crate::joined::variable::comparison::MemberComparison;
 use crate::limits;
 
 /// The path of a group, and its attributes.
-pub(super) type GroupAttributes = (Path, Vec<Named>);
+pub(super) type GroupAttributes = (Path, Vec<NamedAttribute>);
 
 /// Omits the arrays that are meaningless because another array is absent.
 pub(super) fn leave_out_dependents(
-    compared: &Compared<'_>,
-    arrays: &mut Vec<Made>,
+    compared: &MemberComparison<'_>,
+    arrays: &mut Vec<JoinedArray>,
     absent: &mut Vec<Path>,
-    told: &mut Vec<Told>,
+    told: &mut Vec<Omission>,
 ) {
     let paths = compared.variables();
     let conventions = paths.iter().filter_map(|path| {
-        let alike = compared.alike(path);
+        let alike = compared.variable(path);
         let convention = &alike.specimens.first()?.variable.convention;
         (*convention != Convention::default()).then_some((path, convention))
     });
@@ -42,10 +42,10 @@ pub(super) fn leave_out_dependents(
         let before = absent.len();
         arrays.retain(|made| {
             let own = conventions.get(&made.path);
-            let Some(other) = own.and_then(|own| reasons.of(&made.path, own)) else {
+            let Some(other) = own.and_then(|own| reasons.absent_array(&made.path, own)) else {
                 return true;
             };
-            told.push(Told {
+            told.push(Omission {
                 what: format!("/{}", made.path.escape_ascii()),
                 reason: format!("it needs /{}, which is absent", other.escape_ascii()),
             });
@@ -60,8 +60,8 @@ pub(super) fn leave_out_dependents(
 
 /// Returns the path under which an absent array is reported. An array without use in other files is
 /// reported as its whole group.
-pub(super) fn reported(compared: &Compared<'_>, path: Path) -> Path {
-    let alike = compared.alike(&path);
+pub(super) fn reported(compared: &MemberComparison<'_>, path: Path) -> Path {
+    let alike = compared.variable(&path);
     let convention = alike.specimens.first().map(|own| &own.variable.convention);
     match convention {
         Some(own) if matches!(own.relation, Relation::Unneeded(_)) => {
@@ -101,7 +101,7 @@ impl<'a> Reasons<'a> {
     }
 
     /// Returns the absent array without which the array at `path` is meaningless.
-    fn of(&self, path: &Path, own: &'a Convention) -> Option<&'a Path> {
+    fn absent_array(&self, path: &Path, own: &'a Convention) -> Option<&'a Path> {
         let of_whole = own.whole.as_ref().and_then(|whole| self.wholes.get(whole));
         let targets = own.relation.targets();
         let target = targets
@@ -117,8 +117,8 @@ impl<'a> Reasons<'a> {
 
 /// Returns the tables of all members. A table has the columns of all members, in order of first
 /// occurrence.
-fn tables(compared: &Compared<'_>) -> Vec<Table> {
-    let mut all: Vec<Table> = Vec::new();
+fn tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
+    let mut all: Vec<MemberTable> = Vec::new();
     let mut known: HashMap<Path, usize> = HashMap::new();
     for table in compared.tables() {
         let place = *known.entry(Path::clone(&table.group)).or_insert(all.len());
@@ -140,8 +140,8 @@ fn tables(compared: &Compared<'_>) -> Vec<Table> {
 /// Adds to each table a column with the file of each row, and updates the attributes of groups that
 /// list columns and shapes.
 pub(super) fn complete(
-    compared: &Compared<'_>,
-    arrays: &mut Vec<Made>,
+    compared: &MemberComparison<'_>,
+    arrays: &mut Vec<JoinedArray>,
     groups: &mut [GroupAttributes],
 ) {
     for table in tables(compared) {
@@ -152,7 +152,7 @@ pub(super) fn complete(
             continue;
         };
         let is_there = |name: &Vec<u8>| {
-            let path = beneath(&table.group, name);
+            let path = child_path(&table.group, name);
             let within = [&path[..], b"/"].concat();
             let mut all = arrays.iter().map(|made| &made.path);
             all.any(|own| *own == path || own.starts_with(&within))
@@ -190,14 +190,18 @@ fn set(groups: &mut [GroupAttributes], path: &[u8], name: &[u8], value: Attribut
 }
 
 /// Returns the file column of a table whose rows are joined.
-fn files_of(compared: &Compared<'_>, table: &Table, arrays: &[Made]) -> Option<Made> {
+fn files_of(
+    compared: &MemberComparison<'_>,
+    table: &MemberTable,
+    arrays: &[JoinedArray],
+) -> Option<JoinedArray> {
     let rows = arrays.iter().find(|made| made.path == table.rows)?;
     let rows = rows.dims.first().filter(|_| table.has_files)?;
     let placement = &compared.placed.placement;
     let at = placement.find(&rows.key)?;
     placement.axes.get(at.0).filter(|axis| axis.has_tables)?;
     (compared.placed.members.len() > 1).then_some(())?;
-    let files = Files {
+    let files = FileNames {
         placed: Arc::clone(compared.placed),
         at,
     };
@@ -214,7 +218,7 @@ fn files_of(compared: &Compared<'_>, table: &Table, arrays: &[Made]) -> Option<M
         ],
         None => Vec::new(),
     };
-    Some(Made {
+    Some(JoinedArray {
         path: free_path(compared, table),
         datatype: files.datatype(compared.members),
         dims: vec![MadeDimension {
@@ -228,28 +232,28 @@ fn files_of(compared: &Compared<'_>, table: &Table, arrays: &[Made]) -> Option<M
         is_dimension: false,
         attributes,
         references: Vec::new(),
-        content: Content::Files(files),
+        content: ArrayContent::Files(files),
     })
 }
 
 /// Returns the path of the column `file`, with underscores appended until no file has a column with
 /// this name.
-fn free_path(compared: &Compared<'_>, table: &Table) -> Path {
+fn free_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
     let taken: HashSet<Path> = compared
         .variables()
         .into_iter()
         .chain(compared.groups())
         .collect();
     let mut name = b"file".to_vec();
-    while taken.contains(&beneath(&table.group, &name)) {
+    while taken.contains(&child_path(&table.group, &name)) {
         name.push(b'_');
     }
-    beneath(&table.group, &name)
+    child_path(&table.group, &name)
 }
 
 /// Returns the attribute `shape` of a sparse matrix whose rows are joined.
-fn matrix_shape(compared: &Compared<'_>, made: &Made) -> Option<AttributeContent> {
-    let alike = compared.alike(&made.path);
+fn matrix_shape(compared: &MemberComparison<'_>, made: &JoinedArray) -> Option<AttributeContent> {
+    let alike = compared.variable(&made.path);
     let convention = &alike.specimens.first()?.variable.convention;
     let Relation::PointsTo { columns, .. } = &convention.relation else {
         return None;
@@ -297,11 +301,14 @@ mod tests {
         let conventions = HashMap::from([(&codes_path, &codes), (&names, &own)]);
         let absent = HashSet::from([Path::clone(&codes_path)]);
         let reasons = Reasons::new(&conventions, &absent);
-        assert_eq!(reasons.of(&names, &own), Some(&codes_path));
-        assert_eq!(reasons.of(&path("ct/mask"), &mask), Some(&codes_path));
-        assert_eq!(reasons.of(&path("n"), &alone), None);
+        assert_eq!(reasons.absent_array(&names, &own), Some(&codes_path));
+        assert_eq!(
+            reasons.absent_array(&path("ct/mask"), &mask),
+            Some(&codes_path)
+        );
+        assert_eq!(reasons.absent_array(&path("n"), &alone), None);
         let absent = HashSet::from([Path::clone(&names)]);
         let reasons = Reasons::new(&conventions, &absent);
-        assert_eq!(reasons.of(&codes_path, &codes), Some(&names));
+        assert_eq!(reasons.absent_array(&codes_path, &codes), Some(&names));
     }
 }

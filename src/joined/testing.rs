@@ -22,23 +22,23 @@ use h5fs_reader::model::{
 use h5fs_reader::source::neighbours::Neighbours;
 
 use crate::joined::choice::Choice;
-use crate::joined::container::Joined;
-use crate::joined::made::Made;
+use crate::joined::container::JoinedContainer;
+use crate::joined::joined_array::JoinedArray;
 use crate::joined::members::content::{one_text, texts};
-use crate::joined::members::{Key, OpenMember, Opened};
-use crate::joined::paths::{Path, Told, split};
-use crate::joined::{Scanning, join};
-use crate::view::cf::stored::Stored;
+use crate::joined::members::{MemberKey, OpenMember, OpenedMember};
+use crate::joined::paths::{Omission, Path, split};
+use crate::joined::{ScanOptions, join};
+use crate::view::cf::stored_type::StoredType;
 
 /// Elements of one type.
 #[derive(Clone)]
-pub(in crate::joined) struct Elements {
+pub(in crate::joined) struct TestElements {
     pub(in crate::joined) datatype: Datatype,
     pub(in crate::joined) bytes: Vec<u8>,
 }
 
-pub(in crate::joined) fn i16s(values: &[i16]) -> Elements {
-    Elements {
+pub(in crate::joined) fn i16s(values: &[i16]) -> TestElements {
+    TestElements {
         datatype: Datatype::integer(2, true, ByteOrder::Little),
         bytes: values
             .iter()
@@ -47,8 +47,8 @@ pub(in crate::joined) fn i16s(values: &[i16]) -> Elements {
     }
 }
 
-pub(in crate::joined) fn i32s(values: &[i32]) -> Elements {
-    Elements {
+pub(in crate::joined) fn i32s(values: &[i32]) -> TestElements {
+    TestElements {
         datatype: Datatype::integer(4, true, ByteOrder::Little),
         bytes: values
             .iter()
@@ -57,8 +57,8 @@ pub(in crate::joined) fn i32s(values: &[i32]) -> Elements {
     }
 }
 
-pub(in crate::joined) fn f64s(values: &[f64]) -> Elements {
-    Elements {
+pub(in crate::joined) fn f64s(values: &[f64]) -> TestElements {
+    TestElements {
         datatype: Datatype::ieee(8, ByteOrder::Little),
         bytes: values
             .iter()
@@ -74,7 +74,7 @@ pub(in crate::joined) fn text(text: &str) -> AttributeContent {
     one_text(text.as_bytes())
 }
 
-pub(in crate::joined) fn number(elements: Elements) -> AttributeContent {
+pub(in crate::joined) fn number(elements: TestElements) -> AttributeContent {
     AttributeContent {
         datatype: elements.datatype,
         shape: Shape::fixed(Vec::new()),
@@ -91,32 +91,32 @@ pub(in crate::joined) fn days<'a>(
 }
 
 #[derive(Clone)]
-enum Object {
+enum TestObject {
     Group,
     Array(Arc<Array>),
 }
 
 /// An in-memory file. Its first object is the root.
 #[derive(Clone)]
-pub(in crate::joined) struct File {
-    objects: Vec<(Object, Vec<Attribute>)>,
+pub(in crate::joined) struct TestFile {
+    objects: Vec<(TestObject, Vec<Attribute>)>,
     links: BTreeMap<(u32, Vec<u8>), LinkTarget>,
 }
 
-impl File {
+impl TestFile {
     pub(in crate::joined) fn new() -> Self {
-        File {
-            objects: vec![(Object::Group, Vec::new())],
+        TestFile {
+            objects: vec![(TestObject::Group, Vec::new())],
             links: BTreeMap::new(),
         }
     }
 
     /// Adds a variable with dimensions of these names.
-    pub(in crate::joined) fn with(
+    pub(in crate::joined) fn with_variable(
         self,
         path: &str,
         dims: &[(&str, u64)],
-        elements: Elements,
+        elements: TestElements,
         marks: Marks<'_>,
     ) -> Self {
         let max = dims.iter().map(|(_, length)| Some(*length)).collect();
@@ -128,7 +128,7 @@ impl File {
         self,
         path: &str,
         dims: &[(&str, u64)],
-        elements: Elements,
+        elements: TestElements,
         marks: Marks<'_>,
     ) -> Self {
         let max = vec![None; dims.len()];
@@ -139,7 +139,7 @@ impl File {
         mut self,
         path: &str,
         (dims, max): (&[(&str, u64)], Vec<Option<u64>>),
-        elements: Elements,
+        elements: TestElements,
         marks: Marks<'_>,
     ) -> Self {
         let array = Array {
@@ -166,7 +166,7 @@ impl File {
             content: Ok(content),
         });
         let number = u32::try_from(self.objects.len()).unwrap();
-        let object = Object::Array(Arc::new(array));
+        let object = TestObject::Array(Arc::new(array));
         self.objects.push((object, attributes.collect()));
         self.link(path, LinkTarget::Hard(NodeId::at(number)))
     }
@@ -209,13 +209,13 @@ impl File {
         let (above, name) = split(path);
         let above = self.group(above);
         let number = u32::try_from(self.objects.len()).unwrap();
-        self.objects.push((Object::Group, Vec::new()));
+        self.objects.push((TestObject::Group, Vec::new()));
         let target = LinkTarget::Hard(NodeId::at(number));
         self.links.insert((above, name.to_vec()), target);
         number
     }
 
-    fn object(&self, id: NodeId) -> Result<&(Object, Vec<Attribute>)> {
+    fn object(&self, id: NodeId) -> Result<&(TestObject, Vec<Attribute>)> {
         let object = usize::try_from(id.index())
             .ok()
             .and_then(|at| self.objects.get(at));
@@ -223,7 +223,7 @@ impl File {
     }
 }
 
-impl Container for File {
+impl Container for TestFile {
     fn for_request(self: Arc<Self>, _effort: &Effort) -> Arc<dyn Container> {
         self
     }
@@ -235,8 +235,8 @@ impl Container for File {
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         Ok(Arc::new(Node {
             kind: match &self.object(id)?.0 {
-                Object::Group => NodeKind::Group,
-                Object::Array(array) => NodeKind::Array(Arc::clone(array)),
+                TestObject::Group => NodeKind::Group,
+                TestObject::Array(array) => NodeKind::Array(Arc::clone(array)),
             },
             error: None,
             ..Node::damaged(id, Error::NotFound)
@@ -311,22 +311,22 @@ fn link(name: &[u8], target: &LinkTarget) -> Link {
     }
 }
 
-struct Files {
+struct TestFiles {
     names: Vec<Path>,
-    files: Vec<File>,
-    others: Vec<(&'static str, File)>,
+    files: Vec<TestFile>,
+    others: Vec<(&'static str, TestFile)>,
 }
 
-impl OpenMember for Files {
+impl OpenMember for TestFiles {
     fn names(&self) -> &[Path] {
         &self.names
     }
 
-    fn open(&self, number: usize) -> Result<Opened> {
+    fn open(&self, number: usize) -> Result<OpenedMember> {
         Ok(opened(&self.files[number]))
     }
 
-    fn open_again(&self, number: usize) -> Result<Opened> {
+    fn open_again(&self, number: usize) -> Result<OpenedMember> {
         self.open(number)
     }
 
@@ -338,13 +338,13 @@ impl OpenMember for Files {
         false
     }
 
-    fn open_linked(&self, _from: &Opened, name: &[u8]) -> Result<Option<Opened>> {
+    fn open_linked(&self, _from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>> {
         let mut others = self.others.iter();
         let found = others.find(|(own, _)| own.as_bytes() == name);
         Ok(found.map(|(_, file)| opened(file)))
     }
 
-    fn key(&self, _number: usize) -> Option<Key> {
+    fn key(&self, _number: usize) -> Option<MemberKey> {
         None
     }
 
@@ -352,7 +352,7 @@ impl OpenMember for Files {
         false
     }
 
-    fn verifies(&self) -> bool {
+    fn is_verifying(&self) -> bool {
         false
     }
 
@@ -361,65 +361,69 @@ impl OpenMember for Files {
     fn scanned(&self, _was_known: bool) {}
 }
 
-fn opened(file: &File) -> Opened {
-    Opened {
+fn opened(file: &TestFile) -> OpenedMember {
+    OpenedMember {
         container: Arc::new(file.clone()),
-        neighbours: Arc::new(Neighbours::none()),
+        neighbours: Arc::new(Neighbours::without_directory()),
     }
 }
 
 /// A joined file, with the report of omissions.
-pub(in crate::joined) struct Shown {
-    joined: Arc<Joined>,
+pub(in crate::joined) struct JoinedTest {
+    joined: Arc<JoinedContainer>,
     engine: Arc<Engine>,
-    told: Vec<Told>,
+    told: Vec<Omission>,
 }
 
 /// Joins these files.
-pub(in crate::joined) fn joined(files: Vec<(&str, File)>) -> Shown {
+pub(in crate::joined) fn joined(files: Vec<(&str, TestFile)>) -> JoinedTest {
     made(b"joined", files, Vec::new())
 }
 
 /// Joins these files by a user's choice, such as `joined[*,join=file]`.
-pub(in crate::joined) fn joined_by(choice: &str, files: Vec<(&str, File)>) -> Shown {
+pub(in crate::joined) fn joined_by(choice: &str, files: Vec<(&str, TestFile)>) -> JoinedTest {
     made(choice.as_bytes(), files, Vec::new())
 }
 
 /// Joins these files, whose links may lead to `others`.
 pub(in crate::joined) fn with_others(
-    files: Vec<(&str, File)>,
-    others: Vec<(&'static str, File)>,
-) -> Shown {
+    files: Vec<(&str, TestFile)>,
+    others: Vec<(&'static str, TestFile)>,
+) -> JoinedTest {
     made(b"joined", files, others)
 }
 
-fn made(choice: &[u8], files: Vec<(&str, File)>, others: Vec<(&'static str, File)>) -> Shown {
-    let (names, files) = files.into_iter().unzip::<_, _, Vec<&str>, Vec<File>>();
+fn made(
+    choice: &[u8],
+    files: Vec<(&str, TestFile)>,
+    others: Vec<(&'static str, TestFile)>,
+) -> JoinedTest {
+    let (names, files) = files.into_iter().unzip::<_, _, Vec<&str>, Vec<TestFile>>();
     let names = names
         .into_iter()
         .map(|name| name.as_bytes().into())
         .collect();
     let engine = Engine::new(CacheSize::from(1 << 20), 1);
-    let files = Files {
+    let files = TestFiles {
         names,
         files,
         others,
     };
-    let choice = Choice::named(choice).unwrap();
-    let scanning = Scanning {
+    let choice = Choice::parse(choice).unwrap();
+    let scanning = ScanOptions {
         threads: 1,
         kept: None,
         cancel: &CancelToken::default(),
     };
     let (joined, told) = join(&engine, Box::new(files), &choice, &scanning).unwrap();
-    Shown {
+    JoinedTest {
         joined,
         engine,
         told,
     }
 }
 
-impl Shown {
+impl JoinedTest {
     fn node(&self, path: &str) -> Option<Arc<Node>> {
         let id = paths::resolve(&*self.joined, self.joined.root(), path.as_bytes()).unwrap()?;
         Some(self.joined.node(id).unwrap())
@@ -441,7 +445,7 @@ impl Shown {
     }
 
     /// How an array of the joined file is made.
-    pub(in crate::joined) fn made(&self, path: &str) -> &Made {
+    pub(in crate::joined) fn made(&self, path: &str) -> &JoinedArray {
         let node = self
             .node(path)
             .unwrap_or_else(|| panic!("no {path}: {:?}", self.told));
@@ -460,7 +464,7 @@ impl Shown {
     pub(in crate::joined) fn numbers(&self, path: &str) -> Vec<f64> {
         let array = self.array(path);
         let (size, length) = (array.datatype.size as usize, array.bytes().unwrap());
-        let stored = Stored::new(&array.datatype).unwrap();
+        let stored = StoredType::new(&array.datatype).unwrap();
         let reader = Reader::new(&self.engine, array).unwrap();
         let bytes = reader.read(0, usize::try_from(length).unwrap()).unwrap();
         let elements = bytes.chunks_exact(size);
@@ -520,7 +524,7 @@ impl Shown {
     }
 
     /// Returns all reports.
-    pub(in crate::joined) fn told(&self) -> Vec<String> {
+    pub(in crate::joined) fn omissions(&self) -> Vec<String> {
         let lines = self.told.iter();
         lines
             .map(|told| format!("{}: {}", told.what, told.reason))

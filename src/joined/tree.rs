@@ -10,18 +10,20 @@ use h5fs_reader::model::{Datatype, Scalar};
 use h5fs_reader::wire::{Count, to_u64};
 
 use crate::joined::choice::Choice;
-use crate::joined::made::{Content, Made, MadeDimension};
-use crate::joined::mapped::Placed;
+use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
+use crate::joined::member_mapping::PlacedMembers;
 use crate::joined::members::Members;
-use crate::joined::members::content::{Same, one_number, one_text, padded, texts};
-use crate::joined::members::skeleton::Named;
-use crate::joined::paths::{Path, Sure, Told, beneath, split};
-use crate::joined::place::kind::{Kind, kinds};
-use crate::joined::place::place;
-use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
+use crate::joined::members::content::{TreeScalar, one_number, one_text, padded, texts};
+use crate::joined::members::skeleton::NamedAttribute;
+use crate::joined::paths::{Omission, OrReason, Path, child_path, split};
+use crate::joined::placing::member_kind::{MemberKind, kinds};
+use crate::joined::placing::place_members;
+use crate::joined::placing::placement::{
+    JoinAxis, JoinedDimension, NewDimension, NewDimensionValues, Placement,
+};
 use crate::joined::scales::{dimension_attributes, reference};
 use crate::joined::tables::{complete, leave_out_dependents, reported};
-use crate::joined::variable::compared::{Compared, refused_by, without_data};
+use crate::joined::variable::comparison::{MemberComparison, refused_by, without_data};
 use crate::joined::variable::{is_of_times, make};
 use crate::view::csv::append_field;
 
@@ -44,27 +46,27 @@ pub(super) struct Tree {
 #[derive(Debug)]
 pub(super) struct TreeNode {
     pub(super) children: BTreeMap<Box<[u8]>, u32>,
-    pub(super) attributes: Vec<Named>,
-    pub(super) kind: Kept,
+    pub(super) attributes: Vec<NamedAttribute>,
+    pub(super) kind: TreeEntry,
 }
 
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(super) enum TreeEntry {
     Group,
-    Array(Box<Made>),
+    Array(Box<JoinedArray>),
     Scalar(Scalar),
 }
 
 /// The groups and arrays of one kind.
-struct Part {
+struct JoinedKind {
     /// The group that contains them, empty for the root.
     group: Path,
-    groups: Vec<(Path, Vec<Named>)>,
-    arrays: Vec<Made>,
-    scalars: BTreeMap<Path, Same>,
+    groups: Vec<(Path, Vec<NamedAttribute>)>,
+    arrays: Vec<JoinedArray>,
+    scalars: BTreeMap<Path, TreeScalar>,
     /// Paths of absent objects.
     absent: Vec<Path>,
-    placed: Arc<Placed>,
+    placed: Arc<PlacedMembers>,
 }
 
 impl Tree {
@@ -72,23 +74,27 @@ impl Tree {
     ///
     /// # Errors
     /// Fails if an array cannot be described.
-    pub(super) fn of(members: &Members, choice: &Choice, told: &mut Vec<Told>) -> Result<Self> {
-        let mut parts: Vec<Part> = Vec::new();
+    pub(super) fn join(
+        members: &Members,
+        choice: &Choice,
+        told: &mut Vec<Omission>,
+    ) -> Result<Self> {
+        let mut parts: Vec<JoinedKind> = Vec::new();
         let mut refused = Vec::new();
         for kind in kinds(members, told) {
             let mut own = Vec::new();
-            let placement = place(members, &kind, &choice.join, &mut own);
-            let part =
-                placement.and_then(|placement| Part::of(members, &kind, placement, &mut own));
+            let placement = place_members(members, &kind, &choice.join, &mut own);
+            let part = placement
+                .and_then(|placement| JoinedKind::join(members, &kind, placement, &mut own));
             match part {
                 Ok(mut part) => {
-                    part.settle(&kind, &parts);
+                    part.choose_group(&kind, &parts);
                     parts.push(part);
                 }
                 Err(reason) => {
                     let what = format!("/{}", kind.name().escape_ascii());
                     let reason = format!("its files are not joined: {reason}");
-                    own = vec![Told { what, reason }];
+                    own = vec![Omission { what, reason }];
                     refused.extend(kind.data);
                 }
             }
@@ -101,9 +107,9 @@ impl Tree {
         let joined: usize = parts.iter().map(|part| part.placed.members.len()).sum();
         tree.list = list(members, &parts);
         let placed = parts.iter().map(|part| part.placed.placement.weight());
-        tree.placed = u64::together(placed);
+        tree.placed = u64::sum(placed);
         for part in parts {
-            tree.take(part);
+            tree.add_kind(part);
         }
         for path in refused {
             if !tree.paths.contains_key(&path) {
@@ -114,7 +120,7 @@ impl Tree {
             let files = one_number(to_u64(joined));
             root.attributes.push((b"_h5fs_files".to_vec(), files));
         }
-        tree.tell();
+        tree.describe_omissions();
         tree.link();
         Ok(tree)
     }
@@ -125,10 +131,10 @@ impl Tree {
         if let Some(&number) = self.paths.get(path) {
             return number;
         }
-        self.add(path, Kept::Group, Vec::new())
+        self.add(path, TreeEntry::Group, Vec::new())
     }
 
-    fn add(&mut self, path: &[u8], kind: Kept, attributes: Vec<Named>) -> u32 {
+    fn add(&mut self, path: &[u8], kind: TreeEntry, attributes: Vec<NamedAttribute>) -> u32 {
         let number = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(TreeNode {
             children: BTreeMap::new(),
@@ -146,8 +152,8 @@ impl Tree {
         number
     }
 
-    fn take(&mut self, part: Part) {
-        let within = |path: &Path| inside(&part.group, path);
+    fn add_kind(&mut self, part: JoinedKind) {
+        let within = |path: &Path| path_in_group(&part.group, path);
         for (path, attributes) in part.groups {
             let path = within(&path);
             let is_new = !self.paths.contains_key(&path) || path.is_empty() && !self.has_root;
@@ -162,9 +168,9 @@ impl Tree {
                 node.attributes.retain(|own| attributes.contains(own));
             }
         }
-        for (path, Same(scalar)) in part.scalars {
+        for (path, TreeScalar(scalar)) in part.scalars {
             if !self.paths.contains_key(&within(&path)) {
-                self.add(&within(&path), Kept::Scalar(scalar), Vec::new());
+                self.add(&within(&path), TreeEntry::Scalar(scalar), Vec::new());
             }
         }
         for mut made in part.arrays {
@@ -180,7 +186,7 @@ impl Tree {
             }
             let path = Path::clone(&made.path);
             let attributes = std::mem::take(&mut made.attributes);
-            self.add(&path, Kept::Array(Box::new(made)), attributes);
+            self.add(&path, TreeEntry::Array(Box::new(made)), attributes);
         }
         for path in part.absent {
             self.leave_out(&within(&path));
@@ -198,7 +204,7 @@ impl Tree {
     }
 
     /// Writes the names of absent objects to an attribute of each group.
-    fn tell(&mut self) {
+    fn describe_omissions(&mut self) {
         for (group, mut names) in std::mem::take(&mut self.absent) {
             names.sort_unstable();
             names.dedup();
@@ -217,12 +223,14 @@ impl Tree {
             .iter()
             .filter(|(_, number)| {
                 let node = self.nodes.get(**number as usize);
-                node.is_some_and(|node| matches!(&node.kind, Kept::Array(made) if made.is_scale))
+                node.is_some_and(
+                    |node| matches!(&node.kind, TreeEntry::Array(made) if made.is_scale),
+                )
             })
             .map(|(path, number)| (Path::clone(path), *number))
             .collect();
         for node in &mut self.nodes {
-            if let Kept::Array(made) = &node.kind {
+            if let TreeEntry::Array(made) = &node.kind {
                 node.attributes.extend(dimension_attributes(made, &scales));
                 let found = made.references.iter();
                 let found = found.filter_map(|(name, path)| {
@@ -239,48 +247,48 @@ impl Tree {
             let attributes =
                 attributes.map(|(name, value)| name.len() + value.elements.len() + 150);
             let kind = match &node.kind {
-                Kept::Array(made) => made.weight(),
+                TreeEntry::Array(made) => made.weight(),
                 _ => 0,
             };
             kind.with_more(to_u64(200 + attributes.sum::<usize>()))
         };
-        u64::together(self.nodes.iter().map(node))
+        u64::sum(self.nodes.iter().map(node))
             .with_more(to_u64(self.list.len()))
             .with_more(self.placed)
     }
 }
 
 /// Returns `path` as a path below the group `group`.
-fn inside(group: &Path, path: &Path) -> Path {
+fn path_in_group(group: &Path, path: &Path) -> Path {
     match (group.is_empty(), path.is_empty()) {
         (true, _) => Path::clone(path),
         (false, true) => Path::clone(group),
-        _ => beneath(group, path),
+        _ => child_path(group, path),
     }
 }
 
-impl Part {
+impl JoinedKind {
     /// # Errors
     /// Fails if the coordinate of a joined dimension would be absent.
-    fn of(
+    fn join(
         members: &Members,
-        kind: &Kind,
+        kind: &MemberKind,
         placement: Placement,
-        told: &mut Vec<Told>,
-    ) -> Sure<Self> {
-        let placed = Arc::new(Placed {
+        told: &mut Vec<Omission>,
+    ) -> OrReason<Self> {
+        let placed = Arc::new(PlacedMembers {
             members: kind.members.clone(),
             placement,
         });
-        let compared = Compared::new(members, &placed);
+        let compared = MemberComparison::new(members, &placed);
         let common = compared.scalars();
         let reason = "it differs between files";
-        told.extend(common.differing.iter().map(|path| Told {
+        told.extend(common.differing.iter().map(|path| Omission {
             what: format!("/{}", path.escape_ascii()),
             reason: reason.to_owned(),
         }));
         let groups = compared.groups().into_iter();
-        let mut part = Part {
+        let mut part = JoinedKind {
             group: Path::default(),
             groups: groups
                 .map(|path| (Path::clone(&path), compared.attributes(&path)))
@@ -295,7 +303,7 @@ impl Part {
                 part.arrays.push(coordinate(&compared, axis, new)?);
             }
         }
-        let refused = compared.refused();
+        let refused = compared.refusals();
         for path in compared.variables() {
             // If a member cannot show a group, all objects in the group are refused too.
             let above = std::iter::successors(Some(&*path), |path| Some(split(path).0));
@@ -333,7 +341,7 @@ impl Part {
     }
 
     /// Omits bounds that depend on the units of an omitted array.
-    fn refuse_bounds(&mut self, compared: &Compared<'_>, told: &mut Vec<Told>) {
+    fn refuse_bounds(&mut self, compared: &MemberComparison<'_>, told: &mut Vec<Omission>) {
         let absent: HashSet<&Path> = self.absent.iter().collect();
         let mut refused = Vec::new();
         for made in &self.arrays {
@@ -353,16 +361,16 @@ impl Part {
         }
     }
 
-    fn leave_out(&mut self, path: Path, reason: String, told: &mut Vec<Told>) {
+    fn leave_out(&mut self, path: Path, reason: String, told: &mut Vec<Omission>) {
         let what = format!("/{}", path.escape_ascii());
-        told.push(Told { what, reason });
+        told.push(Omission { what, reason });
         self.absent.push(path);
     }
 
     /// Omits arrays that are groups in other members.
-    fn refuse_groups(&mut self, told: &mut Vec<Told>) {
+    fn refuse_groups(&mut self, told: &mut Vec<Omission>) {
         let groups: HashSet<&Path> = self.groups.iter().map(|(path, _)| path).collect();
-        let are_both = |made: &Made| groups.contains(&made.path);
+        let are_both = |made: &JoinedArray| groups.contains(&made.path);
         let both: Vec<Path> = self
             .arrays
             .iter()
@@ -370,7 +378,7 @@ impl Part {
             .map(|made| Path::clone(&made.path))
             .collect();
         self.arrays.retain(|made| !both.contains(&made.path));
-        told.extend(both.iter().map(|path| Told {
+        told.extend(both.iter().map(|path| Omission {
             what: format!("/{}", path.escape_ascii()),
             reason: "it is an array in some files, and a group in others".to_owned(),
         }));
@@ -379,16 +387,16 @@ impl Part {
 
     /// Chooses the group of this part: the root, if all objects that other parts have there are
     /// equal. Otherwise a group named after the data variables, with a number if this name exists.
-    fn settle(&mut self, kind: &Kind, others: &[Part]) {
+    fn choose_group(&mut self, kind: &MemberKind, others: &[JoinedKind]) {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let known = of_root.flat_map(|other| other.arrays.iter().map(|made| (&made.path, made)));
-        let known: HashMap<&Path, &Made> = known.collect();
+        let known: HashMap<&Path, &JoinedArray> = known.collect();
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let groups = of_root.flat_map(|other| other.groups.iter().map(|(path, _)| path));
         let groups: HashSet<&Path> = groups.collect();
         let lengths = known.values().flat_map(|made| named_lengths(made));
         let lengths: HashMap<&Path, u64> = lengths.collect();
-        let is_alike = |made: &Made| {
+        let is_alike = |made: &JoinedArray| {
             let other = known.get(&made.path);
             // A dimension has one length in the whole tree.
             let mut dims = named_lengths(made);
@@ -404,7 +412,7 @@ impl Part {
         let names = (2..).map(|number: usize| [&name, format!("_{number}").as_bytes()].concat());
         let mut names = std::iter::once(name.clone()).chain(names).map(Path::from);
         let is_free = |name: &Path| {
-            let is_other = |other: &Part| other.group == *name;
+            let is_other = |other: &JoinedKind| other.group == *name;
             !others.iter().any(is_other) && !known.contains_key(name) && !groups.contains(name)
         };
         self.group = names.find(is_free).unwrap_or_default();
@@ -412,13 +420,17 @@ impl Part {
 }
 
 /// Iterates over the named dimensions of an array, with their lengths.
-fn named_lengths(made: &Made) -> impl Iterator<Item = (&Path, u64)> {
+fn named_lengths(made: &JoinedArray) -> impl Iterator<Item = (&Path, u64)> {
     let named = made.dims.iter().filter(|dim| dim.has_name);
     named.map(|dim| (&dim.key, dim.length))
 }
 
 /// Reports what members without data cannot show, unless it is absent already. Returns the paths.
-fn refused_elsewhere(members: &Members, parts: &[Part], told: &mut Vec<Told>) -> BTreeSet<Path> {
+fn refused_elsewhere(
+    members: &Members,
+    parts: &[JoinedKind],
+    told: &mut Vec<Omission>,
+) -> BTreeSet<Path> {
     let absent: HashSet<&Path> = parts.iter().flat_map(|part| &part.absent).collect();
     let mut refused = BTreeSet::new();
     for (path, reason) in without_data(members).flat_map(refused_by) {
@@ -426,23 +438,23 @@ fn refused_elsewhere(members: &Members, parts: &[Part], told: &mut Vec<Told>) ->
             continue;
         }
         let what = format!("/{}", path.escape_ascii());
-        told.push(Told { what, reason });
+        told.push(Omission { what, reason });
     }
     refused
 }
 
 /// Omits scalars that differ between kinds in the same group.
-fn refuse_scalars(parts: &mut [Part], told: &mut Vec<Told>) {
+fn refuse_scalars(parts: &mut [JoinedKind], told: &mut Vec<Omission>) {
     let absent = parts.iter().flat_map(|part| {
         let paths = part.absent.iter();
-        paths.map(move |path| inside(&part.group, path))
+        paths.map(move |path| path_in_group(&part.group, path))
     });
     let absent: HashSet<Path> = absent.collect();
-    let mut known: HashMap<Path, Same> = HashMap::new();
+    let mut known: HashMap<Path, TreeScalar> = HashMap::new();
     let mut differing: BTreeSet<Path> = BTreeSet::new();
     for part in parts.iter() {
         for (path, scalar) in &part.scalars {
-            let path = inside(&part.group, path);
+            let path = path_in_group(&part.group, path);
             let other = known
                 .entry(Path::clone(&path))
                 .or_insert_with(|| scalar.clone());
@@ -453,30 +465,34 @@ fn refuse_scalars(parts: &mut [Part], told: &mut Vec<Told>) {
     }
     for part in parts {
         let group = Path::clone(&part.group);
-        let is_differing = |path: &Path| differing.contains(&inside(&group, path));
+        let is_differing = |path: &Path| differing.contains(&path_in_group(&group, path));
         let own = part.scalars.keys().filter(|path| is_differing(path));
         part.absent.extend(own.cloned().collect::<Vec<_>>());
         part.scalars.retain(|path, _| !is_differing(path));
     }
     let news = differing.iter().filter(|path| !absent.contains(*path));
-    told.extend(news.map(|path| Told {
+    told.extend(news.map(|path| Omission {
         what: format!("/{}", path.escape_ascii()),
         reason: "it differs between files that have no variable in common".to_owned(),
     }));
 }
 
 /// Returns whether two arrays have equal elements in memory, and equal descriptions.
-fn is_same(a: &Made, b: &Made) -> bool {
+fn is_same(a: &JoinedArray, b: &JoinedArray) -> bool {
     let are_same = match (&a.content, &b.content) {
-        (Content::Elements(a), Content::Elements(b)) => a == b,
-        (Content::Fill, Content::Fill) => true,
+        (ArrayContent::Elements(a), ArrayContent::Elements(b)) => a == b,
+        (ArrayContent::Fill, ArrayContent::Fill) => true,
         _ => false,
     };
     are_same && a.datatype == b.datatype && a.dims == b.dims && a.attributes == b.attributes
 }
 
 /// Creates the coordinate of a new dimension.
-fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<Made> {
+fn coordinate(
+    compared: &MemberComparison<'_>,
+    axis: &JoinAxis,
+    new: &NewDimension,
+) -> OrReason<JoinedArray> {
     let length = axis.dims.first().map_or(0, JoinedDimension::length);
     let number = Datatype::integer(8, true, ByteOrder::Little);
     let integers = |values: &[i64]| {
@@ -487,9 +503,9 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<
     };
     let mut attributes = Vec::new();
     let (datatype, elements): (_, Arc<[u8]>) = match &new.values {
-        Values::Texts(values) => padded(values).map_err(|error| error.to_string())?,
-        Values::Integers(values) => (number, integers(values)),
-        Values::Times(values) => {
+        NewDimensionValues::Texts(values) => padded(values).map_err(|error| error.to_string())?,
+        NewDimensionValues::Integers(values) => (number, integers(values)),
+        NewDimensionValues::Times(values) => {
             let family = compared.family(&new.name);
             let unit = family.unit();
             attributes = compared.attributes(&new.name);
@@ -505,7 +521,7 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<
             (number, integers(&numbers))
         }
     };
-    Ok(Made {
+    Ok(JoinedArray {
         path: Path::clone(&new.name),
         datatype,
         dims: vec![MadeDimension {
@@ -519,13 +535,13 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<
         is_dimension: false,
         attributes,
         references: Vec::new(),
-        content: Content::Elements(elements),
+        content: ArrayContent::Elements(elements),
     })
 }
 
 /// Returns a line for each joined file: its path, its group, and the name, offset and length along
 /// each joined dimension.
-fn list(members: &Members, parts: &[Part]) -> Vec<u8> {
+fn list(members: &Members, parts: &[JoinedKind]) -> Vec<u8> {
     let mut out = b"file,group,dimension,first,length\r\n".to_vec();
     for part in parts {
         let placement = &part.placed.placement;
@@ -558,19 +574,19 @@ fn list(members: &Members, parts: &[Part]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::joined::testing::{File, f64s, i32s, joined, text};
+    use crate::joined::testing::{TestFile, f64s, i32s, joined, text};
     use h5fs_reader::model::ScalarValue;
 
-    fn series(name: &str, first: f64) -> File {
+    fn series(name: &str, first: f64) -> TestFile {
         let values = f64s(&[first, first + 1.0]);
-        File::new()
-            .with(
+        TestFile::new()
+            .with_variable(
                 "time",
                 &[("time", 2)],
                 values.clone(),
                 &[("units", text("m"))],
             )
-            .with(name, &[("time", 2)], values, &[])
+            .with_variable(name, &[("time", 2)], values, &[])
     }
 
     #[test]
@@ -585,7 +601,7 @@ mod tests {
 
     #[test]
     fn files_that_share_a_variable_with_a_third_are_of_its_kind() {
-        let both = series("a", 2.0).with("b", &[("time", 2)], f64s(&[2.0, 3.0]), &[]);
+        let both = series("a", 2.0).with_variable("b", &[("time", 2)], f64s(&[2.0, 3.0]), &[]);
         let shown = joined(vec![
             ("0.nc", series("a", 0.0)),
             ("1.nc", both),
@@ -597,15 +613,15 @@ mod tests {
 
     #[test]
     fn a_file_without_arrays_is_reported() {
-        let scalar = File::new().with("n", &[], i32s(&[1]), &[]);
+        let scalar = TestFile::new().with_variable("n", &[], i32s(&[1]), &[]);
         let shown = joined(vec![("0.nc", series("a", 0.0)), ("1.nc", scalar)]);
-        assert_eq!(shown.told(), ["1.nc: has no data to join"]);
+        assert_eq!(shown.omissions(), ["1.nc: has no data to join"]);
     }
 
     #[test]
     fn an_array_that_is_a_group_in_another_file_is_absent() {
-        let one = series("a", 0.0).with("g", &[], i32s(&[1]), &[]);
-        let other = series("a", 2.0).with("g/n", &[], i32s(&[1]), &[]);
+        let one = series("a", 0.0).with_variable("g", &[], i32s(&[1]), &[]);
+        let other = series("a", 2.0).with_variable("g/n", &[], i32s(&[1]), &[]);
         let shown = joined(vec![("0.nc", one), ("1.nc", other)]);
         assert!(
             shown
@@ -619,7 +635,7 @@ mod tests {
     fn attributes_that_differ_are_dropped() {
         let file = |first: f64, own: &str| {
             let marks = [("title", text("all")), ("history", text(own))];
-            series("a", first).with("v", &[("time", 2)], f64s(&[0.0; 2]), &marks)
+            series("a", first).with_variable("v", &[("time", 2)], f64s(&[0.0; 2]), &marks)
         };
         let shown = joined(vec![("0.nc", file(0.0, "x")), ("1.nc", file(2.0, "y"))]);
         assert_eq!(shown.texts("v", "title").unwrap(), ["all"]);
@@ -632,8 +648,8 @@ mod tests {
         let file = |first: f64, units: &str| {
             let marks = [("units", text(units)), ("bounds", text("z_bnds"))];
             series("a", first)
-                .with("z", &[("z", 1)], f64s(&[3.0]), &marks)
-                .with("z_bnds", &[("z", 1), ("nv", 2)], f64s(&[2.0, 4.0]), &[])
+                .with_variable("z", &[("z", 1)], f64s(&[3.0]), &marks)
+                .with_variable("z_bnds", &[("z", 1), ("nv", 2)], f64s(&[2.0, 4.0]), &[])
         };
         let shown = joined(vec![("0.nc", file(0.0, "m")), ("1.nc", file(2.0, "km"))]);
         assert!(shown.reason("z").starts_with("units differ"));
@@ -643,22 +659,22 @@ mod tests {
         );
     }
 
-    fn part(group: &str, scalars: &[(&str, &str)]) -> Part {
+    fn part(group: &str, scalars: &[(&str, &str)]) -> JoinedKind {
         let same = |text: &str| {
-            Same(Scalar {
+            TreeScalar(Scalar {
                 text: text.to_owned(),
                 value: ScalarValue::String,
             })
         };
         let scalars = scalars.iter();
         let scalars = scalars.map(|(path, text)| (Path::from(path.as_bytes()), same(text)));
-        Part {
+        JoinedKind {
             group: group.as_bytes().into(),
             groups: Vec::new(),
             arrays: Vec::new(),
             scalars: scalars.collect(),
             absent: Vec::new(),
-            placed: Arc::new(Placed {
+            placed: Arc::new(PlacedMembers {
                 members: Vec::new(),
                 placement: Placement::default(),
             }),
@@ -690,7 +706,7 @@ mod tests {
         parts[1].absent.push(Path::from(&b"meta/lamp"[..]));
         let mut told = Vec::new();
         refuse_scalars(&mut parts, &mut told);
-        let names = |part: &Part| {
+        let names = |part: &JoinedKind| {
             let paths = part.scalars.keys();
             let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned());
             paths.collect::<Vec<_>>()

@@ -2,14 +2,14 @@
 
 mod agreement;
 mod common_type;
-pub(super) mod compared;
-mod family;
+pub(super) mod comparison;
+mod dependent;
 mod form;
-mod gathered;
+mod in_memory;
 mod names;
+mod recoded_times;
 mod refusal;
-mod related;
-mod relatives;
+mod related_times;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use h5fs_reader::model::datatype::{ByteOrder, Class, StringPadding};
 use h5fs_reader::model::number::ieee_bytes;
 use h5fs_reader::wire::Count;
 
+use crate::joined::element_recoding::with_members;
 use crate::joined::instants::Unit;
-use crate::joined::made::{Content, Made, MadeDimension};
-use crate::joined::mapped::{Mapped, Part, Recipe};
+use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
+use crate::joined::member_mapping::{MappedArray, MappedPart, Recipe};
 use crate::joined::members::content::one_text;
 use crate::joined::members::convention::Relation;
-use crate::joined::members::skeleton::{Named, PACKING, Role, VALID};
-use crate::joined::paths::{Path, Sure, Told};
-use crate::joined::place::extra::is_new_time;
-use crate::joined::place::placement::JoinedDimension;
-use crate::joined::recoding::with_members;
-use crate::joined::variable::compared::{Alike, Compared, Specimen};
-use crate::joined::variable::names::Names;
+use crate::joined::members::skeleton::{NamedAttribute, PACKING, Role, VALID};
+use crate::joined::paths::{Omission, OrReason, Path};
+use crate::joined::placing::new_dimension::is_new_time;
+use crate::joined::placing::placement::JoinedDimension;
+use crate::joined::variable::comparison::{MemberComparison, SharedVariable, Specimen};
+use crate::joined::variable::names::MergedNames;
 use crate::joined::variable::refusal::refuse;
 use crate::limits;
 
 /// The joined type, and the meaning of the joined numbers.
-struct Form {
+struct JoinedForm {
     datatype: Datatype,
-    meaning: Meaning,
+    meaning: JoinedNumbers,
 }
 
 /// The meaning of the joined array's numbers.
 #[derive(Clone, Copy)]
-enum Meaning {
+enum JoinedNumbers {
     /// The stored values.
     Stored,
     /// Unpacked numbers.
@@ -53,7 +53,7 @@ enum Meaning {
 }
 
 /// The placement of a variable in the joined file.
-enum Standing {
+enum VariablePlacement {
     /// One copy, from the first member.
     Once,
     /// Along joined dimensions. If `is_new`, a new dimension comes first.
@@ -67,11 +67,11 @@ enum Standing {
 /// # Errors
 /// Fails with the reason if the array must be absent.
 pub(super) fn make(
-    compared: &Compared<'_>,
+    compared: &MemberComparison<'_>,
     path: &Path,
-    told: &mut Vec<Told>,
-) -> Sure<Option<Made>> {
-    let alike = compared.alike(path);
+    told: &mut Vec<Omission>,
+) -> OrReason<Option<JoinedArray>> {
+    let alike = compared.variable(path);
     let axes = &compared.placed.placement.axes;
     let becomes = |new| is_new_time(new, alike.first());
     if axes
@@ -84,14 +84,14 @@ pub(super) fn make(
     refuse(&alike)?;
     let has_names = alike.first().convention.relation == Relation::Names;
     if has_names && compared.placed.members.len() > 1 {
-        let names = Names::of(&alike)?;
+        let names = MergedNames::merge(&alike)?;
         if !names.are_equal {
             return names.made(&alike).map(Some);
         }
     }
     let rules = Rules::new(&alike)?;
     let (made, remark) = rules.made()?;
-    told.extend(remark.map(|reason| Told {
+    told.extend(remark.map(|reason| Omission {
         what: format!("/{}", path.escape_ascii()),
         reason,
     }));
@@ -100,13 +100,13 @@ pub(super) fn make(
 
 /// A variable with its joined dimensions.
 struct Rules<'a, 'm> {
-    alike: &'a Alike<'m>,
+    alike: &'a SharedVariable<'m>,
     /// For each dimension, the axis and the dimension's index in the axis.
     axes: Vec<Option<(usize, usize)>>,
 }
 
 impl<'a, 'm> Rules<'a, 'm> {
-    fn new(alike: &'a Alike<'m>) -> Sure<Self> {
+    fn new(alike: &'a SharedVariable<'m>) -> OrReason<Self> {
         let first = alike.specimens[0];
         let names = first.skeleton.names(first.variable);
         let has_other_names = |own: &Specimen<'_>| own.skeleton.names(own.variable) != names;
@@ -139,9 +139,9 @@ impl<'a, 'm> Rules<'a, 'm> {
         Ok(rules)
     }
 
-    fn refuse_other_lengths(&self) -> Sure<()> {
+    fn refuse_other_lengths(&self) -> OrReason<()> {
         let mut first: Option<(&Path, Vec<u64>)> = None;
-        for (member, _, own) in self.alike.each() {
+        for (member, _, own) in self.alike.occurrences() {
             let lengths = member.lengths_of(own).into_iter().zip(&self.axes);
             let fixed = lengths.filter(|(_, axis)| axis.is_none());
             let fixed: Vec<u64> = fixed.map(|(length, _)| length).collect();
@@ -162,7 +162,7 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     /// Returns the array, and a warning to report.
-    fn made(&self) -> Sure<(Made, Option<String>)> {
+    fn made(&self) -> OrReason<(JoinedArray, Option<String>)> {
         let mut refusals = self
             .alike
             .variables()
@@ -170,12 +170,12 @@ impl<'a, 'm> Rules<'a, 'm> {
         if let Some(refusal) = refusals.next() {
             return Err(refusal.clone());
         }
-        let standing = self.standing()?;
+        let standing = self.placement()?;
         let related = self.related(&standing)?;
         let form = match &related {
-            Some(related) => Form {
+            Some(related) => JoinedForm {
                 datatype: related.datatype.clone(),
-                meaning: Meaning::Stored,
+                meaning: JoinedNumbers::Stored,
             },
             None => self.form()?,
         };
@@ -191,7 +191,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         let fill = self.fill(&standing, &form, &datatype)?;
         let first = self.alike.first();
         let chunk_shape = self.chunk_shape(&dims);
-        let made = Made {
+        let made = JoinedArray {
             path: Path::clone(&self.alike.path),
             datatype,
             dims,
@@ -207,38 +207,38 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     /// Returns the placement of the variable, or the reason why it must be absent.
-    fn standing(&self) -> Sure<Standing> {
+    fn placement(&self) -> OrReason<VariablePlacement> {
         let first = self.alike.first();
         let placement = &self.alike.of.placed.placement;
         let axes = &placement.axes;
         let has_new = axes.iter().any(|axis| axis.new.is_some());
         if self.is_joined() {
             let is_new = has_new && first.role == Role::Data;
-            return Ok(Standing::Along { is_new });
+            return Ok(VariablePlacement::Along { is_new });
         }
         let is_shared = first.role == Role::Coordinate && placement.shared.contains(&first.path);
         if first.role == Role::Dimension || is_shared {
-            return Ok(Standing::Once);
+            return Ok(VariablePlacement::Once);
         }
         let is_equal = self.is_equal();
         let is_array = first.role == Role::Data && !first.dims.is_empty();
         if has_new && (is_equal == Some(false) || is_array) {
-            return Ok(Standing::Along { is_new: true });
+            return Ok(VariablePlacement::Along { is_new: true });
         }
         match (is_equal, &axes[..]) {
-            (None | Some(true), _) => Ok(Standing::Once),
+            (None | Some(true), _) => Ok(VariablePlacement::Once),
             (Some(false), [axis])
                 if first.dims.is_empty() && axis.new.is_none() && !axis.has_tables =>
             {
-                Ok(Standing::Repeated)
+                Ok(VariablePlacement::Repeated)
             }
             (Some(false), _) => Err("it differs between files".to_owned()),
         }
     }
 
-    fn dims(&self, standing: &Standing) -> Vec<MadeDimension> {
+    fn dims(&self, standing: &VariablePlacement) -> Vec<MadeDimension> {
         let placement = &self.alike.of.placed.placement;
-        let first = self.alike.each().next();
+        let first = self.alike.occurrences().next();
         let lengths = first
             .map(|(member, _, own)| member.lengths_of(own))
             .unwrap_or_default();
@@ -256,10 +256,10 @@ impl<'a, 'm> Rules<'a, 'm> {
                 }
             });
         let added = match standing {
-            Standing::Once => Vec::new(),
-            Standing::Repeated => self.axis_dims(|new| !new),
-            Standing::Along { is_new: true } => self.axis_dims(|new| new),
-            Standing::Along { is_new: false } => Vec::new(),
+            VariablePlacement::Once => Vec::new(),
+            VariablePlacement::Repeated => self.axis_dims(|new| !new),
+            VariablePlacement::Along { is_new: true } => self.axis_dims(|new| new),
+            VariablePlacement::Along { is_new: false } => Vec::new(),
         };
         added.into_iter().chain(own).collect()
     }
@@ -279,29 +279,29 @@ impl<'a, 'm> Rules<'a, 'm> {
 
     fn content(
         &self,
-        standing: &Standing,
-        form: &Form,
+        standing: &VariablePlacement,
+        form: &JoinedForm,
         dims: &[MadeDimension],
-    ) -> Sure<(Content, Datatype)> {
+    ) -> OrReason<(ArrayContent, Datatype)> {
         let first = self.alike.first();
         if first.role == Role::Dimension {
-            return Ok((Content::Fill, form.datatype.clone()));
+            return Ok((ArrayContent::Fill, form.datatype.clone()));
         }
         let shape: Vec<u64> = dims.iter().map(|dim| dim.length).collect();
-        if let Standing::Repeated = standing {
+        if let VariablePlacement::Repeated = standing {
             return self.repeated(&shape, form);
         }
         let is_small = first.role != Role::Data;
-        if matches!(form.meaning, Meaning::Times(..)) || is_small && self.are_known() {
+        if matches!(form.meaning, JoinedNumbers::Times(..)) || is_small && self.are_known() {
             return self.gathered(standing, form, &shape);
         }
         let (mapped, datatype) = self.mapped(standing, form)?;
-        Ok((Content::Mapped(mapped), datatype))
+        Ok((ArrayContent::Mapped(mapped), datatype))
     }
 
-    fn laid(&self, added: usize, parts: HashMap<usize, Part>) -> Mapped {
+    fn map_members(&self, added: usize, parts: HashMap<usize, MappedPart>) -> MappedArray {
         let new = (0..added).map(|axis| Some((axis, 0)));
-        Mapped {
+        MappedArray {
             placed: Arc::clone(self.alike.of.placed),
             axes: new.chain(self.axes.iter().copied()).collect(),
             added,
@@ -309,7 +309,11 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
     }
 
-    fn mapped(&self, standing: &Standing, form: &Form) -> Sure<(Mapped, Datatype)> {
+    fn mapped(
+        &self,
+        standing: &VariablePlacement,
+        form: &JoinedForm,
+    ) -> OrReason<(MappedArray, Datatype)> {
         let has_pointers = form.datatype.has_pointers();
         let widened = if has_pointers {
             let own = with_members(&form.datatype);
@@ -324,7 +328,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         let parts = self.alike.specimens.iter().map(|own| {
             let recipe = match (&spans, form.meaning, &own.variable.meaning.packing) {
                 (Some(spans), ..) => Recipe::Pointers(Arc::clone(spans)),
-                (None, Meaning::Unpacked, Some(packing)) => {
+                (None, JoinedNumbers::Unpacked, Some(packing)) => {
                     Recipe::Unpacked(Arc::new(packing.clone()), datatype.size as usize)
                 }
                 _ if is_other_text(&own.variable.datatype, &datatype) => {
@@ -333,14 +337,22 @@ impl<'a, 'm> Rules<'a, 'm> {
                 _ => Recipe::Plain,
             };
             let variable = own.place;
-            (own.number, Part { variable, recipe })
+            (own.number, MappedPart { variable, recipe })
         });
-        let added = usize::from(matches!(standing, Standing::Along { is_new: true }));
-        Ok((self.laid(added, parts.collect()), datatype))
+        let added = usize::from(matches!(
+            standing,
+            VariablePlacement::Along { is_new: true }
+        ));
+        Ok((self.map_members(added, parts.collect()), datatype))
     }
 
     /// Returns the fill value for places that no member covers.
-    fn fill(&self, standing: &Standing, form: &Form, datatype: &Datatype) -> Sure<Fill> {
+    fn fill(
+        &self,
+        standing: &VariablePlacement,
+        form: &JoinedForm,
+        datatype: &Datatype,
+    ) -> OrReason<Fill> {
         let first = self.alike.first();
         let own = || {
             let is_same = first.datatype == *datatype;
@@ -351,7 +363,10 @@ impl<'a, 'm> Rules<'a, 'm> {
             }
         };
         let is_real = matches!(datatype.class, Class::Float(_));
-        let is_whole = matches!(standing, Standing::Once | Standing::Repeated);
+        let is_whole = matches!(
+            standing,
+            VariablePlacement::Once | VariablePlacement::Repeated
+        );
         if is_whole || first.role == Role::Dimension {
             return Ok(own());
         }
@@ -363,7 +378,7 @@ impl<'a, 'm> Rules<'a, 'm> {
             };
             format!("{why}, and without a fill value")
         };
-        if let Meaning::Unpacked = form.meaning {
+        if let JoinedNumbers::Unpacked = form.meaning {
             return nan(datatype).ok_or_else(none);
         }
         if !self.has_holes(standing) {
@@ -380,12 +395,12 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     /// Returns whether no file has the variable at some place on its axes.
-    fn has_holes(&self, standing: &Standing) -> bool {
+    fn has_holes(&self, standing: &VariablePlacement) -> bool {
         let axes = &self.alike.of.placed.placement.axes;
         let own = self.own_axes(standing);
         let blocks = own.iter().map(|&axis| axes[axis].blocks.max(1));
         let all = blocks.fold(1_usize, Count::times);
-        let places = self.alike.each().map(|(_, place, _)| {
+        let places = self.alike.occurrences().map(|(_, place, _)| {
             let blocks = own.iter().map(|&axis| place.get(axis).copied());
             blocks.collect::<Vec<_>>()
         });
@@ -393,10 +408,10 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     /// Returns the axes of the variable.
-    fn own_axes(&self, standing: &Standing) -> Vec<usize> {
+    fn own_axes(&self, standing: &VariablePlacement) -> Vec<usize> {
         let axes = &self.alike.of.placed.placement.axes;
         let mut own: Vec<usize> = self.axes.iter().flatten().map(|(axis, _)| *axis).collect();
-        if let Standing::Along { is_new: true } = standing {
+        if let VariablePlacement::Along { is_new: true } = standing {
             own.extend((0..axes.len()).filter(|&axis| axes[axis].new.is_some()));
         }
         own
@@ -405,7 +420,7 @@ impl<'a, 'm> Rules<'a, 'm> {
     /// Returns the most frequent chunk shape of the members, if at least half of them use it.
     fn chunk_shape(&self, dims: &[MadeDimension]) -> Option<Vec<u64>> {
         let mut counts: HashMap<&Vec<u64>, usize> = HashMap::new();
-        for (_, _, own) in self.alike.each() {
+        for (_, _, own) in self.alike.occurrences() {
             if let Some(chunk) = &own.variable.chunk_shape {
                 *counts.entry(chunk).or_default() += 1;
             }
@@ -426,11 +441,11 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     /// Returns the attributes that are equal in all members, without those that no longer apply.
-    fn attributes(&self, form: &Form) -> Vec<Named> {
+    fn attributes(&self, form: &JoinedForm) -> Vec<NamedAttribute> {
         let mut own = self.alike.of.attributes(&self.alike.path);
         let first = self.alike.first();
         match form.meaning {
-            Meaning::Stored => {
+            JoinedNumbers::Stored => {
                 // If all members have equivalent attributes, one of them is kept.
                 for name in [&b"units"[..], b"calendar"] {
                     let is_there = own.iter().any(|(own, _)| own == name);
@@ -439,8 +454,8 @@ impl<'a, 'm> Rules<'a, 'm> {
                     }
                 }
             }
-            Meaning::Unpacked => own.retain(|(name, _)| !is_of_packing(name)),
-            Meaning::Times(unit, calendar) => {
+            JoinedNumbers::Unpacked => own.retain(|(name, _)| !is_of_packing(name)),
+            JoinedNumbers::Times(unit, calendar) => {
                 own.retain(|(name, _)| !is_of_times(name));
                 let is_bounds =
                     matches!(first.role, Role::Bounds(_)) && first.mark(b"units").is_none();
@@ -507,17 +522,19 @@ fn nan(datatype: &Datatype) -> Option<Fill> {
 
 #[cfg(test)]
 mod tests {
-    use crate::joined::testing::{File, Shown, days, f64s, i16s, i32s, joined, joined_by, number};
+    use crate::joined::testing::{
+        JoinedTest, TestFile, days, f64s, i16s, i32s, joined, joined_by, number,
+    };
 
     /// Joins three files of two days each. `own` adds variables to the file with the given number.
-    fn three(own: impl Fn(File, i32) -> File) -> Shown {
+    fn three(own: impl Fn(TestFile, i32) -> TestFile) -> JoinedTest {
         let files = ["0.nc", "1.nc", "2.nc"].into_iter().zip(0..);
         let files = files.map(|(name, n)| {
             let first = f64::from(n) * 2.0;
             let days_of = f64s(&[first, first + 1.0]);
-            let file = File::new()
-                .with("time", &[("time", 2)], days_of.clone(), &days(&[]))
-                .with("v", &[("time", 2)], days_of, &[]);
+            let file = TestFile::new()
+                .with_variable("time", &[("time", 2)], days_of.clone(), &days(&[]))
+                .with_variable("v", &[("time", 2)], days_of, &[]);
             (name, own(file, n))
         });
         joined(files.collect())
@@ -529,9 +546,9 @@ mod tests {
         let shown = three(|file, n| match n {
             1 => file,
             n => file
-                .with("real", &[("time", 2)], f64s(&[f64::from(n); 2]), &[])
-                .with("marked", &[("time", 2)], i16s(&[1, 2]), &mark)
-                .with("whole", &[("time", 2)], i32s(&[1, 2]), &[]),
+                .with_variable("real", &[("time", 2)], f64s(&[f64::from(n); 2]), &[])
+                .with_variable("marked", &[("time", 2)], i16s(&[1, 2]), &mark)
+                .with_variable("whole", &[("time", 2)], i32s(&[1, 2]), &[]),
         });
         let real = shown.numbers("real");
         assert!(real[2].is_nan() && real[3].is_nan());
@@ -546,8 +563,8 @@ mod tests {
     #[test]
     fn scalars_that_differ_are_repeated() {
         let shown = three(|file, n| {
-            file.with("orbit", &[], i32s(&[n]), &[])
-                .with("height", &[], f64s(&[2.5]), &[])
+            file.with_variable("orbit", &[], i32s(&[n]), &[])
+                .with_variable("height", &[], f64s(&[2.5]), &[])
         });
         assert_eq!(shown.numbers("orbit"), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]);
         assert_eq!(
@@ -559,9 +576,9 @@ mod tests {
     #[test]
     fn arrays_that_differ_and_are_not_joined_are_absent() {
         let shown = three(|file, n| {
-            file.with("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
-                .with("mask", &[("x", 2)], i32s(&[0, n]), &[])
-                .with("same", &[("x", 2)], i32s(&[0, 1]), &[])
+            file.with_variable("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
+                .with_variable("mask", &[("x", 2)], i32s(&[0, n]), &[])
+                .with_variable("same", &[("x", 2)], i32s(&[0, 1]), &[])
         });
         assert_eq!(shown.reason("mask"), "it differs between files");
         assert_eq!(shown.numbers("same"), [0.0, 1.0]);
@@ -572,9 +589,9 @@ mod tests {
         let shown = three(|file, n| {
             let long = vec![0; if n == 1 { 3 } else { 2 }];
             let name = if n == 1 { "b" } else { "a" };
-            file.with("length", &[("time", 2), ("z", 1)], i32s(&[0; 2]), &[])
-                .with("lengths", &[("", long.len() as u64)], i32s(&long), &[])
-                .with("names", &[("time", 2), (name, 1)], i32s(&[0; 2]), &[])
+            file.with_variable("length", &[("time", 2), ("z", 1)], i32s(&[0; 2]), &[])
+                .with_variable("lengths", &[("", long.len() as u64)], i32s(&long), &[])
+                .with_variable("names", &[("time", 2), (name, 1)], i32s(&[0; 2]), &[])
         });
         assert!(
             shown
@@ -584,7 +601,7 @@ mod tests {
         assert!(
             shown.reason("lengths").starts_with("its lengths differ"),
             "{:?}",
-            shown.told()
+            shown.omissions()
         );
         assert_eq!(shown.dims("length"), [6, 1]);
     }
@@ -592,9 +609,9 @@ mod tests {
     /// The expected values are those that netCDF4 reads from the first file.
     #[test]
     fn a_variable_shorter_than_its_dimension_is_filled_as_netcdf_fills_it() {
-        let file = |first: f64, own: &dyn Fn(File) -> File| {
+        let file = |first: f64, own: &dyn Fn(TestFile) -> TestFile| {
             let times = f64s(&[first, first + 1.0]);
-            own(File::new()
+            own(TestFile::new()
                 .growing("time", &[("time", 2)], times.clone(), &days(&[]))
                 .growing("v", &[("time", 2)], times, &[]))
         };
@@ -621,18 +638,22 @@ mod tests {
     fn what_is_a_coordinate_in_some_files_only_is_absent() {
         let shown = three(|file, n| {
             let dim = if n == 1 { "time" } else { "y" };
-            file.with("y", &[(dim, 2)], f64s(&[0.0, 1.0]), &[])
+            file.with_variable("y", &[(dim, 2)], f64s(&[0.0, 1.0]), &[])
         });
-        assert!(shown.reason("y").contains("differ"), "{:?}", shown.told());
+        assert!(
+            shown.reason("y").contains("differ"),
+            "{:?}",
+            shown.omissions()
+        );
     }
 
     #[test]
     fn stacked_files_have_a_new_dimension() {
         let file = |n: i32| {
-            File::new()
-                .with("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
-                .with("v", &[("x", 2)], i32s(&[n, n]), &[])
-                .with("run", &[], i32s(&[n]), &[])
+            TestFile::new()
+                .with_variable("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
+                .with_variable("v", &[("x", 2)], i32s(&[n, n]), &[])
+                .with_variable("run", &[], i32s(&[n]), &[])
         };
         let files = vec![("r9.nc", file(9)), ("r10.nc", file(10))];
         for shown in [

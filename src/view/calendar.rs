@@ -64,7 +64,7 @@ const MONTHS: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334
 
 impl Calendar {
     /// Returns the calendar with this value of the attribute `calendar`, in upper or lower case.
-    pub(super) fn named(name: &[u8]) -> Option<Self> {
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_slice() {
             b"standard" | b"gregorian" => Calendar::Standard,
             b"proleptic_gregorian" => Calendar::ProlepticGregorian,
@@ -292,9 +292,9 @@ mod tests {
 
     #[test]
     fn names() {
-        assert_eq!(Calendar::named(b"Gregorian"), Some(Standard));
-        assert_eq!(Calendar::named(b"366_day"), Some(AllLeap));
-        assert_eq!(Calendar::named(b"none"), None);
+        assert_eq!(Calendar::from_name(b"Gregorian"), Some(Standard));
+        assert_eq!(Calendar::from_name(b"366_day"), Some(AllLeap));
+        assert_eq!(Calendar::from_name(b"none"), None);
     }
 
     proptest! {

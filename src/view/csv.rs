@@ -32,10 +32,10 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::csv::fields::{Cell, Fields};
 use crate::view::elements::long_elements::{LongElements, Pace};
-use crate::view::texts::counted::{Even, Units};
+use crate::view::texts::counted_text::{UniformUnits, Units};
 
 /// A table: an optional header, and rows.
-pub(crate) struct Table {
+pub(crate) struct CsvTable {
     fields: Vec<Box<dyn Fields>>,
     long: LongElements,
     /// The line with the names of the columns; empty for a table without a header.
@@ -53,19 +53,19 @@ pub(crate) struct Table {
 /// Bytes of cells to read at a time.
 const BUFFER: u64 = 64 << 10;
 
-impl Table {
+impl CsvTable {
     /// Creates a table of `rows` rows with a header.
     ///
     /// # Errors
     /// `Limit` for too many columns, or names that are too long.
-    pub(crate) fn named(
+    pub(crate) fn with_header(
         fields: Vec<Box<dyn Fields>>,
         rows: u64,
         engine: Arc<Engine>,
     ) -> Result<Self> {
         let names = fields.iter().flat_map(|fields| fields.names());
         let header = header(names)?;
-        Ok(Table {
+        Ok(CsvTable {
             header,
             ..Self::bare(fields, rows, 1, engine)
         })
@@ -94,7 +94,7 @@ impl Table {
         let mut row = Vec::new();
         self.write_rows(0..1, 1, &mut row)?;
         let width = Some(to_u64(row.len()));
-        Ok(Table { width, ..self })
+        Ok(CsvTable { width, ..self })
     }
 
     /// Creates a table without a header. Each line has the cells of `per_line` rows.
@@ -104,7 +104,7 @@ impl Table {
         per_line: u64,
         engine: Arc<Engine>,
     ) -> Self {
-        Table {
+        CsvTable {
             fields,
             long: LongElements::new(engine),
             header: Vec::new(),
@@ -138,7 +138,7 @@ impl Table {
 
     /// Writes one batch of `rows` until `out` holds at least `enough` bytes. Returns the next row.
     fn write_rows(&self, rows: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
-        let is_long = LongElements::are(self.row_bytes());
+        let is_long = LongElements::is_long(self.row_bytes());
         let room = is_long.then(|| self.long.room()).transpose()?;
         let end = rows.end.min(rows.start.saturating_add(self.batch()));
         let cells = self
@@ -234,7 +234,7 @@ impl Table {
 }
 
 /// The units are the header, if any, and the rows.
-impl Units for Table {
+impl Units for CsvTable {
     fn count(&self) -> u64 {
         self.rows + self.headers()
     }
@@ -246,13 +246,13 @@ impl Units for Table {
         chunks.fold(values.saturating_mul(self.rows), u64::saturating_add)
     }
 
-    fn even(&self) -> Option<Even> {
+    fn uniform_units(&self) -> Option<UniformUnits> {
         let width = self.width?;
         let first = match self.headers() {
             0 => width,
             _ => to_u64(self.header.len()),
         };
-        Some(Even { first, width })
+        Some(UniformUnits { first, width })
     }
 
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
@@ -283,8 +283,8 @@ impl Units for Table {
         Ok((next, to_u64(scratch.len())))
     }
 
-    fn followed(&self) -> u64 {
-        let followed = self.fields.iter().map(|fields| fields.followed());
+    fn followed_items(&self) -> u64 {
+        let followed = self.fields.iter().map(|fields| fields.followed_items());
         followed.fold(0, u64::saturating_add)
     }
 

@@ -43,9 +43,9 @@ impl Elements {
     ///
     /// # Errors
     /// `Limit` for an array that is longer than any file can be.
-    pub(crate) fn whole(reader: Arc<Reader>) -> Result<Self> {
+    pub(crate) fn from_reader(reader: Arc<Reader>) -> Result<Self> {
         let array = reader.array();
-        let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+        let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
         Ok(Elements {
             datatype,
             dims,
@@ -97,8 +97,11 @@ impl Elements {
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
-pub(crate) fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Option<Vec<u64>>)> {
-    let all = Selection::whole(datatype, shape.dims())?;
+pub(crate) fn element_type(
+    datatype: &Datatype,
+    shape: &Shape,
+) -> Result<(Datatype, Option<Vec<u64>>)> {
+    let all = Selection::all_elements(datatype, shape.dims())?;
     let dims = (*shape != Shape::Null).then(|| all.dims());
     Ok((all.datatype, dims))
 }

@@ -53,8 +53,8 @@ mod thrift;
 
 pub(crate) use columns::{array_table, has_columns};
 pub(crate) use file::Plan;
-pub(crate) use group_table::{Around, group_table};
+pub(crate) use group_table::{TableFile, group_table};
 pub(crate) use long_table::long_table;
 pub(crate) use statistics::Keep;
 pub(crate) use stored::Pointers;
-pub(crate) use table::{Description, Table};
+pub(crate) use table::{Description, ParquetTable};

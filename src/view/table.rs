@@ -20,6 +20,7 @@ pub(crate) mod anndata_codes;
 mod astropy;
 pub(crate) mod budget;
 pub(crate) mod column;
+mod column_location;
 mod dynamic_table;
 mod frame;
 pub(crate) mod group;
@@ -31,7 +32,6 @@ mod pandas;
 mod pandas_fixed;
 pub(crate) mod pandas_table;
 mod pickle;
-mod place;
 pub(crate) mod rows;
 pub(crate) mod runs;
 mod sparse;
@@ -93,7 +93,7 @@ impl Convention {
     ///
     /// # Errors
     /// Fails if the attributes or members cannot be read.
-    pub(crate) fn of(group: &Group<'_>) -> Result<Option<Self>> {
+    pub(crate) fn detect(group: &Group<'_>) -> Result<Option<Self>> {
         for convention in CONVENTIONS {
             if (convention.is_named)(group)? {
                 return Ok(Some(convention));

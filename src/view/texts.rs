@@ -5,7 +5,7 @@ pub(crate) mod attribute_file;
 pub(crate) mod attributes;
 pub(crate) mod bounds;
 pub(crate) mod chunks;
-pub(crate) mod counted;
+pub(crate) mod counted_text;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod ndl;

@@ -15,4 +15,4 @@ pub(crate) mod dimensions;
 pub(crate) mod document;
 pub(crate) mod grid;
 pub(crate) mod json;
-pub(crate) mod place;
+pub(crate) mod store_entry;

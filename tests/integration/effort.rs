@@ -21,7 +21,7 @@ const SEARCHED: usize = 20;
 
 fn open(path: &Path) -> Arc<dyn Container> {
     let source = Arc::new(FileSource::open(path, None).expect("fixture"));
-    let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None, Readers::Owner));
+    let neighbours = Arc::new(Neighbours::new(path, Policy::Within, None, Readers::Owner));
     detect::open(source, neighbours, &Caches::default(), false).expect("fixture")
 }
 
@@ -103,7 +103,7 @@ fn is_whole_after_a_refusal(name: &str) {
         let file = open(&path);
         for (node, whole) in nodes.iter().zip(&whole) {
             let granted = {
-                let effort = Effort::of(budget);
+                let effort = Effort::new(budget);
                 description(&*Arc::clone(&file).for_request(&effort), *node)
             };
             refused += usize::from(granted != *whole);

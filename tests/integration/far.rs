@@ -52,7 +52,7 @@ impl Far {
         let file = FileSource::open(path, None).expect("fixture");
         let metadata = fs::metadata(path).expect("fixture");
         let source = Recording::in_blocks(Arc::new(file), BLOCK);
-        let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None, Readers::Owner));
+        let neighbours = Arc::new(Neighbours::new(path, Policy::Within, None, Readers::Owner));
         let shared = Arc::clone(&source);
         let container = detect::open(shared, neighbours, &Caches::default(), false);
         let origin = h5fs::fs::SourceAttributes::new(path.to_path_buf(), &metadata);

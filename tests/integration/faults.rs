@@ -94,7 +94,7 @@ impl Source for Disk {
 
 fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
     let source: SharedSource = Arc::<Disk>::clone(disk);
-    let neighbours = Arc::new(Neighbours::none());
+    let neighbours = Arc::new(Neighbours::without_directory());
     let container = detect::open(source, neighbours, &Caches::default(), false)?;
     let origin = SourceAttributes::new(path.to_owned(), &fs::metadata(path).expect("stat"));
     let options = Options {

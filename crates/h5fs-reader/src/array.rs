@@ -19,26 +19,26 @@
     reason = "positions are in arrays whose size the model has checked"
 )]
 
-mod ahead;
 mod bytes;
 mod cache;
 mod chunks;
 mod decode;
 mod engine;
+mod geometry;
 pub mod kinds;
-mod parts;
+mod read_ahead;
 mod reader;
 mod selected;
 
 pub use crate::memory::cancel::{CancelToken, Canceller};
-pub use ahead::prefetch::Stream;
 pub use bytes::Bytes;
 pub use cache::CacheSize;
 pub use decode::held_memory::HeldMemory;
 pub use engine::{Engine, Statistics};
 pub use kinds::convert::convert;
+pub use read_ahead::prefetch::Stream;
 pub use reader::Reader;
-pub use selected::Selected;
+pub use selected::SelectedElements;
 
 #[cfg(test)]
 mod tests;

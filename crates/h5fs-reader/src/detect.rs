@@ -1,6 +1,6 @@
 //! The detection of a file's format from its content. Only this module names both formats.
 
-mod others;
+mod foreign_formats;
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub fn open(
         return Ok(hdf5::File::open(source, neighbours, &caches.hdf5, force)?);
     }
     let neither = "neither an HDF5 nor an ASDF file".to_owned();
-    Err(Error::Usage(match others::describe(&*source) {
+    Err(Error::Usage(match foreign_formats::describe(&*source) {
         Some(other) => format!("{neither}, but {other}"),
         None => neither,
     }))
@@ -61,7 +61,7 @@ pub fn open(
 
 /// Returns whether `source` is a page that a server sends instead of a file, such as a login page.
 pub fn is_page(source: &dyn Source) -> bool {
-    others::is_page(source)
+    foreign_formats::is_page(source)
 }
 
 /// Returns whether `source` has one of the formats, judging by its signature. Returns false if

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub use options::OpenOptions;
 pub use values::Values;
 
-use crate::array::{CancelToken, Engine, Reader, Selected};
+use crate::array::{CancelToken, Engine, Reader, SelectedElements};
 use crate::error::{Error, Result};
 use crate::memory::effort::Effort;
 use crate::model::attribute::AttributeContent;
@@ -289,7 +289,7 @@ impl Dataset {
                 container: Arc::clone(&self.file.0.container),
             });
         }
-        self.read_selection(&Selection::whole(
+        self.read_selection(&Selection::all_elements(
             &self.array.datatype,
             self.array.shape.dims(),
         )?)
@@ -333,7 +333,7 @@ impl Dataset {
             return Err(Error::limit("bytes of a read", most));
         }
         let reader = Reader::new(&self.file.0.engine, Arc::clone(&self.array))?;
-        let selected = Selected::new(Arc::new(reader), selection)?;
+        let selected = SelectedElements::new(Arc::new(reader), selection)?;
         let length = to_usize(length)?;
         let mut bytes = Vec::new();
         while bytes.len() < length {

@@ -37,7 +37,7 @@ pub use length::Length;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::model::storage::{Filter, Pipeline};
 use crate::wire::{Count, to_u64};
 
@@ -68,11 +68,11 @@ const BLOSC2: u16 = 32026;
 
 /// A function that reverses one filter: it turns encoded bytes and the filter's parameters into
 /// bytes of the given length.
-type Decoder = fn(Buffer, &[u32], Length, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
+type FilterDecoder = fn(Buffer, &[u32], Length, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
 
 /// Returns the decoder of the filter registered as `id`.
-fn decoder(id: u16) -> Option<Decoder> {
-    let decoder: Decoder = match id {
+fn decoder(id: u16) -> Option<FilterDecoder> {
+    let decoder: FilterDecoder = match id {
         DEFLATE => |bytes, _, length, context, _| deflate::decode(&bytes, length, context),
         SHUFFLE => |bytes, parameters, _, context, _| shuffle::decode(bytes, parameters, context),
         FLETCHER32 => |bytes, _, _, _, _| fletcher32::decode(bytes),
@@ -171,7 +171,7 @@ pub fn decode(
     let mut before = applied.as_slice();
     while let Some((filter, earlier)) = before.split_last() {
         before = earlier;
-        still(is_wanted)?;
+        check_wanted(is_wanted)?;
         let decoder = decoder(filter.id).ok_or_else(|| unknown(filter))?;
         let length = encoded_length(before, chunk_bytes);
         bytes = decoder(bytes, &filter.parameters, length, context, is_wanted)?;

@@ -42,11 +42,11 @@ use crate::error::{Error, Result};
 use crate::hdf5::attributes::Attributes;
 use crate::hdf5::file::caches::Caches;
 use crate::hdf5::file::context::Context;
-use crate::hdf5::file::driver_info::Assembled;
+use crate::hdf5::file::driver_info::AssembledFile;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::{Address, NumberForm};
-use crate::hdf5::file::opening::Opening;
-use crate::hdf5::file::other_files::{Opener, OtherFiles, SourceFile};
+use crate::hdf5::file::opening::OpeningBudget;
+use crate::hdf5::file::other_files::{DataFileOpener, OtherFiles, SourceFile};
 use crate::hdf5::file::superblock::{Superblock, Writer};
 use crate::hdf5::file::{cache_image, driver_info, superblock};
 use crate::hdf5::heap::global::GlobalHeap;
@@ -88,7 +88,7 @@ impl File {
         caches: &Caches,
         force: bool,
     ) -> Result<Arc<Self>> {
-        let opening = Opening::none(&caches.turns);
+        let opening = OpeningBudget::unlimited(&caches.turns);
         Self::open_for(
             source,
             neighbours,
@@ -107,7 +107,7 @@ impl File {
         caches: &Caches,
         force: bool,
         effort: &Effort,
-        opening: &Opening,
+        opening: &OpeningBudget,
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
             .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", None))?;
@@ -123,7 +123,7 @@ impl File {
             Writer::Appending => Arc::clone(&source).growing(),
             _ => None,
         };
-        let Assembled {
+        let AssembledFile {
             source,
             far_headers,
         } = match appended {
@@ -135,7 +135,7 @@ impl File {
             ..superblock.form
         };
         let metadata = Arc::new(Metadata::new(source, form, caches.blocks()));
-        let shared = read_shared_messages(&metadata.within(effort), &superblock)?;
+        let shared = read_shared_messages(&metadata.with_effort(effort), &superblock)?;
         let cut_off = cut_off(&superblock, &**metadata.source());
         let opener = FileOpener {
             caches: caches.clone(),
@@ -147,22 +147,22 @@ impl File {
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
                 heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
-                shared: shared.within(&metadata),
+                shared: shared.with_metadata(&metadata),
                 metadata,
                 other_files: Arc::new(OtherFiles::new(
                     own.clone(),
                     neighbours,
                     Box::new(opener),
                     caches.other_files(),
-                    Opening::none(&caches.turns),
+                    OpeningBudget::unlimited(&caches.turns),
                 )),
-                opening: Opening::none(&caches.turns),
+                opening: OpeningBudget::unlimited(&caches.turns),
             },
             root,
             cut_off,
             objects: Arc::new(caches.objects()),
         });
-        let root = file.within(effort, opening).object(root)?;
+        let root = file.with_effort(effort, opening).object(root)?;
         match root.node.kind {
             NodeKind::Group => Ok(file),
             _ => Err(Error::corrupt(
@@ -174,9 +174,9 @@ impl File {
 
     /// Returns the file for a request with this `effort`. `opening` describes the virtual datasets
     /// for which the file is read.
-    fn within(&self, effort: &Effort, opening: &Opening) -> Arc<Self> {
+    fn with_effort(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<Self> {
         Arc::new(File {
-            context: self.context.within(effort, opening.clone()),
+            context: self.context.with_effort(effort, opening.clone()),
             root: self.root,
             cut_off: self.cut_off.clone(),
             objects: Arc::clone(&self.objects),
@@ -234,13 +234,13 @@ struct FileOpener {
     force: bool,
 }
 
-impl Opener for FileOpener {
+impl DataFileOpener for FileOpener {
     fn open(
         &self,
         source: SharedSource,
         neighbours: Arc<Neighbours>,
         effort: &Effort,
-        opening: &Opening,
+        opening: &OpeningBudget,
     ) -> Result<Arc<dyn SourceFile>> {
         let (caches, force) = (&self.caches, self.force);
         Ok(File::open_for(
@@ -250,14 +250,14 @@ impl Opener for FileOpener {
 }
 
 impl SourceFile for File {
-    fn opened_for(&self, effort: &Effort, opening: &Opening) -> Arc<dyn Container> {
-        self.within(effort, opening)
+    fn opened_for(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<dyn Container> {
+        self.with_effort(effort, opening)
     }
 }
 
 impl Container for File {
     fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
-        self.within(effort, &self.context.opening)
+        self.with_effort(effort, &self.context.opening)
     }
 
     fn root(&self) -> NodeId {
@@ -319,7 +319,7 @@ impl Container for File {
         self.object(id).map(|object| Arc::clone(&object.node))
     }
 
-    fn looks_like_group(&self, id: NodeId) -> bool {
+    fn is_likely_group(&self, id: NodeId) -> bool {
         let kinds = object_header::first_kinds(&self.context.metadata, id.into());
         kinds.iter().any(|kind| group::KINDS.contains(kind))
     }
@@ -404,14 +404,14 @@ fn assemble(
     neighbours: &Neighbours,
     caches: &Caches,
     effort: &Effort,
-) -> Result<Assembled> {
+) -> Result<AssembledFile> {
     let metadata = Metadata::new(Arc::clone(&first), superblock.form, caches.blocks());
-    let metadata = metadata.within(effort);
+    let metadata = metadata.with_effort(effort);
     if let Some(at) = superblock.driver_information {
         return driver_info::open_block(&metadata, at, neighbours);
     }
     let Some(at) = superblock.extension else {
-        return unmarked(first, superblock, neighbours).map(Assembled::from);
+        return unmarked(first, superblock, neighbours).map(AssembledFile::from);
     };
     if at.offset() >= first.length() {
         let what = "superblock: its extension is past the end of the file, or in another file of \
@@ -424,9 +424,8 @@ fn assemble(
         return driver_info::open_message(&metadata, &message, neighbours);
     }
     match header.find(kind::CACHE_IMAGE) {
-        Some(message) => {
-            cache_image::overlay(&metadata, &message, &caches.image_structures).map(Assembled::from)
-        }
+        Some(message) => cache_image::overlay(&metadata, &message, &caches.image_structures)
+            .map(AssembledFile::from),
         None => Ok(first.into()),
     }
 }

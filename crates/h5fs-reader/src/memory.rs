@@ -23,6 +23,6 @@ use crate::wire::{Count, to_u64};
 pub const PIECE: u64 = 16;
 
 /// Returns the bytes that one allocation of `length` bytes occupies.
-pub fn piece(bytes: usize) -> u64 {
+pub fn allocation_size(bytes: usize) -> u64 {
     to_u64(bytes).with_more(PIECE)
 }

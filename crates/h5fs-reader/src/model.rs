@@ -107,7 +107,7 @@ pub trait Container: Send + Sync {
 
     /// Returns whether a node that cannot be read looks like a group, judged by the beginning of
     /// its header.
-    fn looks_like_group(&self, _id: NodeId) -> bool {
+    fn is_likely_group(&self, _id: NodeId) -> bool {
         false
     }
 

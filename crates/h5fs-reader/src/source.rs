@@ -82,7 +82,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     fn prefetch(&self, _ranges: &[(u64, u64)], _urgency: Urgency) {}
 
     /// Returns whether `length` bytes at `at` can be read without a request to a server.
-    fn has(&self, _at: u64, _length: u64) -> bool {
+    fn has_bytes(&self, _at: u64, _length: u64) -> bool {
         true
     }
 

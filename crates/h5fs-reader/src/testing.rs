@@ -70,7 +70,7 @@ impl Container for Heap {
         self
     }
     fn root(&self) -> NodeId {
-        NodeId::of(0)
+        NodeId::for_test(0)
     }
     fn node(&self, _: NodeId) -> Result<Arc<Node>> {
         Err(Error::NotFound)
@@ -101,7 +101,7 @@ impl Container for Heap {
         Ok(text.map_or(0, |text| text.len() as u64))
     }
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
-        let node = NodeId::of(element[0].into());
+        let node = NodeId::for_test(element[0].into());
         Ok(match (kind, element[0]) {
             (_, 0) => Reference::Null,
             (ReferenceKind::Object, 0xFF) => Reference::Dangling(u64::MAX - 1),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use h5fs_reader::source::remote::segment::{Key, PAGE, Segment};
+use h5fs_reader::source::remote::segment::{ObjectKey, PAGE, Segment};
 use h5fs_reader::source::remote::state::ObjectState;
 use h5fs_reader::wire::to_u64;
 
@@ -18,7 +18,7 @@ const MANY: u64 = 9;
 /// The cached pages of one object.
 pub(super) struct Cached<'a> {
     /// `None` if the object is not cached.
-    cache: Option<(&'a DiskCache, Key)>,
+    cache: Option<(&'a DiskCache, ObjectKey)>,
     length: u64,
     /// The page that the server is currently sending.
     page: Vec<u8>,

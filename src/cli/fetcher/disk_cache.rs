@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use h5fs_reader::error::words_of;
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
+use h5fs_reader::source::remote::segment::{ObjectKey, PAGE, PAGES, Segment, checksum};
 use h5fs_reader::source::remote::state::ObjectState;
 use h5fs_reader::wire::{to_u64, to_usize};
 use nix::fcntl::{Flock, FlockArg, OFlag};
@@ -114,7 +114,7 @@ impl DiskCache {
 
     /// Returns the key of an object in this state. Returns `None` without a strong entity tag,
     /// because then two states cannot be distinguished.
-    pub(super) fn key(&self, place: &str, state: &ObjectState) -> Option<Key> {
+    pub(super) fn key(&self, place: &str, state: &ObjectState) -> Option<ObjectKey> {
         state.is_tagged_strongly().then(|| {
             let hash = Sha256::new()
                 .chain_update(place)
@@ -122,7 +122,7 @@ impl DiskCache {
                 .chain_update(state.length.to_le_bytes())
                 .chain_update(state.modified.to_le_bytes())
                 .chain_update(&state.etag);
-            Key(hash.finalize().into())
+            ObjectKey(hash.finalize().into())
         })
     }
 
@@ -137,7 +137,7 @@ impl DiskCache {
         let file = open_cache_file(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
         file.take(STATE_BYTES).read_to_end(&mut record).ok()?;
         let (stated, facts) = record.split_first_chunk()?;
-        let is_right = checksum(&Key(Sha256::digest(place).into()), 0, facts) == *stated;
+        let is_right = checksum(&ObjectKey(Sha256::digest(place).into()), 0, facts) == *stated;
         let (length, facts) = facts.split_first_chunk().filter(|_| is_right)?;
         let (modified, etag) = facts.split_first_chunk()?;
         Some(ObjectState {
@@ -152,7 +152,7 @@ impl DiskCache {
         let mut facts = state.length.to_le_bytes().to_vec();
         facts.extend_from_slice(&state.modified.to_le_bytes());
         facts.extend_from_slice(&state.etag);
-        let stated = checksum(&Key(Sha256::digest(place).into()), 0, &facts);
+        let stated = checksum(&ObjectKey(Sha256::digest(place).into()), 0, &facts);
         let path = self.state_path(place);
         self.attempt(|| {
             let mut file = create(&path)?;
@@ -162,7 +162,7 @@ impl DiskCache {
     }
 
     /// Stores the name of an object for listings.
-    pub(super) fn set_name(&self, key: &Key, name: &str) {
+    pub(super) fn set_name(&self, key: &ObjectKey, name: &str) {
         let mut ends = (0..=name.len().min(limits::CACHED_NAME)).rev();
         let end = ends.find(|end| name.is_char_boundary(*end));
         let name = end.and_then(|end| name.get(..end)).unwrap_or_default();
@@ -176,7 +176,7 @@ impl DiskCache {
 
     /// Reads a page of an object into `page`, which has the page's length. Returns whether the page
     /// was found.
-    pub(super) fn read(&self, key: &Key, number: u64, page: &mut [u8]) -> bool {
+    pub(super) fn read(&self, key: &ObjectKey, number: u64, page: &mut [u8]) -> bool {
         let read = self.open_segment(key, number).and_then(|segment| {
             let is_right = segment.read(number, page)?;
             if is_right {
@@ -189,11 +189,11 @@ impl DiskCache {
 
     /// Returns the segment that contains the first of the pages `numbers`, and the number of
     /// consecutive pages in it that were written. The reader must verify their checksums.
-    pub(super) fn written(&self, key: &Key, numbers: &Range<u64>) -> Option<(Segment, u64)> {
+    pub(super) fn written(&self, key: &ObjectKey, numbers: &Range<u64>) -> Option<(Segment, u64)> {
         let end = (numbers.start / PAGES + 1) * PAGES;
         let own = numbers.start..numbers.end.min(end);
         let found = self.open_segment(key, own.start).and_then(|segment| {
-            let written = segment.written(&own)?;
+            let written = segment.present_pages(&own)?;
             touch(segment.file())?;
             Ok((segment, written))
         });
@@ -201,7 +201,7 @@ impl DiskCache {
     }
 
     /// Removes a page whose content was wrong.
-    pub(super) fn forget(&self, key: &Key, number: u64) {
+    pub(super) fn forget(&self, key: &ObjectKey, number: u64) {
         let file = open_cache_file(&self.path(key, number), OpenOptions::new().write(true));
         let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
         if let Err(error) = forgotten
@@ -214,7 +214,7 @@ impl DiskCache {
         }
     }
 
-    fn open_segment(&self, key: &Key, number: u64) -> io::Result<Segment> {
+    fn open_segment(&self, key: &ObjectKey, number: u64) -> io::Result<Segment> {
         if self.is_wrong.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -223,7 +223,7 @@ impl DiskCache {
     }
 
     /// Stores a page of an object. The page has [`PAGE`] bytes, or less if it is the last one.
-    pub(super) fn write(&self, key: &Key, number: u64, page: &[u8]) {
+    pub(super) fn write(&self, key: &ObjectKey, number: u64, page: &[u8]) {
         let path = self.path(key, number);
         let is_written = self.attempt(|| Segment::new(create(&path)?, *key).write(number, page));
         if is_written {
@@ -238,7 +238,7 @@ impl DiskCache {
     }
 
     /// Returns the path of the segment that contains a page.
-    fn path(&self, key: &Key, number: u64) -> PathBuf {
+    fn path(&self, key: &ObjectKey, number: u64) -> PathBuf {
         let name = format!("{}-{:x}", hex(&key.0), number / PAGES);
         self.directory.join(name)
     }

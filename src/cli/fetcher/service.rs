@@ -16,7 +16,7 @@ use std::time::Duration;
 use h5fs_reader::error::words_of;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::local::rights;
-use h5fs_reader::source::remote::message::{FIRST, Named, PACKET, Reply, Request};
+use h5fs_reader::source::remote::message::{FIRST, ListedType, PACKET, Reply, Request};
 use h5fs_reader::source::remote::segment::{PAGE, Segment};
 use h5fs_reader::source::remote::state::ObjectState;
 use h5fs_reader::wire::{to_u64, to_usize};
@@ -457,7 +457,7 @@ impl Service {
     /// Reduces the states of the objects in a page to the parts that are compared.
     fn compared(&self, mut page: NamesPage) -> NamesPage {
         for listed in &mut page.names {
-            if let Named::Object(state) = &mut listed.named {
+            if let ListedType::Object(state) = &mut listed.named {
                 *state = self.exchange.compared(std::mem::take(state));
             }
         }

@@ -9,7 +9,7 @@ use h5fs_reader::error::Cause;
 use h5fs_reader::source::Source;
 use h5fs_reader::source::packets;
 use h5fs_reader::source::remote::connection::{Connection, Terms};
-use h5fs_reader::source::remote::message::{FIRST, Named};
+use h5fs_reader::source::remote::message::{FIRST, ListedType};
 use h5fs_reader::source::remote::object::RemoteObject;
 use h5fs_reader::testing::eventually;
 use nix::libc;
@@ -385,8 +385,8 @@ fn a_listing_has_pages_and_bounds() {
         }
     }
     assert_eq!(names.len(), 26);
-    assert!(names[25].name == b"sub" && names[25].named == Named::Prefix);
-    assert!(matches!(&names[7].named, Named::Object(state) if state.length == 7));
+    assert!(names[25].name == b"sub" && names[25].named == ListedType::Prefix);
+    assert!(matches!(&names[7].named, ListedType::Object(state) if state.length == 7));
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen.iter().all(|one| one.path.contains("list-type=2")));

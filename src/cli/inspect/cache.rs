@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::text::Object;
+use h5fs_reader::model::text::JsonObject;
 
 use crate::cli::args::CacheAction;
 use crate::cli::fetcher::{CachedSource, DiskCache};
@@ -79,7 +79,7 @@ fn line(bytes: u64, used: &str, source: &str) -> String {
 
 fn as_json(shares: &[CachedSource]) -> String {
     let object = |share: &CachedSource| {
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         match &share.source {
             Some(source) => object.text("source", source),
             None => object.json("source", "null"),
@@ -89,7 +89,7 @@ fn as_json(shares: &[CachedSource]) -> String {
         object.finish()
     };
     let sources: Vec<String> = shares.iter().map(object).collect();
-    let mut all = Object::default();
+    let mut all = JsonObject::default();
     all.json("bytes", sum(shares));
     all.json("sources", format!("[{}]", sources.join(",\n ")));
     all.finish() + "\n"
@@ -97,7 +97,7 @@ fn as_json(shares: &[CachedSource]) -> String {
 
 fn deleted(bytes: u64, left: u64, json: bool) -> String {
     if json {
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         object.json("deleted", bytes);
         object.json("left", left);
         object.finish() + "\n"

@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use h5fs_reader::model::text::Object;
+use h5fs_reader::model::text::JsonObject;
 
 use crate::cli::text::printable::printable_bytes;
 use crate::cli::text::progress::CompletedWork;
@@ -54,7 +54,7 @@ impl Fault {
 
     /// Formats the fault as a line of JSON.
     pub(in crate::cli) fn object(&self, source: &[u8]) -> String {
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         object.text("source", source);
         object.text("path", &self.path);
         object.text("kind", self.kind.name());
@@ -65,7 +65,7 @@ impl Fault {
 
 /// Formats a line of JSON about a source that cannot be opened.
 pub(in crate::cli) fn unopened(source: &[u8], reason: &str) -> String {
-    let mut object = Object::default();
+    let mut object = JsonObject::default();
     object.text("source", source);
     object.text("kind", "unopened");
     object.text("reason", reason);
@@ -162,7 +162,7 @@ impl CheckSummary {
             unreadable,
             missing,
         } = self.checked;
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         object.text("kind", "sum");
         object.json("files", self.files);
         object.json("unopened", self.unopened);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::Directory;
-use h5fs_reader::source::local::beneath::Beneath;
+use h5fs_reader::source::local::local_directory::LocalDirectory;
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::connection::Connection;
 
@@ -125,8 +125,8 @@ pub(in crate::cli) fn open_tree(
     let failed = |error| Error::io(&error, path.display().to_string());
     warn_directory(path, source.how);
     let path = path.canonicalize().map_err(failed)?;
-    let directory = Beneath::open(&path).map_err(failed)?;
-    let owner = directory.look(Path::new(""), false)?.attributes.uid;
+    let directory = LocalDirectory::open(&path).map_err(failed)?;
+    let owner = directory.path_info(Path::new(""), false)?.attributes.uid;
     let shown = sandbox::ShownSource {
         path: &path,
         reader: sandbox::SourceUser::Owner(owner),

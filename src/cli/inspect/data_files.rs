@@ -48,13 +48,13 @@ impl MatchingFiles {
     /// Parses `DIRECTORY[PATTERN]`.
     fn parse(word: &Path) -> Option<Self> {
         let (directory, files) = split_pattern(word)?;
-        let choice = Choice::named(joined_name(OsStr::from_bytes(&files))?)?;
+        let choice = Choice::parse(joined_name(OsStr::from_bytes(&files))?)?;
         Some(MatchingFiles { directory, choice })
     }
 
     fn is_match(&self, path: &Path) -> bool {
         let within = path.strip_prefix(&self.directory).unwrap_or(path);
-        self.choice.takes(within.as_os_str().as_bytes())
+        self.choice.has_path(within.as_os_str().as_bytes())
     }
 }
 

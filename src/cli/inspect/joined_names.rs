@@ -49,7 +49,7 @@ pub(in crate::cli) fn joined_name(path: &OsStr) -> Option<&[u8]> {
         .strip_prefix(b".h5fs/")?
         .split(|&byte| byte == b'/')
         .next()?;
-    Choice::named(name).map(|_| name)
+    Choice::parse(name).map(|_| name)
 }
 
 /// Returns the path of the document that describes an object in joined files.

@@ -1,6 +1,6 @@
 //! `h5fs ls --json`: an entry as a JSON object.
 
-use h5fs_reader::model::text::Object;
+use h5fs_reader::model::text::JsonObject;
 
 use crate::cli::inspect::columns::{COLUMNS, Cells};
 
@@ -34,7 +34,7 @@ impl JsonEntry<'_> {
             Some(b'l') => "symlink",
             _ => "file",
         };
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         object.text("path", self.path);
         object.text("kind", kind);
         for ((name, is_json), cell) in FIELDS.into_iter().zip(self.cells) {

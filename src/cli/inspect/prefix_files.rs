@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 
 use h5fs_reader::detect;
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::source::directory::{Directory, Standing};
+use h5fs_reader::source::directory::{Directory, EntryType};
 use h5fs_reader::source::location::percent::{IN_NAME, encoded};
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::directory::RemoteDirectory;
@@ -116,8 +116,8 @@ impl PrefixFiles {
         let mut file = PathBuf::new();
         while let Some(Component::Normal(name)) = names.next() {
             file.push(name);
-            match self.directory.look(&file, false) {
-                Ok(there) if there.kind == Standing::File => {
+            match self.directory.path_info(&file, false) {
+                Ok(there) if there.kind == EntryType::File => {
                     return Ok(Some((self.location(&file)?, names.as_path().into())));
                 }
                 Ok(_) => {}

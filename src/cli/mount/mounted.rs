@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::text::Object;
+use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::source::mounts::device::Device;
 use h5fs_reader::source::mounts::mount_table::{MountEntry, MountTable};
 use h5fs_reader::wire::to_u64;
@@ -315,7 +315,7 @@ fn facts(mount: &MountEntry, state: &MountState) -> Vec<MountFact> {
 }
 
 fn object(facts: &[MountFact]) -> String {
-    let mut object = Object::default();
+    let mut object = JsonObject::default();
     for fact in facts {
         let name = fact.name.replace(' ', "_");
         match &fact.value {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::local::file::{self, Opener};
+use h5fs_reader::source::local::file::{self, SourceOpener};
 use h5fs_reader::source::local::rights;
 use h5fs_reader::source::packets;
 use nix::errno::Errno;
@@ -43,7 +43,7 @@ const ANSWER: usize = 5;
 ///
 /// # Errors
 /// Fails if the system cannot start the process.
-pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
+pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<SourceOpener> {
     let (own, other) = packets::pair()?;
     set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
     let mut command = executable(MOUNT_COMMAND, Role::Opener)?;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::Directory;
-use h5fs_reader::source::local::beneath::Beneath;
 use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::local_directory::LocalDirectory;
 
 use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::RemoteSource;
@@ -24,7 +24,7 @@ pub(in crate::cli) enum MountSource {
     File(UnreadSource),
     /// A directory, with a watch for changes of its files. The sandbox forbids creating the watch
     /// later.
-    Directory(Beneath, Option<Arc<Changes>>),
+    Directory(LocalDirectory, Option<Arc<Changes>>),
     Object(RemoteSource),
 }
 
@@ -37,7 +37,7 @@ impl MountSource {
         let failed = |error| Error::io(&error, path.display().to_string());
         if path.is_dir() {
             let path = path.canonicalize().map_err(failed)?;
-            let directory = Beneath::open(&path).map_err(failed)?;
+            let directory = LocalDirectory::open(&path).map_err(failed)?;
             return Ok(MountSource::Directory(directory, Changes::new()));
         }
         Ok(MountSource::File(with_opener(
@@ -71,7 +71,7 @@ impl MountSource {
         let (path, owner, is_directory) = match self {
             MountSource::File(file) => (file.path(), file.owner()?, false),
             MountSource::Directory(directory, _) => {
-                let there = directory.look(Path::new(""), false)?;
+                let there = directory.path_info(Path::new(""), false)?;
                 (directory.path(), there.attributes.uid, true)
             }
             MountSource::Object(object) => return Ok(object.for_sandbox(run_as)),

@@ -192,7 +192,7 @@ pub(in crate::cli) fn open_many_files() {
 /// Lists other FUSE filesystems. Must be called before any other mount is made, or files outside
 /// the source's directory can no longer be opened.
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
-    let found = ForeignFilesystems::of(source);
+    let found = ForeignFilesystems::on_path_to(source);
     let unknown = |error| {
         let reason = words_of(&error);
         log::warn!("other FUSE filesystems cannot be distinguished from disks: {reason}");

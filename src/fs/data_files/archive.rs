@@ -41,7 +41,7 @@ use h5fs_reader::array::{CancelToken, Engine, HeldMemory};
 use h5fs_reader::error::line::one_line;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::directory::{Directory, Names};
+use h5fs_reader::source::directory::{Directory, DirectoryEntries};
 use h5fs_reader::source::identity::Identity;
 use h5fs_reader::source::local::changes::Changes;
 use h5fs_reader::wire::to_u64;
@@ -208,7 +208,7 @@ enum ArchiveContent {
     File(OrdinaryFile),
     Directory {
         ino: Ino,
-        names: Mutex<Box<dyn Names>>,
+        names: Mutex<Box<dyn DirectoryEntries>>,
     },
     Text(Text),
     /// The directory `.h5fs`, or a data file that cannot be read.
@@ -368,7 +368,7 @@ impl Archive {
         if name == choice::NAME {
             return self.fixed(JOINED);
         }
-        Choice::named(name).ok_or(Error::NotFound)?;
+        Choice::parse(name).ok_or(Error::NotFound)?;
         let ino = self.entries.enter(name, joined_properties(VIEWS));
         self.fixed(ino)
     }

@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn what_was_looked_into_is_known_within_the_limit() {
         let mut state = CrawlState::default();
-        let node = |number: usize| NodeId::of(number as u64 * 8);
+        let node = |number: usize| NodeId::for_test(number as u64 * 8);
         assert!(state.mark_crawled(node(0)) && !state.mark_crawled(node(0)));
         for number in 1..limits::CRAWLED_GROUPS {
             assert!(state.mark_crawled(node(number)));
@@ -342,7 +342,7 @@ mod tests {
         // The flag simulates a busy thread, so that opened groups wait.
         lock(&crawler.0).is_running = true;
         for number in 0..2 * limits::CRAWLS as u64 {
-            crawler.look_into(&far, NodeId::of(number * 8));
+            crawler.look_into(&far, NodeId::for_test(number * 8));
         }
         assert_eq!(lock(&crawler.0).opened.len(), limits::CRAWLS);
     }

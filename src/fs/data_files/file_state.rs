@@ -10,7 +10,7 @@ use h5fs_reader::array::kinds::vlen::VariableLength;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::{CancelToken, Canceller};
-use h5fs_reader::memory::effort::{Effort, Granted};
+use h5fs_reader::memory::effort::{Effort, EffortGuard};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::array::{Fill, Layout, Storage};
@@ -34,8 +34,8 @@ use crate::fs::state::inode::{SOURCE, Tree};
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::matlab_empty;
-use crate::view::elements::padded::{Lengths, Padded};
-use crate::view::elements::part::Part;
+use crate::view::elements::padded::{Lengths, PaddedContainer};
+use crate::view::elements::part::ArrayPart;
 use crate::view::elements::raw::Raw;
 use crate::view::table::Convention;
 use crate::view::texts::text::Text;
@@ -191,7 +191,7 @@ impl FileState {
 
     /// Returns the state with the budget of one request. The budget is limited until the second
     /// value is dropped, and the request ends with `cancel`.
-    pub(in crate::fs) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, Granted) {
+    pub(in crate::fs) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, EffortGuard) {
         let effort = Effort::of_a_request();
         let granted = effort.granted(&self.until_over(cancel));
         let file = FileState {
@@ -230,13 +230,13 @@ impl FileState {
     }
 
     /// Grants a budget like [`Effort::granted`], for work that ends when this state ends.
-    pub(in crate::fs) fn granted(&self, cancel: &CancelToken) -> Granted {
+    pub(in crate::fs) fn granted(&self, cancel: &CancelToken) -> EffortGuard {
         self.effort.granted(&self.until_over(cancel))
     }
 
     /// Returns a token like `cancel`, for work that also ends when this state ends.
     pub(in crate::fs) fn until_over(&self, cancel: &CancelToken) -> CancelToken {
-        cancel.clone().or(&self.ended)
+        cancel.clone().or_cancelled_by(&self.ended)
     }
 
     /// Returns the container for cached values that serve other requests. No single request can
@@ -362,7 +362,7 @@ impl FileState {
     /// changed neighbour was read.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
         let neighbours = self.neighbours.states();
-        self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.met_a_change()
+        self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.has_met_change()
     }
 
     /// Returns whether `group` is the root of the mount.
@@ -392,13 +392,15 @@ impl FileState {
         };
         let (effort, lengths) = (self.effort.clone(), Arc::clone(&self.lengths));
         let (engine, is_linked) = (Arc::clone(&self.engine), Arc::new(is_linked));
-        Arc::new(Padded::new(container, engine, effort, lengths, is_linked))
+        Arc::new(PaddedContainer::new(
+            container, engine, effort, lengths, is_linked,
+        ))
     }
 
     /// Returns a node with the array that its writer intended, if that differs from the stored
     /// array.
     pub(in crate::fs) fn intended_node(&self, node: &Node) -> Result<Option<Arc<Node>>> {
-        matlab_empty::meant(&*self.container, &self.engine, node)
+        matlab_empty::empty_array_node(&*self.container, &self.engine, node)
     }
 
     /// Returns the reader of the array of `node`. Concurrent handles share one reader.
@@ -485,7 +487,7 @@ impl FileState {
         &self,
         node: NodeId,
         selector: &[u8],
-        part: &Part,
+        part: &ArrayPart,
     ) -> Result<Arc<VariableLength>> {
         let name: PartName = (node, selector.into());
         if let Some(content) = lock(&self.variable_length_parts).get(&name) {
@@ -517,7 +519,7 @@ impl FileState {
     ) -> Result<Text> {
         let key: TextName = (object, shown.into());
         if let Some(text) = lock(&self.texts).get(&key) {
-            return text.clone()?.opened(&self.engine);
+            return text.clone()?.open_copy(&self.engine);
         }
         let text = render();
         let may_be_kept = !text.as_ref().is_err_and(Error::is_passing);
@@ -529,7 +531,7 @@ impl FileState {
             let gone = lock(&self.texts).put(key, text.clone(), weight);
             drop(gone);
         }
-        text?.opened(&self.engine)
+        text?.open_copy(&self.engine)
     }
 
     /// Returns the count of `text` from the cache or from `count`, or `None` if the text is too

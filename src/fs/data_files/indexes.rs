@@ -39,7 +39,7 @@ impl FileIndex {
     pub(in crate::fs) fn new(all: &Arc<Indexes>) -> Self {
         FileIndex {
             all: Arc::clone(all),
-            own: FileLru::of(&all.kept),
+            own: FileLru::new(&all.kept),
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
         for file in &files[1..] {
             let index = file.get(&large);
             let first = [b"/", &[b'0'; 1000][..]].concat();
-            assert_eq!(index.path(NodeId::of(800)), Some(first));
+            assert_eq!(index.path(NodeId::for_test(800)), Some(first));
             files[0].get(&small);
         }
         let kept: Vec<bool> = files.iter().map(is_cached).collect();

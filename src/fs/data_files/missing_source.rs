@@ -43,7 +43,7 @@ impl MissingSource {
         let opened = OpenedFile {
             container: Arc::new(NoContainer(root)),
             origin,
-            neighbours: Arc::new(Neighbours::none()),
+            neighbours: Arc::new(Neighbours::without_directory()),
             state: None,
             watch: None,
             shown: [].into(),

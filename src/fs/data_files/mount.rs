@@ -279,7 +279,7 @@ impl Mount {
     /// Reads the system's notifications of changes: completed writes and removed names.
     pub(in crate::fs) fn read_notifications(&self) {
         if let Some(changes) = self.changes() {
-            changes.look();
+            changes.read_pending();
         }
     }
 
@@ -342,7 +342,7 @@ impl Mount {
     fn renew(&self, watch: &Watch, cancel: &CancelToken) -> Result<()> {
         let mut renewed = cancel.lock(&self.renewed)?;
         let file = self.current();
-        let told = self.changes().map_or(0, |changes| changes.told());
+        let told = self.changes().map_or(0, |changes| changes.event_count());
         let is_early = match &file {
             Some(file) => file.is_growing() && file.is_recent(),
             // The system reports when a writer continues or finishes, so a retry is not needed

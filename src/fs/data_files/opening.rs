@@ -55,7 +55,7 @@ pub(in crate::fs) fn open_source(
     let attributes = file.attributes()?;
     let state = file.state();
     let readers = if options.allow_other {
-        Readers::All(file.audience()?.without(options.umask.unwrap_or(0)))
+        Readers::All(file.audience()?.without_users(options.umask.unwrap_or(0)))
     } else {
         Readers::Owner
     };

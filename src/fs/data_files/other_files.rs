@@ -33,7 +33,7 @@ use h5fs_reader::model::Container;
 use h5fs_reader::source::SharedSource;
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::neighbours::Neighbours;
-use h5fs_reader::source::neighbours::policy::Unopened;
+use h5fs_reader::source::neighbours::policy::OpenRefusal;
 
 use crate::fs::data_files::file_state::{FileState, OpenedFile};
 use crate::fs::data_files::other_files::state::OtherFilesState;
@@ -153,7 +153,7 @@ impl OtherFiles {
             // The mounted directory is the limit, not the directory of the file alone.
             (Some(beside), _) => beside.all.of_neighbour(path, path, readers),
             (None, Some(store)) => Neighbours::of_object(path, store, options.external, readers),
-            (None, None) => Neighbours::of(path, options.external, options.guard.clone(), readers)
+            (None, None) => Neighbours::new(path, options.external, options.guard.clone(), readers)
                 .watched_by(watch.changes().cloned())
                 .opened_by(watch.given_path()),
         };
@@ -164,8 +164,8 @@ impl OtherFiles {
     pub(in crate::fs) fn unshown(&self, live: &FileState, name: &[u8]) -> Option<HiddenReason> {
         match live.neighbours.locate(name) {
             Ok(None) => Some(HiddenReason::Missing),
-            Err(Unopened::Refused(error)) => Some(HiddenReason::Refused(error)),
-            Ok(Some(_)) | Err(Unopened::Failed(..)) => None,
+            Err(OpenRefusal::Refused(error)) => Some(HiddenReason::Refused(error)),
+            Ok(Some(_)) | Err(OpenRefusal::Failed(..)) => None,
         }
     }
 
@@ -236,8 +236,8 @@ impl OtherFiles {
             Ok(Some(located)) if located.real == self.source => Some(None),
             Ok(Some(located)) => Some(Some(located.path)),
             // The file's own entry will report why it cannot be opened.
-            Err(Unopened::Failed(path, _)) => Some(Some(path.canonicalize().unwrap_or(path))),
-            Ok(None) | Err(Unopened::Refused(_)) => None,
+            Err(OpenRefusal::Failed(path, _)) => Some(Some(path.canonicalize().unwrap_or(path))),
+            Ok(None) | Err(OpenRefusal::Refused(_)) => None,
         }
     }
 
@@ -369,7 +369,7 @@ impl OtherFiles {
     /// Returns the entry `shown` for the file that the source would call `name`.
     fn known_entry(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
         let located = source.neighbours.locate_again(name);
-        let located = located.map_err(Unopened::error)?;
+        let located = located.map_err(OpenRefusal::error)?;
         let located = located.ok_or(Error::NotFound)?;
         if located.real == self.source {
             return Ok(OtherName::Spelling(ShownLocation::Root));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::source::local::file::Opener;
+use h5fs_reader::source::local::file::SourceOpener;
 use h5fs_reader::source::local::root::with_real_directory;
 use h5fs_reader::source::remote::connection::Connection;
 
@@ -46,7 +46,7 @@ impl UnreadSource {
 
     /// Sets the function that reopens the source after a change.
     #[must_use]
-    pub fn with_reopener(self, opener: Opener) -> Self {
+    pub fn with_reopener(self, opener: SourceOpener) -> Self {
         let watch = self.watch.with_reopener(opener);
         UnreadSource { watch }
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::attributes::FileAttributes;
 use h5fs_reader::source::identity::Identity;
 use h5fs_reader::source::local::changes::Changes;
-use h5fs_reader::source::local::file::{FileSource, Opener};
+use h5fs_reader::source::local::file::{FileSource, SourceOpener};
 use h5fs_reader::source::open::{SharedOpen, SharedState};
 use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::source::remote::object::RemoteObject;
@@ -117,7 +117,7 @@ impl Watch {
     }
 
     /// Sets the function that reopens the path.
-    pub(in crate::fs) fn with_reopener(self, opener: Opener) -> Self {
+    pub(in crate::fs) fn with_reopener(self, opener: SourceOpener) -> Self {
         let (path, changes) = (self.path.clone(), self.changes.clone());
         let again = move |_: &CancelToken| -> Result<SharedOpen> {
             let failed = |error| Error::io(&error, path.display().to_string());
@@ -175,7 +175,7 @@ impl Watch {
     }
 
     /// Returns the attributes of the open source.
-    pub(in crate::fs) fn attributes(&self) -> Result<Attributes> {
+    pub(in crate::fs) fn attributes(&self) -> Result<FileAttributes> {
         lock(&self.state).file.attributes()
     }
 

@@ -109,7 +109,7 @@ mod tests {
         let metadata = std::fs::metadata("/usr").unwrap();
         Version {
             length: 8,
-            identity: Some(Identity::File(Fingerprint::of(&metadata))),
+            identity: Some(Identity::File(Fingerprint::from_metadata(&metadata))),
             generation,
         }
     }

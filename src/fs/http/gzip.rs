@@ -48,7 +48,7 @@ impl TextCompressor {
         // The text and, in the worst case, the same length again.
         let weight = length.saturating_mul(2);
         let has_room = |_: &mut (), works: &Works| {
-            let taken = works.inside(0).fold(0, u64::saturating_add);
+            let taken = works.weights_inside(0).fold(0, u64::saturating_add);
             taken.saturating_add(weight) <= limits::HTTP_PACKED
         };
         self.0

@@ -113,7 +113,7 @@ impl ListingText {
 }
 
 fn object(row: &Row<'_>) -> String {
-    let mut object = text::Object::default();
+    let mut object = text::JsonObject::default();
     object.text("name", row.name);
     object.text(
         "kind",

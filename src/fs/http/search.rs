@@ -263,8 +263,8 @@ impl Search {
         text.to_lowercase().contains(&self.wanted)
     }
 
-    fn line(&self, names: &[Vec<u8>]) -> text::Object {
-        let mut line = text::Object::default();
+    fn line(&self, names: &[Vec<u8>]) -> text::JsonObject {
+        let mut line = text::JsonObject::default();
         line.text("path", names.join(&b'/'));
         line
     }
@@ -274,7 +274,7 @@ impl Search {
         &self,
         names: &[Vec<u8>],
         kind: FileKind,
-        line: &mut text::Object,
+        line: &mut text::JsonObject,
         cancel: &CancelToken,
     ) -> Result<()> {
         let form = self.tree.forms.first();
@@ -318,7 +318,7 @@ impl Search {
     }
 
     /// Writes a line, unless the limit of results is reached.
-    fn write(&mut self, line: text::Object, out: &mut Vec<u8>) {
+    fn write(&mut self, line: text::JsonObject, out: &mut Vec<u8>) {
         if self.lines < limits::HTTP_FOUND {
             append(line, out);
         }
@@ -327,7 +327,7 @@ impl Search {
 
     /// Writes the last line, or the progress so far.
     fn write_count(&self, out: &mut Vec<u8>) {
-        let mut line = text::Object::default();
+        let mut line = text::JsonObject::default();
         line.json("objects", self.objects);
         if self.is_over {
             line.json("is_whole", self.lines <= limits::HTTP_FOUND);
@@ -415,7 +415,7 @@ fn entries(
     }
 }
 
-fn append(line: text::Object, out: &mut Vec<u8>) {
+fn append(line: text::JsonObject, out: &mut Vec<u8>) {
     out.extend_from_slice(line.finish().as_bytes());
     out.push(b'\n');
 }

@@ -250,7 +250,7 @@ impl ShownGroup<'_> {
 
     /// Returns whether an unreadable object is known to be a group.
     fn is_to_group(&self, link: &Link, node: NodeId) -> bool {
-        link.is_to_group || self.space.file.container.looks_like_group(node)
+        link.is_to_group || self.space.file.container.is_likely_group(node)
     }
 
     /// Returns the inode number of a link. For a link into another file, the number depends on

@@ -13,7 +13,7 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
 use crate::view::View;
 use crate::view::elements::raw::Raw;
-use crate::view::elements::variable_length::Content;
+use crate::view::elements::variable_length::ItemContent;
 use crate::view::texts::attributes::committed_text;
 use crate::view::texts::text::Text;
 
@@ -122,7 +122,7 @@ pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>
         NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
         NodeKind::Array(array) if VariableLength::is_made_of(array) => {
             let content = file.variable_length(node.id, array)?;
-            Ok(Box::new(Content::new(content, &file.effort.cancel())?))
+            Ok(Box::new(ItemContent::new(content, &file.effort.cancel())?))
         }
         NodeKind::Array(array) => Ok(Box::new(Raw::new(file.reader(node.id, array)?))),
         NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),

@@ -20,7 +20,7 @@ use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{ViewForm, ViewSubject, refuse_unread};
 use crate::fs::views::view_group::ViewGroup;
 use crate::view::View;
-use crate::view::elements::part::Part;
+use crate::view::elements::part::ArrayPart;
 
 /// A part of an array, as a regular file.
 pub(in crate::fs) struct Selection;
@@ -127,7 +127,7 @@ fn fault(node: &Node, selector: &[u8]) -> Option<String> {
         return Some("a selector needs an array, and this object is not an array".to_owned());
     };
     let selector = name::unescape(selector, false)?;
-    selector::fault::of(&selector, &array.datatype, &array.shape)
+    selector::fault::explain(&selector, &array.datatype, &array.shape)
 }
 
 /// Counts a lookup of the part with this selector and length, of the array at `linked_object`. The part
@@ -298,12 +298,12 @@ pub(in crate::fs) fn view(
 ///
 /// # Errors
 /// `NotFound` if there is no such part.
-fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<Part> {
+fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<ArrayPart> {
     let selector = Selector::parse(selector).ok_or(Error::NotFound)?;
     let array = node.array().ok_or(Error::NotFound)?;
     refuse_unread(array)?;
     // The selection is checked before any read, because a part that does not exist must not appear
     // damaged.
     selector.select(&array.datatype, &array.shape)?;
-    Part::new(file.reader(node.id, array)?, &selector)
+    ArrayPart::new(file.reader(node.id, array)?, &selector)
 }

@@ -12,7 +12,7 @@ use h5fs_reader::model::NodeId;
 
 use crate::fs::state::inode::Tree;
 use crate::limits;
-use crate::view::texts::counted::{Count, Units};
+use crate::view::texts::counted_text::{Count, Units};
 use crate::view::texts::streamed::ResumableText;
 
 /// A text that can be counted.
@@ -89,10 +89,10 @@ pub(in crate::fs) fn count_units(
     engine: &Engine,
     effort: &Effort,
 ) -> CountResult {
-    if units.even().is_none() && units.values() > limits::QUICK_VALUES {
+    if units.uniform_units().is_none() && units.values() > limits::QUICK_VALUES {
         effort.cancel().begin_heavy()?;
     }
-    let count = Count::of(units, engine, effort)?;
+    let count = Count::count(units, engine, effort)?;
     Ok(count.map(Arc::new))
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let line = FailingLine(AtomicU32::new(0), error);
         let text = CountedText {
             form: 9,
-            node: NodeId::of(1),
+            node: NodeId::for_test(1),
             selected: (*b"").into(),
         };
         let times = 0..3;

@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn numbers_of_trees_do_not_meet() {
-        let node = NodeId::of(HASHED - 1);
+        let node = NodeId::for_test(HASHED - 1);
         for tree in [1, FIRST_FILE, Tree::MAX] {
             for generation in [0, 1, 7, u32::MAX] {
                 let object = of_node(generation, tree, node);
@@ -263,16 +263,16 @@ mod tests {
         }
         let last = within(7) | HASHED | (HASHED - 1);
         assert_eq!(next_hash(last), within(7) | HASHED);
-        assert_eq!(of_node(0, SOURCE, NodeId::of(800)), 800);
+        assert_eq!(of_node(0, SOURCE, NodeId::for_test(800)), 800);
     }
 
     #[test]
     fn states_of_the_source_have_numbers_of_their_own() {
-        let far = NodeId::of((1 << 32) - 1);
+        let far = NodeId::for_test((1 << 32) - 1);
         for tree in [SOURCE, 2, FIRST_FILE] {
             let mut numbers = HashSet::new();
             for generation in 0..1000 {
-                for node in [NodeId::of(2), NodeId::of(800), far] {
+                for node in [NodeId::for_test(2), NodeId::for_test(800), far] {
                     let number = of_node(generation, tree, node);
                     assert_eq!(node_of(generation, number), Some(node));
                     assert!(numbers.insert(number) && number != ROOT);
@@ -282,7 +282,7 @@ mod tests {
             }
         }
         // A hostile file can claim an object whose number would be mapped to the root's.
-        let claimed = NodeId::of(ROOT ^ (1 << 61));
+        let claimed = NodeId::for_test(ROOT ^ (1 << 61));
         assert_eq!(of_node(1, SOURCE, claimed), claimed.number());
         assert_eq!(node_of(1, claimed.number()), Some(claimed));
     }

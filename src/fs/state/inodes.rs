@@ -231,7 +231,7 @@ mod tests {
             node_type,
             generation: 1,
             tree: SOURCE,
-            node: NodeId::of(parent),
+            node: NodeId::for_test(parent),
             parent,
             name: name.into(),
         }
@@ -299,11 +299,14 @@ mod tests {
                     tree,
                     ..entry(NodeType::Group, 1, b"group")
                 };
-                inodes.enter(of_node(1, tree, NodeId::of(node)), &group);
-                inodes.forget(of_node(1, tree, NodeId::of(node)), u64::from(node != 150));
+                inodes.enter(of_node(1, tree, NodeId::for_test(node)), &group);
+                inodes.forget(
+                    of_node(1, tree, NodeId::for_test(node)),
+                    u64::from(node != 150),
+                );
             }
         }
-        let known = of_node(1, FIRST_FILE, NodeId::of(150));
+        let known = of_node(1, FIRST_FILE, NodeId::for_test(150));
         inodes.end(FIRST_FILE);
         assert_eq!(inodes.len(), 101);
         assert_eq!(inodes.trees(), HashSet::from([FIRST_FILE, FIRST_FILE + 1]));

@@ -199,9 +199,9 @@ impl AttributeNames {
     }
 
     pub(in crate::fs) fn measured(self) -> Self {
-        let list = memory::piece(size_of_val(&*self.names));
+        let list = memory::allocation_size(size_of_val(&*self.names));
         let names = self.names.iter();
-        let names = names.map(|name| memory::piece(name.capacity()));
+        let names = names.map(|name| memory::allocation_size(name.capacity()));
         let bytes = names.fold(list, u64::saturating_add);
         AttributeNames { bytes, ..self }
     }

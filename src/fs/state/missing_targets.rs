@@ -153,7 +153,7 @@ pub(in crate::fs) fn record_dangling(target: &TargetInode<'_>, link: &LinkTarget
     };
     let reason = format!("{}: {reason}", missing_name(target, link)?);
     let states = target.file.neighbours.states();
-    states.lacks(
+    states.record_absent_file(
         &target.mount.object_name(target.file, target.inode),
         &reason,
     );

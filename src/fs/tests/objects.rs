@@ -6,7 +6,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use h5fs_reader::error::Error;
-use h5fs_reader::source::remote::fake::{Fetcher, LONG, Pair, good, pair, watched};
+use h5fs_reader::source::remote::fake::{
+    Fetcher, LONG, Pair, fetcher_with_checks, normal_fetcher, pair,
+};
 use h5fs_reader::source::remote::message::{Failure, Request};
 use nix::errno::Errno;
 
@@ -54,7 +56,7 @@ fn opened(pair: &Pair) -> Vec<String> {
 
 #[test]
 fn an_object_is_a_tree_like_any_other() {
-    let pair = good();
+    let pair = normal_fetcher();
     pair.put_bytes("", &file(b"elements", 1000), "\"1\"");
     let fs = mounted(&pair).unwrap();
     assert_eq!(names(&fs, "/"), ["data"]);
@@ -79,7 +81,7 @@ fn an_object_is_a_tree_like_any_other() {
 /// Handles of the old state return `ESTALE` or bytes of that state; later opens see the new state.
 #[test]
 fn an_object_that_is_replaced_is_not_mixed_with_the_next() {
-    let pair = watched();
+    let pair = fetcher_with_checks();
     pair.put_bytes("", &file(b"old", 1 << 20), "\"1\"");
     let fs = mounted(&pair).unwrap();
     let handle = fs
@@ -161,7 +163,7 @@ fn objects_beside_it_are_read_and_no_others() {
         ("https://other.example/other.asdf", None),
     ];
     for (uri, name) in cases {
-        let pair = good();
+        let pair = normal_fetcher();
         pair.put_bytes("", &leading_to(uri), "\"1\"");
         for other in ["sub/other.asdf", "other.asdf"] {
             pair.put_bytes(other, &file(b"data", 4), "\"o\"");

@@ -18,7 +18,7 @@ use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::ListingCallback;
 use crate::fs::views::view_group::ViewGroup;
 use crate::view::elements::Elements;
-use crate::view::elements::references::{Block, References, is_object};
+use crate::view::elements::references::{ReferenceBlock, References, is_object};
 
 /// A reference, as a symbolic link.
 pub(in crate::fs) struct ReferenceLink;
@@ -82,7 +82,7 @@ pub(in crate::fs) fn list(
 ) -> Result<()> {
     let file = directory.file;
     let references = open(file, group.object)?;
-    let mut block = Block::default();
+    let mut block = ReferenceBlock::default();
     indexed::list(directory, first, visit, |at| {
         if block.element_from(at).is_none() {
             block = references.block(at)?.unwrap_or_default();
@@ -111,7 +111,7 @@ fn of_element(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
 fn open(file: &FileState, object: NodeId) -> Result<References> {
     let node = file.container.node(object)?;
     let array = node.array().ok_or(Error::NotFound)?;
-    let elements = Elements::whole(file.reader(object, array)?)?;
+    let elements = Elements::from_reader(file.reader(object, array)?)?;
     References::new(elements)?.ok_or(Error::NotFound)
 }
 

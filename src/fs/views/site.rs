@@ -24,7 +24,9 @@ use crate::fs::views::trees::{TREES, tree_named};
 use crate::limits;
 use crate::view::pictures::frames::Frames;
 use crate::view::texts::html::markup::Url;
-use crate::view::texts::html::site::{Beside, Member, Pictures, Place, Site, Step, Target};
+use crate::view::texts::html::page_site::{
+    Breadcrumb, MemberTarget, NamedObject, Pictures, SiblingFile, Site, SiteMember,
+};
 
 /// Shown names from a root.
 type ShownNames = Vec<Box<[u8]>>;
@@ -217,7 +219,7 @@ impl Site for PageSite<'_> {
         path.file_name().unwrap_or_default().as_bytes().to_vec()
     }
 
-    fn trail(&self) -> Option<Vec<Step>> {
+    fn trail(&self) -> Option<Vec<Breadcrumb>> {
         let names = self.names()?;
         let step = |length: usize| {
             let shown = names[..length].last().map_or(&b""[..], |name| name);
@@ -225,7 +227,7 @@ impl Site for PageSite<'_> {
                 b"" => None,
                 shown => name::unescape(shown, length == 1),
             };
-            Step {
+            Breadcrumb {
                 name: name.unwrap_or_else(|| shown.to_vec()),
                 url: self.page_here(&names[..length]),
             }
@@ -234,13 +236,13 @@ impl Site for PageSite<'_> {
         Some((first..=names.len()).map(step).collect())
     }
 
-    fn files(&self, with_table: bool) -> Result<Vec<Beside>> {
+    fn files(&self, with_table: bool) -> Result<Vec<SiblingFile>> {
         let Some(names) = self.names() else {
             return Ok(Vec::new());
         };
         let way = || self.mount.others.file_root_path(self.file);
         let own = [way(), names.to_vec()].concat();
-        let own = self.url(&own).map(|url| Beside {
+        let own = self.url(&own).map(|url| SiblingFile {
             tree: b"",
             suffix: b"",
             url,
@@ -250,7 +252,7 @@ impl Site for PageSite<'_> {
                 .map(|(size, _)| size)
                 .filter(|size| *size > 0),
         });
-        let mut files: Vec<Beside> = own.into_iter().collect();
+        let mut files: Vec<SiblingFile> = own.into_iter().collect();
         let trees = TREES.iter().filter(|tree| tree.name != PAGES);
         for tree in trees.filter(|tree| with_table || !OF_TABLES.contains(&tree.name)) {
             for form in tree.forms {
@@ -260,7 +262,7 @@ impl Site for PageSite<'_> {
                 let Some(path) = self.names_of(way(), tree, form, names, "") else {
                     continue;
                 };
-                files.extend(self.url(&path).map(|url| Beside {
+                files.extend(self.url(&path).map(|url| SiblingFile {
                     tree: tree.name,
                     suffix: form.suffix,
                     url,
@@ -356,7 +358,7 @@ impl Site for PageSite<'_> {
         self.file_of(way, tree, form, self.names()?, &selector)
     }
 
-    fn member(&self, group: NodeId, link: &Link) -> Member {
+    fn member(&self, group: NodeId, link: &Link) -> SiteMember {
         let directory = self.space().directory(group);
         let found = directory.link_entry(link.clone());
         let is_here = matches!(found.inode.node_type, NodeType::Group | NodeType::Object);
@@ -366,18 +368,18 @@ impl Site for PageSite<'_> {
             self.page_here(&names)
         };
         let (target, page) = match (&found.object, &found.target) {
-            (Some(Ok(node)), _) if is_here => (Target::Object(Arc::clone(node)), page()),
+            (Some(Ok(node)), _) if is_here => (MemberTarget::Object(Arc::clone(node)), page()),
             (Some(Err(error)), _) | (_, LinkTarget::Damaged(error)) => {
-                (Target::Unreadable(error.clone()), page())
+                (MemberTarget::Unreadable(error.clone()), page())
             }
             (_, LinkTarget::Soft(path)) => (
-                Target::Elsewhere(path.clone()),
+                MemberTarget::Elsewhere(path.clone()),
                 self.page_of_link(group, &found.target),
             ),
             (_, LinkTarget::External { file, path }) => {
                 let text = [file, &b":"[..], path].concat();
                 (
-                    Target::Elsewhere(text),
+                    MemberTarget::Elsewhere(text),
                     self.page_of_link(group, &found.target),
                 )
             }
@@ -386,7 +388,7 @@ impl Site for PageSite<'_> {
                 let page = names.and_then(|names| self.page_here(&names));
                 let text = directory.text(&found.target);
                 (
-                    text.map_or_else(Target::Unreadable, Target::Elsewhere),
+                    text.map_or_else(MemberTarget::Unreadable, MemberTarget::Elsewhere),
                     page,
                 )
             }
@@ -394,17 +396,17 @@ impl Site for PageSite<'_> {
                 let text = directory.text(target);
                 let page = self.page_of_link(group, target);
                 (
-                    text.map_or_else(Target::Unreadable, Target::Elsewhere),
+                    text.map_or_else(MemberTarget::Unreadable, MemberTarget::Elsewhere),
                     page,
                 )
             }
         };
-        Member { target, page }
+        SiteMember { target, page }
     }
 
-    fn target(&self, group: NodeId, link: &Link) -> Result<Option<Place>> {
+    fn target(&self, group: NodeId, link: &Link) -> Result<Option<NamedObject>> {
         match &link.target {
-            LinkTarget::Hard(node) => Ok(Some(Place {
+            LinkTarget::Hard(node) => Ok(Some(NamedObject {
                 node: *node,
                 group,
                 name: link.name.clone(),
@@ -416,7 +418,7 @@ impl Site for PageSite<'_> {
                 let found = found.filter(|found| Arc::ptr_eq(&found.file, self.file));
                 Ok(found.and_then(|found| {
                     let (group, name) = found.link?;
-                    Some(Place {
+                    Some(NamedObject {
                         node: found.node.id,
                         group,
                         name,
@@ -437,7 +439,7 @@ impl Site for PageSite<'_> {
         self.page_here(&names)
     }
 
-    fn beside<'s>(&'s self, node: &'s Node, place: &Place) -> Box<dyn Site + 's> {
+    fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn Site + 's> {
         let is_root = place.group == self.space().root();
         let name = name::escape(&place.name, is_root);
         Box::new(PageSite {

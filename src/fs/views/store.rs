@@ -22,11 +22,11 @@ use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::ViewTree;
 use crate::limits;
 use crate::view::View;
-use crate::view::texts::counted::Counted;
-use crate::view::zarr::array::{Shown, ZarrArray};
-use crate::view::zarr::chunk::{Chunk, Stored, Texts, Unreadable};
+use crate::view::texts::counted_text::CountedFile;
+use crate::view::zarr::array::{StoreNode, ZarrArray};
+use crate::view::zarr::chunk::{Chunk, ChunkElements, TextChunk, Unreadable};
 use crate::view::zarr::grid::Grid;
-use crate::view::zarr::place::{DOCUMENT, Name, Place};
+use crate::view::zarr::store_entry::{DOCUMENT, Name, StoreEntry};
 
 /// A directory below the directory of an object.
 pub(in crate::fs) struct StoreDirectory;
@@ -76,7 +76,7 @@ impl FsNode for StoreFile {
         let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
         let length = match chunk_entry(target, &node, path)? {
-            Some(Place::Chunk(array, place)) => chunk_length(&array, &place)?,
+            Some(StoreEntry::Chunk(array, place)) => chunk_length(&array, &place)?,
             _ => None,
         };
         let mut is_known = true;
@@ -96,7 +96,7 @@ impl FsNode for StoreFile {
         let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
         match chunk_entry(target, &node, path)? {
-            Some(Place::Chunk(array, place)) => open_chunk(target, &node, array, &place),
+            Some(StoreEntry::Chunk(array, place)) => open_chunk(target, &node, array, &place),
             _ => Ok(Box::new(document(target, &node, path, store(target)?)?)),
         }
     }
@@ -107,7 +107,7 @@ impl FsNode for StoreFile {
 }
 
 /// Returns the entry at `path` in the directory of an array, or `None` in the directory of a group.
-fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Option<Place>> {
+fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Option<StoreEntry>> {
     let store = store(target)?;
     let found = node.array();
     let found = found.map(|array| find(target.file, (node, array), path, store));
@@ -157,7 +157,7 @@ pub(in crate::fs) fn enter(directory: &TargetInode<'_>, name: &[u8]) -> Result<L
     let path = within(directory.inode, name);
     let node_type = match node.array() {
         Some(array) => match find(file, (&node, array), &path, store(directory)?)? {
-            Place::Chunk(array, place) if !chunk_exists(&array, &place)? => {
+            StoreEntry::Chunk(array, place) if !chunk_exists(&array, &place)? => {
                 return Err(Error::NotFound);
             }
             place if place.is_directory() => NodeType::StoreDirectory,
@@ -220,7 +220,7 @@ fn open_chunk(
     let opened = stored(target, node, &array, place).and_then(|stored| match length {
         Some(_) => Ok(Chunk::new(array, stored).map(|chunk| Box::new(chunk) as Box<dyn View>)),
         None => {
-            let texts = Texts::new(array, stored, Arc::clone(&file.container))?;
+            let texts = TextChunk::new(array, stored, Arc::clone(&file.container))?;
             counted(target, texts).map(Some)
         }
     });
@@ -243,17 +243,17 @@ fn stored(
     node: &Node,
     array: &ZarrArray,
     place: &[u64],
-) -> Result<Stored> {
+) -> Result<ChunkElements> {
     let file = target.file;
     if let Err(error) = &array.array.storage {
         return Err(error.clone());
     }
     object::verify(target.mount, file, node.id)?;
-    Stored::new(array, place, || file.reader(node.id, &array.array))
+    ChunkElements::new(array, place, || file.reader(node.id, &array.array))
 }
 
 /// Opens the texts of a chunk, whose bytes are counted once.
-fn counted(target: &TargetInode<'_>, texts: Texts) -> Result<Box<dyn View>> {
+fn counted(target: &TargetInode<'_>, texts: TextChunk) -> Result<Box<dyn View>> {
     let text = CountedText {
         form: target.inode.tree,
         node: target.inode.node,
@@ -262,7 +262,7 @@ fn counted(target: &TargetInode<'_>, texts: Texts) -> Result<Box<dyn View>> {
     let file = target.file;
     let count = file.count(text, || count_units(&texts, &file.engine, &file.effort))?;
     match count {
-        Some(count) => Ok(Box::new(Counted::of(texts, count))),
+        Some(count) => Ok(Box::new(CountedFile::from_count(texts, count))),
         None => Err(Error::limit(
             "values of texts in a chunk",
             limits::COUNTED_VALUES,
@@ -284,7 +284,7 @@ pub(in crate::fs) fn list(
     let array = node.array().ok_or(Error::NotFound)?;
     let (file, store) = (directory.file, store(directory)?);
     let place = find(file, (&node, array), path(directory.inode), store)?;
-    if let Place::Chunks(array, above) = &place {
+    if let StoreEntry::Chunks(array, above) = &place {
         return list_chunks(directory, listing, (array, above), first, visit);
     }
     let names = place.names();
@@ -294,7 +294,7 @@ pub(in crate::fs) fn list(
         };
         let kind = match (name, &place) {
             // The chunk of a scalar array that is not stored.
-            (Name::Chunks(true), Place::Shown(Shown::Array(array)))
+            (Name::Chunks(true), StoreEntry::Shown(StoreNode::Array(array)))
                 if !chunk_exists(array, &[])? =>
             {
                 return Ok(Some((Vec::new(), at + 1)));

@@ -104,7 +104,7 @@ impl<'a> ChunkNames<'a> {
             }
             ChunkSearch::WalkAround(index) => {
                 let around = |place: &[u64]| {
-                    let around = self.array.around(place);
+                    let around = self.array.containing_chunk(place);
                     let number = around.strip_prefix(self.above)?.first().copied();
                     number.filter(|number| *number < self.width)
                 };
@@ -118,9 +118,9 @@ impl<'a> ChunkNames<'a> {
 impl IndexWalk {
     /// Returns the bytes of memory of the walk.
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
-        let ahead = memory::piece(self.ahead.capacity() * size_of::<u64>());
-        let met = memory::piece(self.lowest.len() * 2 * size_of::<u64>());
-        let cursor = memory::piece(size_of_val(&*self.cursor.0));
+        let ahead = memory::allocation_size(self.ahead.capacity() * size_of::<u64>());
+        let met = memory::allocation_size(self.lowest.len() * 2 * size_of::<u64>());
+        let cursor = memory::allocation_size(size_of_val(&*self.cursor.0));
         ahead.saturating_add(met).saturating_add(cursor)
     }
 

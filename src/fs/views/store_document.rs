@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::text::Object;
+use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::model::{Container, Link, Node, NodeId};
 
 use crate::fs::data_files::file_state::FileState;
@@ -17,8 +17,8 @@ use crate::fs::views::store_object::{Store, find, grid, in_store, of_array, of_g
 use crate::fs::views::view_group::ViewGroup;
 use crate::limits;
 use crate::view::texts::text::Text;
-use crate::view::zarr::array::Shown;
-use crate::view::zarr::place::{DOCUMENT, Place, fields};
+use crate::view::zarr::array::StoreNode;
+use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry, fields};
 
 /// Share of the metadata budget for the documents of subgroups. The rest is reserved for the
 /// group's own document.
@@ -49,7 +49,7 @@ pub(in crate::fs) fn document(
         }
         Ok(Text::new(text))
     });
-    unkept.map_or(kept, |text| text.opened(&target.file.engine))
+    unkept.map_or(kept, |text| text.open_copy(&target.file.engine))
 }
 
 /// Writes a document. Returns its text, and whether unreadable parts are missing that a later
@@ -77,7 +77,7 @@ fn written(
         let (members, is_partial) = members;
         return Ok((of_group(file, node, &tell, members)?, is_partial));
     };
-    let Place::Document(shown) = find(file, (node, array), path, store)? else {
+    let StoreEntry::Document(shown) = find(file, (node, array), path, store)? else {
         return Err(Error::NotFound);
     };
     let (members, is_partial) = ObjectDocuments::collect(target, store, |members| {
@@ -94,7 +94,7 @@ struct ObjectDocuments<'a> {
     tree: Tree,
     store: Store,
     variables: Arc<dyn Container>,
-    documents: Object,
+    documents: JsonObject,
     paths: HashSet<Vec<u8>>,
     /// Number of links and fields that may still be read.
     left: usize,
@@ -110,7 +110,7 @@ impl ObjectDocuments<'_> {
         target: &TargetInode<'_>,
         store: Store,
         add: impl FnOnce(&mut ObjectDocuments<'_>) -> Result<()>,
-    ) -> Result<(Option<Object>, bool)> {
+    ) -> Result<(Option<JsonObject>, bool)> {
         let file = target.file.for_a_part(BELOW);
         let mut members = ObjectDocuments {
             mount: target.mount,
@@ -118,7 +118,7 @@ impl ObjectDocuments<'_> {
             store,
             variables: file.variables(),
             file: &file,
-            documents: Object::default(),
+            documents: JsonObject::default(),
             paths: HashSet::new(),
             left: limits::ZARR_CONSOLIDATED_LINKS,
         };
@@ -146,7 +146,7 @@ impl ObjectDocuments<'_> {
             match self.variables.node(node.id)? {
                 array if array.array().is_some() => self.add_array(&array, &path)?,
                 group => {
-                    let empty = Some(Object::default());
+                    let empty = Some(JsonObject::default());
                     let document = of_group(self.file, &group, &|_, _| {}, empty)?;
                     self.add(&path, &document)?;
                     self.add_group(group.id, &path, depth)?;
@@ -159,15 +159,15 @@ impl ObjectDocuments<'_> {
     fn add_array(&mut self, node: &Node, path: &[u8]) -> Result<()> {
         let array = node.array().ok_or(Error::NotFound)?;
         let grid = grid(self.file, node, array, self.store)?;
-        let shown = Shown::of(array, grid).ok_or(Error::NotFound)?;
-        let document = of_array(self.file, node, &shown, true, Some(Object::default()))?;
+        let shown = StoreNode::from_array(array, grid).ok_or(Error::NotFound)?;
+        let document = of_array(self.file, node, &shown, true, Some(JsonObject::default()))?;
         self.add(path, &document)?;
         self.add_fields(node, &shown, path)
     }
 
     /// Adds the fields of a compound type at `path`, recursively.
-    fn add_fields(&mut self, node: &Node, shown: &Shown, path: &[u8]) -> Result<()> {
-        let Shown::Fields(record) = shown else {
+    fn add_fields(&mut self, node: &Node, shown: &StoreNode, path: &[u8]) -> Result<()> {
+        let StoreNode::Fields(record) = shown else {
             return Ok(());
         };
         if record.names().count() > self.left {
@@ -177,7 +177,7 @@ impl ObjectDocuments<'_> {
             self.count_read()?;
             let path = child_path(path, &in_store(&name::escape(name, false)));
             let field = record.field(name).ok_or(Error::NotFound)?;
-            let document = of_array(self.file, node, &field, false, Some(Object::default()))?;
+            let document = of_array(self.file, node, &field, false, Some(JsonObject::default()))?;
             self.add(&path, &document)?;
             self.add_fields(node, &field, &path)?;
         }

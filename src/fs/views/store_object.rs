@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result, if_lasting};
-use h5fs_reader::model::text::Object;
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::text::JsonObject;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
@@ -13,10 +13,10 @@ use crate::fs::name;
 use crate::limits;
 use crate::view::elements::dimensions::{has_no_values, is_scale};
 use crate::view::texts::asdf_json::AsdfJson;
-use crate::view::zarr::array::{Record, Shown, ZarrArray};
-use crate::view::zarr::attributes::{self, Attributes};
+use crate::view::zarr::array::{RecordArray, StoreNode, ZarrArray};
+use crate::view::zarr::attributes::{self, ZarrAttributes};
 use crate::view::zarr::grid::Grid;
-use crate::view::zarr::place::{DOCUMENT, Place};
+use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry};
 use crate::view::zarr::{codecs, dimensions, document};
 
 /// The kind of chunks in a store.
@@ -67,7 +67,7 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePres
             return Ok(StorePresence::Implied);
         }
         let paths = |node| file.index().known_path(node);
-        dimensions::named(container, node.id, array.shape.dims().len(), &paths)?;
+        dimensions::dimension_names(container, node.id, array.shape.dims().len(), &paths)?;
     }
     let is_shown = match &array.storage {
         // Without chunks, a reader would not get the error.
@@ -78,7 +78,7 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePres
                 false
             }
         }
-        _ => Shown::of(array, Grid::Decoded).is_some(),
+        _ => StoreNode::from_array(array, Grid::Decoded).is_some(),
     };
     Ok(if is_shown {
         StorePresence::Array
@@ -157,13 +157,13 @@ pub(in crate::fs) fn find(
     (node, array): (&Node, &Arc<Array>),
     path: &[u8],
     store: Store,
-) -> Result<Place> {
+) -> Result<StoreEntry> {
     let grid = grid(file, node, array, store)?;
-    Place::find(array, grid, path, field).ok_or(Error::NotFound)
+    StoreEntry::find(array, grid, path, field).ok_or(Error::NotFound)
 }
 
 /// Returns the name in the file of the field that a store shows as `name`.
-fn field(record: &Record, name: &[u8]) -> Option<Vec<u8>> {
+fn field(record: &RecordArray, name: &[u8]) -> Option<Vec<u8>> {
     if !name::is_cut(name) {
         return name::unescape(&in_tree(name), false);
     }
@@ -183,11 +183,11 @@ pub(in crate::fs) fn of_group(
     file: &FileState,
     node: &Node,
     tell: &OmissionCallback<'_>,
-    members: Option<Object>,
+    members: Option<JsonObject>,
 ) -> Result<Vec<u8>> {
     let container = &*file.container;
     let paths = |node| file.index().known_path(node);
-    let mut attributes = Attributes::of(container, &paths, node.id, None)?;
+    let mut attributes = ZarrAttributes::read(container, &paths, node.id, None)?;
     let at_root = node.id == container.root();
     let Some(mut links) = if_lasting(container.links(node.id))? else {
         return Ok(document::of_group(&attributes.finish(), members));
@@ -209,18 +209,23 @@ pub(in crate::fs) fn of_group(
             Ok(true) => continue,
             Ok(false) => {}
         }
-        attributes.miss(name::escape(&link.name, at_root));
+        attributes.record_absent(name::escape(&link.name, at_root));
     }
     Ok(document::of_group(&attributes.finish(), members))
 }
 
 /// Adds an ASDF scalar, or a group of scalars, as an attribute. Returns whether the object is in
 /// the store in any form.
-fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes) -> Result<bool> {
+fn add(
+    file: &FileState,
+    link: &Link,
+    object: &Node,
+    attributes: &mut ZarrAttributes,
+) -> Result<bool> {
     match presence(file, object)? {
         StorePresence::Unknown => Ok(false),
         StorePresence::Implied if file.container.extras().is_some() => {
-            let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole()?;
+            let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole_text()?;
             Ok(attributes.add(&link.name, value.trim_ascii_end()))
         }
         _ => Ok(true),
@@ -235,30 +240,30 @@ fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes
 pub(in crate::fs) fn of_array(
     file: &FileState,
     node: &Node,
-    shown: &Shown,
+    shown: &StoreNode,
     is_whole: bool,
-    members: Option<Object>,
+    members: Option<JsonObject>,
 ) -> Result<Vec<u8>> {
     let container = &*file.container;
     let paths = |node| file.index().known_path(node);
     let data_type = match shown {
-        Shown::Array(array) => Some(&array.data_type),
-        Shown::Fields(_) => None,
+        StoreNode::Array(array) => Some(&array.data_type),
+        StoreNode::Fields(_) => None,
     };
     let mut attributes = if is_whole {
-        Attributes::of(container, &paths, node.id, data_type)?
+        ZarrAttributes::read(container, &paths, node.id, data_type)?
     } else {
-        Attributes::default()
+        ZarrAttributes::default()
     };
     match shown {
-        Shown::Fields(record) => {
+        StoreNode::Fields(record) => {
             absent_fields(record, &mut attributes);
             Ok(document::of_group(&attributes.finish(), members))
         }
-        Shown::Array(shown) => {
+        StoreNode::Array(shown) => {
             let names = dimension_names(file, node, shown)?;
             let most = to_usize(limits::TEXT_ELEMENT_BYTES)?;
-            let context = Context::new(container, &paths, most);
+            let context = TextContext::new(container, &paths, most);
             document::of_array(shown, &attributes.finish(), &names, &context)
         }
     }
@@ -277,7 +282,7 @@ pub(in crate::fs) fn grid(
     if store == Store::Decoded {
         return Ok(Grid::Decoded);
     }
-    let Some(Shown::Array(array)) = Shown::of(array, Grid::Stored) else {
+    let Some(StoreNode::Array(array)) = StoreNode::from_array(array, Grid::Stored) else {
         return Ok(Grid::Decoded);
     };
     if !codecs::are_known(&array) {
@@ -291,10 +296,10 @@ pub(in crate::fs) fn grid(
     })
 }
 
-fn absent_fields(record: &Record, attributes: &mut Attributes) {
+fn absent_fields(record: &RecordArray, attributes: &mut ZarrAttributes) {
     for name in record.names() {
         if record.field(name).is_none() {
-            attributes.miss(name::escape(name, false));
+            attributes.record_absent(name::escape(name, false));
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::fs::views::trees::view_tree::{Shape, ViewForm, ViewTree};
 use crate::limits;
 use crate::view::elements::references::References;
 use crate::view::pictures::frames::Frames;
-use crate::view::zarr::place::DOCUMENT;
+use crate::view::zarr::store_entry::DOCUMENT;
 
 /// A directory of a tree of views.
 pub(in crate::fs) struct ViewGroup<'a> {

@@ -30,7 +30,7 @@ use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{FileSize, Shape, ViewForm, ViewSubject};
 use crate::fs::views::view_group::{ViewEntry, ViewGroup};
 use crate::view::View;
-use crate::view::zarr::place::DOCUMENT;
+use crate::view::zarr::store_entry::DOCUMENT;
 
 /// A directory of a tree of views.
 pub(in crate::fs) struct ViewDirectory;

@@ -35,7 +35,7 @@ fn ask(
     mut job: impl FnMut(&CancelToken) -> Attempt + Send + 'static,
 ) {
     let ticket = Arc::<Ticket>::default();
-    let token = CancelToken::default().with(&ticket);
+    let token = CancelToken::default().with_ticket(&ticket);
     let caller = Caller { unique: 0, thread };
     workers.answer(of, (caller, ticket), move || job(&token));
 }

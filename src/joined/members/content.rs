@@ -17,7 +17,7 @@ use crate::limits;
 
 /// The known elements of a variable of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::joined) enum Known {
+pub(in crate::joined) enum ElementSummary {
     /// The elements were not read.
     Nothing,
     /// Two hashes of elements that were compared, but not kept.
@@ -30,24 +30,24 @@ pub(in crate::joined) enum Known {
 
 /// A scalar of the tree, which is equal in all members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::joined) struct Same(pub(in crate::joined) Scalar);
+pub(in crate::joined) struct TreeScalar(pub(in crate::joined) Scalar);
 
-impl Eq for Same {}
+impl Eq for TreeScalar {}
 
-impl Known {
+impl ElementSummary {
     /// Returns hashes of the elements, if they were read.
     pub(in crate::joined) fn hash(&self) -> Option<[u64; 2]> {
         match self {
-            Known::Nothing => None,
-            Known::Hash(hash) | Known::Ends(_, hash) => Some(*hash),
-            Known::Elements(elements) => Some(hashes(elements)),
+            ElementSummary::Nothing => None,
+            ElementSummary::Hash(hash) | ElementSummary::Ends(_, hash) => Some(*hash),
+            ElementSummary::Elements(elements) => Some(hashes(elements)),
         }
     }
 
     /// Returns the elements, if they were kept.
     pub(in crate::joined) fn elements(&self) -> Option<&Arc<[u8]>> {
         match self {
-            Known::Elements(elements) => Some(elements),
+            ElementSummary::Elements(elements) => Some(elements),
             _ => None,
         }
     }
@@ -74,7 +74,7 @@ pub(in crate::joined) fn verify(
 /// # Errors
 /// `Limit` if the elements are not plain numbers, or there are too many. Fails if they cannot be
 /// read.
-pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Known> {
+pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<ElementSummary> {
     let size = u64::from(array.datatype.size);
     let length = array.bytes()?;
     if size > 8 || array.datatype.has_pointers() || length > limits::JOINED_LONG {
@@ -91,7 +91,7 @@ pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Resul
     let hash = hashers.map(|hasher| hasher.finish());
     let [first, last] = [0, length.left_after(size)].map(|at| reader.read(at, size as usize));
     let both = [&first?[..], &last?[..]].concat();
-    Ok(Known::Ends(both.into(), hash))
+    Ok(ElementSummary::Ends(both.into(), hash))
 }
 
 /// Reads an index. Each of its elements is the end of a list in an array of `entries` elements.
@@ -105,11 +105,11 @@ pub(in crate::joined) fn index(
     array: &Arc<Array>,
     entries: u64,
     begins: bool,
-) -> Result<Known> {
+) -> Result<ElementSummary> {
     let size = to_usize(array.datatype.size.into())?.max(1);
     let length = array.bytes()?;
     if length > limits::JOINED_LONG {
-        return Ok(Known::Nothing);
+        return Ok(ElementSummary::Nothing);
     }
     let mut check = IndexCheck {
         last: None,
@@ -127,15 +127,15 @@ pub(in crate::joined) fn index(
             hashers.iter_mut().for_each(|hasher| hasher.write(part));
             rest.extend_from_slice(part);
             let whole = rest.len() - rest.len() % size;
-            check.take(&array.datatype, rest.get(..whole).unwrap_or_default());
+            check.add(&array.datatype, rest.get(..whole).unwrap_or_default());
             rest.drain(..whole);
         })?;
     }
     if !check.ends_at(entries) {
-        return Ok(Known::Nothing);
+        return Ok(ElementSummary::Nothing);
     }
     let hash = hashers.map(|hasher| hasher.finish());
-    Ok(Known::Ends(entries.to_le_bytes().into(), hash))
+    Ok(ElementSummary::Ends(entries.to_le_bytes().into(), hash))
 }
 
 /// Checks that the elements of an index never decrease.
@@ -146,7 +146,7 @@ struct IndexCheck {
 }
 
 impl IndexCheck {
-    fn take(&mut self, datatype: &Datatype, elements: &[u8]) {
+    fn add(&mut self, datatype: &Datatype, elements: &[u8]) {
         let Some(numbers) = numbers(datatype, elements) else {
             self.is_sound = false;
             return;
@@ -337,7 +337,7 @@ mod tests {
                 is_sound: true,
                 begins,
             };
-            elements.chunks(2).for_each(|part| check.take(&byte, part));
+            elements.chunks(2).for_each(|part| check.add(&byte, part));
             check.ends_at(entries)
         };
         assert!(is_sound(&[2, 2, 5], 5, false) && is_sound(&[0, 2, 2, 5], 5, true));

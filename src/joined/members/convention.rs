@@ -1,7 +1,7 @@
 //! The rules of a convention for an array: its rows, and the dependence of its elements on other
 //! arrays.
 
-use h5fs_reader::memory::piece;
+use h5fs_reader::memory::allocation_size;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::wire::Count;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::joined::paths::Path;
 pub(in crate::joined) struct Convention {
     /// The group or column whose arrays are meaningful only together.
     pub(in crate::joined) whole: Option<Path>,
-    pub(in crate::joined) rows: Rows,
+    pub(in crate::joined) rows: FirstDimension,
     /// The array whose first dimension has the same rows.
     pub(in crate::joined) table: Option<Path>,
     pub(in crate::joined) relation: Relation,
@@ -27,7 +27,7 @@ pub(in crate::joined) struct Convention {
 
 /// The meaning of an array's first dimension.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(in crate::joined) enum Rows {
+pub(in crate::joined) enum FirstDimension {
     #[default]
     Unknown,
     /// Rows of a table. The rows of all files are concatenated.
@@ -74,7 +74,7 @@ pub(in crate::joined) struct CodedField {
 
 /// A group that is a table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(in crate::joined) struct Table {
+pub(in crate::joined) struct MemberTable {
     pub(in crate::joined) group: Path,
     /// The array whose first dimension has the rows.
     pub(in crate::joined) rows: Path,
@@ -105,7 +105,7 @@ impl Relation {
 
 impl CodedField {
     fn weight(&self) -> u64 {
-        u64::together([size_of::<Self>(), self.name.len(), self.names.len()].map(piece))
+        u64::sum([size_of::<Self>(), self.name.len(), self.names.len()].map(allocation_size))
     }
 }
 
@@ -113,9 +113,14 @@ impl Relation {
     /// Bytes of memory that it takes besides its own size, about.
     fn weight(&self) -> u64 {
         match self {
-            Relation::Fields(fields) => u64::together(fields.iter().map(CodedField::weight)),
-            Relation::Refused(reason) | Relation::Unneeded(reason) => piece(reason.len()),
-            other => u64::together(other.targets().into_iter().map(|path| piece(path.len()))),
+            Relation::Fields(fields) => u64::sum(fields.iter().map(CodedField::weight)),
+            Relation::Refused(reason) | Relation::Unneeded(reason) => allocation_size(reason.len()),
+            other => u64::sum(
+                other
+                    .targets()
+                    .into_iter()
+                    .map(|path| allocation_size(path.len())),
+            ),
         }
     }
 }
@@ -126,23 +131,23 @@ impl Convention {
         let paths = [&self.whole, &self.table, &self.labels]
             .into_iter()
             .flatten();
-        let paths = paths.map(|path| piece(path.len()));
+        let paths = paths.map(|path| allocation_size(path.len()));
         let reference = self.reference.iter();
-        let reference =
-            reference.map(|(name, path)| piece(name.len()).with_more(piece(path.len())));
+        let reference = reference
+            .map(|(name, path)| allocation_size(name.len()).with_more(allocation_size(path.len())));
         let terms = self.terms.iter().map(|(name, content)| {
             let own = size_of::<(Vec<u8>, AttributeContent)>();
-            let parts = [own, name.len(), content.elements.len()].map(piece);
-            content.datatype.weight().with_more(u64::together(parts))
+            let parts = [own, name.len(), content.elements.len()].map(allocation_size);
+            content.datatype.weight().with_more(u64::sum(parts))
         });
         let parts = paths.chain(reference).chain(terms);
-        u64::together(parts).with_more(self.relation.weight())
+        u64::sum(parts).with_more(self.relation.weight())
     }
 
     /// Creates the rules for an array with rows of a table.
     pub(super) fn rows() -> Self {
         Convention {
-            rows: Rows::Following,
+            rows: FirstDimension::Following,
             ..Convention::default()
         }
     }
@@ -151,13 +156,13 @@ impl Convention {
     pub(super) fn names(whole: Option<Path>) -> Self {
         Convention {
             whole,
-            rows: Rows::Fixed,
+            rows: FirstDimension::Fixed,
             relation: Relation::Names,
             ..Convention::default()
         }
     }
 
-    pub(super) fn refused(reason: impl Into<String>) -> Self {
+    pub(super) fn refuse(reason: impl Into<String>) -> Self {
         Convention {
             relation: Relation::Refused(reason.into()),
             ..Convention::default()
@@ -167,20 +172,20 @@ impl Convention {
     /// Returns these rules for an array without rows.
     pub(super) fn fixed(self) -> Self {
         Convention {
-            rows: Rows::Fixed,
+            rows: FirstDimension::Fixed,
             ..self
         }
     }
 
     /// Returns these rules for an array of the given group.
-    pub(super) fn of(self, whole: &Path) -> Self {
+    pub(super) fn within(self, whole: &Path) -> Self {
         Convention {
             whole: Some(Path::clone(whole)),
             ..self
         }
     }
 
-    pub(super) fn with(self, relation: Relation) -> Self {
+    pub(super) fn add_relation(self, relation: Relation) -> Self {
         Convention { relation, ..self }
     }
 

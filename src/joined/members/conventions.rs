@@ -13,15 +13,15 @@ mod pandas;
 
 use h5fs_reader::error::Result;
 
-use crate::joined::members::convention::{Convention, Table};
-use crate::joined::members::conventions::described::Described;
+use crate::joined::members::convention::{Convention, MemberTable};
+use crate::joined::members::conventions::described::MemberObjects;
 use crate::joined::paths::Path;
 
 /// Returns the rules for each array, and the tables.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn find(file: &Described<'_>) -> Result<(Vec<Convention>, Vec<Table>)> {
+pub(super) fn find(file: &MemberObjects<'_>) -> Result<(Vec<Convention>, Vec<MemberTable>)> {
     let mut conventions = Vec::with_capacity(file.arrays.len());
     for found in file.arrays {
         conventions.push(convention(file, &found.path)?);
@@ -36,7 +36,7 @@ pub(super) fn find(file: &Described<'_>) -> Result<(Vec<Convention>, Vec<Table>)
     Ok((conventions, tables))
 }
 
-fn convention(file: &Described<'_>, path: &Path) -> Result<Convention> {
+fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Convention> {
     if let Some(own) = anndata::convention(file, path)? {
         return Ok(own);
     }

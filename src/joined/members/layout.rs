@@ -9,17 +9,17 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Array, Container, NodeId};
 
-use crate::joined::members::convention::{Convention, Rows};
+use crate::joined::members::convention::{Convention, FirstDimension};
 use crate::joined::members::links::OpenFile;
-use crate::joined::members::skeleton::{Dimension, Meaning, Role, Variable};
+use crate::joined::members::skeleton::{Dimension, NumberMeaning, Role, Variable};
 use crate::joined::members::walk::{FoundArray, Objects};
-use crate::joined::paths::{Path, beneath, split};
+use crate::joined::paths::{Path, child_path, split};
 use crate::view::elements::dimensions as scales;
 use crate::view::elements::padded::padded;
-use crate::view::zarr::dimensions::named;
+use crate::view::zarr::dimensions::dimension_names;
 
 /// The variables and their dimensions.
-pub(super) struct Layout {
+pub(super) struct VariableLayout {
     pub(super) variables: Vec<Variable>,
     pub(super) dimensions: Vec<Dimension>,
     pub(super) lengths: Vec<u64>,
@@ -29,10 +29,10 @@ pub(super) struct Layout {
     known: HashMap<Path, usize>,
 }
 
-impl Layout {
-    pub(super) fn of(objects: &Objects) -> Result<Self> {
+impl VariableLayout {
+    pub(super) fn scan(objects: &Objects) -> Result<Self> {
         let own = own_names(&objects.arrays)?;
-        let mut layout = Layout {
+        let mut layout = VariableLayout {
             variables: Vec::new(),
             dimensions: Vec::new(),
             lengths: Vec::new(),
@@ -46,7 +46,7 @@ impl Layout {
             let has_own_name = number_of(found.node) == Some(number);
             let find = |node| Ok(path_of(node).map(|path| path.to_vec()));
             let dims = array.shape.dims();
-            let (scales, labels) = named(container, found.node, dims.len(), &find)?;
+            let (scales, labels) = dimension_names(container, found.node, dims.len(), &find)?;
             let mut keys = Vec::new();
             for axis in 0..dims.len() {
                 let scale = scales.get(axis).copied().flatten();
@@ -55,9 +55,11 @@ impl Layout {
                     Some(scale) => match path_of(scale) {
                         Some(path) => Some(Path::clone(path)),
                         // The scale is in another file, so its name is used like a label.
-                        None => name_of_scale(container, scale)?.or(label).map(beside(path)),
+                        None => name_of_scale(container, scale)?
+                            .or(label)
+                            .map(sibling_path(path)),
                     },
-                    None => label.map(beside(path)),
+                    None => label.map(sibling_path(path)),
                 });
             }
             let own = layout.dims(path, array, keys);
@@ -76,11 +78,11 @@ impl Layout {
                 },
                 is_scale: is_scale && has_own_name,
                 marks: Vec::new(),
-                meaning: Meaning::default(),
+                meaning: NumberMeaning::default(),
                 convention: Convention::default(),
             });
         }
-        layout.settle(&objects.arrays);
+        layout.classify_variables(&objects.arrays);
         Ok(layout)
     }
 
@@ -111,7 +113,7 @@ impl Layout {
                 has_name: key.is_some(),
                 key: key.unwrap_or_else(|| unnamed(path, axis)),
                 is_unlimited,
-                rows: Rows::Unknown,
+                rows: FirstDimension::Unknown,
                 coordinate: None,
             });
             self.lengths.push(length);
@@ -121,7 +123,7 @@ impl Layout {
     }
 
     /// Finds the coordinates, and the variables that are shorter than their dimensions.
-    fn settle(&mut self, arrays: &[FoundArray]) {
+    fn classify_variables(&mut self, arrays: &[FoundArray]) {
         for (number, (variable, found)) in self.variables.iter_mut().zip(arrays).enumerate() {
             let array = &found.array;
             let mut lengths = variable.dims.iter().map(|&dim| self.lengths[dim]);
@@ -175,7 +177,7 @@ impl Layout {
             };
             let has_name = self.dimensions[*own].has_name || self.dimensions[rows].has_name;
             if *own != rows && !has_name && self.lengths[*own] == self.lengths[rows] {
-                self.dimensions[*own].rows = Rows::Unknown;
+                self.dimensions[*own].rows = FirstDimension::Unknown;
                 *own = rows;
             }
         }
@@ -191,7 +193,7 @@ impl Layout {
             let name = variable
                 .text(b"bounds")
                 .or_else(|| variable.text(b"climatology"));
-            let path = name.map(|name| beneath(split(&variable.path).0, name));
+            let path = name.map(|name| child_path(split(&variable.path).0, name));
             if let Some(&number) = path
                 .and_then(|path| numbers.get(&path))
                 .filter(|&&number| number != of)
@@ -228,9 +230,9 @@ fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId),
 }
 
 /// Returns a function that converts a name into a path in the same group as the object at `path`.
-fn beside(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
+fn sibling_path(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
     let group = split(path).0.to_vec();
-    move |name| beneath(&group, &name)
+    move |name| child_path(&group, &name)
 }
 
 /// Returns the name of a scale in its file, or `None` for a scale without values.

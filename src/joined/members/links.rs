@@ -11,7 +11,7 @@ use h5fs_reader::model::{Container, LinkTarget, NodeId};
 use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
-use crate::joined::members::opener::{OpenMember, Opened};
+use crate::joined::members::opener::{OpenMember, OpenedMember};
 use crate::limits;
 
 /// Limit of other files that one file keeps open.
@@ -19,21 +19,21 @@ const OTHERS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// A member, or the target file of a link, with the open target files of its own links.
 pub(in crate::joined) struct OpenFile {
-    opened: Opened,
+    opened: OpenedMember,
     /// Number of links between files from the member to this file.
     depth: usize,
     others: Mutex<LruCache<Vec<u8>, Arc<OpenFile>>>,
 }
 
 /// A file, and an object in it.
-pub(in crate::joined) type Place = (Arc<OpenFile>, NodeId);
+pub(in crate::joined) type ObjectLocation = (Arc<OpenFile>, NodeId);
 
 impl OpenFile {
-    pub(in crate::joined) fn new(opened: Opened) -> Arc<Self> {
+    pub(in crate::joined) fn new(opened: OpenedMember) -> Arc<Self> {
         Self::at_depth(opened, 0)
     }
 
-    fn at_depth(opened: Opened, depth: usize) -> Arc<Self> {
+    fn at_depth(opened: OpenedMember, depth: usize) -> Arc<Self> {
         Arc::new(OpenFile {
             opened,
             depth,
@@ -56,17 +56,17 @@ impl OpenFile {
     }
 
     /// Returns whether a file that this one refers to had changed when it was opened again.
-    pub(super) fn met_a_change(&self) -> bool {
-        self.opened.neighbours.states().met_a_change()
+    pub(super) fn has_met_change(&self) -> bool {
+        self.opened.neighbours.states().has_met_change()
     }
 
     /// Returns whether no other file was opened or searched for its content.
-    pub(super) fn stands_alone(&self) -> bool {
+    pub(super) fn is_standalone(&self) -> bool {
         self.opened.neighbours.states().is_empty()
     }
 
     /// Returns the target file `name` of a link, or `None` if it does not exist.
-    fn other(&self, opener: &dyn OpenMember, name: &[u8]) -> Result<Option<Arc<Self>>> {
+    fn open_external(&self, opener: &dyn OpenMember, name: &[u8]) -> Result<Option<Arc<Self>>> {
         if let Some(open) = lock(&self.others).get(name) {
             return Ok(Some(Arc::clone(open)));
         }
@@ -96,17 +96,17 @@ impl OpenFile {
         opener: &dyn OpenMember,
         here: NodeId,
         target: &LinkTarget,
-    ) -> Result<Option<Place>> {
+    ) -> Result<Option<ObjectLocation>> {
         let effort = Effort::default();
-        let mut way = Way {
+        let mut way = LinkWalk {
             opener,
             effort: &effort,
             file: Arc::clone(self),
             here,
             names: Vec::new(),
         };
-        if way.turn(target)? {
-            way.go()
+        if way.follow_link(target)? {
+            way.follow()
         } else {
             Ok(None)
         }
@@ -121,22 +121,22 @@ impl OpenFile {
         opener: &dyn OpenMember,
         path: &[u8],
         effort: &Effort,
-    ) -> Result<Option<Place>> {
+    ) -> Result<Option<ObjectLocation>> {
         let names = path.split(|&byte| byte == b'/');
         let names = names.filter(|name| !name.is_empty()).rev();
-        let way = Way {
+        let way = LinkWalk {
             opener,
             effort,
             file: Arc::clone(self),
             here: self.container().root(),
             names: names.map(<[u8]>::to_vec).collect(),
         };
-        way.go()
+        way.follow()
     }
 }
 
 /// The state of following a path: the current group, and the remaining names in reverse order.
-struct Way<'o> {
+struct LinkWalk<'o> {
     opener: &'o dyn OpenMember,
     /// Accounts for the reads.
     effort: &'o Effort,
@@ -145,9 +145,9 @@ struct Way<'o> {
     names: Vec<Vec<u8>>,
 }
 
-impl Way<'_> {
+impl LinkWalk<'_> {
     /// Follows the remaining names to the end.
-    fn go(mut self) -> Result<Option<Place>> {
+    fn follow(mut self) -> Result<Option<ObjectLocation>> {
         let mut hops = 0..limits::SYMLINK_HOPS;
         for left in (0..=limits::PATH_LINKS).rev() {
             if self.names.len() > left {
@@ -161,7 +161,7 @@ impl Way<'_> {
                 None => return Ok(None),
                 Some(LinkTarget::Hard(node)) => self.here = node,
                 Some(_) if hops.next().is_none() => break,
-                Some(target) if self.turn(&target)? => {}
+                Some(target) if self.follow_link(&target)? => {}
                 Some(_) => return Ok(None),
             }
         }
@@ -170,7 +170,7 @@ impl Way<'_> {
     }
 
     /// Continues at the target of a link. Returns whether its file exists.
-    fn turn(&mut self, target: &LinkTarget) -> Result<bool> {
+    fn follow_link(&mut self, target: &LinkTarget) -> Result<bool> {
         let names = match target {
             LinkTarget::Hard(node) => {
                 self.here = *node;
@@ -188,7 +188,7 @@ impl Way<'_> {
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
         if let Some(name) = target.other_file() {
-            let Some(other) = self.file.other(self.opener, name)? else {
+            let Some(other) = self.file.open_external(self.opener, name)? else {
                 return Ok(false);
             };
             self.file = other;

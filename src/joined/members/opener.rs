@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use crate::joined::paths::Path;
 
 /// A hash that identifies a member in one state.
-pub(crate) type Key = [u8; 32];
+pub(crate) type MemberKey = [u8; 32];
 
 /// Lists and opens the members of a directory.
 pub(crate) trait OpenMember: Send + Sync {
@@ -22,24 +22,24 @@ pub(crate) trait OpenMember: Send + Sync {
     /// # Errors
     /// Fails if the format of the file is unknown, or the file cannot be opened. `Stale` if it has
     /// changed since the members were listed.
-    fn open(&self, number: usize) -> Result<Opened>;
+    fn open(&self, number: usize) -> Result<OpenedMember>;
 
     /// Opens a member that this or an earlier process has scanned.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does. `Stale` if its state differs from the scanned state.
-    fn open_again(&self, number: usize) -> Result<Opened>;
+    fn open_again(&self, number: usize) -> Result<OpenedMember>;
 
     /// Opens the target file `name` of a link in an open file. Returns `None` if the target does
     /// not exist.
     ///
     /// # Errors
     /// Fails if the target must not be opened, or its format is unknown.
-    fn open_linked(&self, from: &Opened, name: &[u8]) -> Result<Option<Opened>>;
+    fn open_linked(&self, from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>>;
 
     /// Returns the key under which the scan of a member is stored. Returns `None` if a change of
     /// the member could remain unnoticed.
-    fn key(&self, number: usize) -> Option<Key>;
+    fn key(&self, number: usize) -> Option<MemberKey>;
 
     /// Returns the approximate memory of this opener, in bytes.
     fn weight(&self) -> u64;
@@ -51,7 +51,7 @@ pub(crate) trait OpenMember: Send + Sync {
     fn is_partial(&self) -> bool;
 
     /// Returns whether the checksum of a block is verified before its elements are read.
-    fn verifies(&self) -> bool;
+    fn is_verifying(&self) -> bool;
 
     /// Reports that a scan of all members starts.
     fn begin(&self);
@@ -61,7 +61,7 @@ pub(crate) trait OpenMember: Send + Sync {
 }
 
 /// A file that is open: a member, or the target of a link.
-pub(crate) struct Opened {
+pub(crate) struct OpenedMember {
     pub(crate) container: Arc<dyn Container>,
     /// The other files that it refers to.
     pub(crate) neighbours: Arc<Neighbours>,

@@ -12,19 +12,21 @@ use h5fs_reader::model::array::{Storage, VirtualSource};
 use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{Count, to_u64};
 
-use crate::joined::members::content::{self, Known, Same, hashes};
-use crate::joined::members::convention::{Relation, Rows};
+use crate::joined::members::content::{self, ElementSummary, TreeScalar, hashes};
+use crate::joined::members::convention::{FirstDimension, Relation};
 use crate::joined::members::conventions;
-use crate::joined::members::conventions::described::Described;
-use crate::joined::members::layout::Layout;
+use crate::joined::members::conventions::described::MemberObjects;
+use crate::joined::members::layout::VariableLayout;
 use crate::joined::members::links::OpenFile;
 use crate::joined::members::opener::OpenMember;
-use crate::joined::members::skeleton::{Meaning, Named, Role, Skeleton, Variable, is_mark};
+use crate::joined::members::skeleton::{
+    NamedAttribute, NumberMeaning, Role, Skeleton, Variable, is_mark,
+};
 use crate::joined::members::walk::{FoundArray, walk};
 use crate::joined::paths::Path;
 use crate::limits;
 use crate::view::cf::packing::Packing;
-use crate::view::cf::stored::Stored;
+use crate::view::cf::stored_type::StoredType;
 use crate::view::cf::{attributes, time::TimeUnits};
 
 /// The result of a scan.
@@ -36,21 +38,21 @@ pub(in crate::joined) struct Scan {
     /// Stored lengths of variables that are shorter than their dimensions.
     pub(in crate::joined) short: Vec<(usize, Box<[u64]>)>,
     /// The known elements of each variable.
-    pub(in crate::joined) values: Box<[Known]>,
+    pub(in crate::joined) values: Box<[ElementSummary]>,
     /// Paths of objects that cannot be shown, with reasons.
     pub(in crate::joined) refused: Vec<(Path, String)>,
 }
 
 /// The attributes of an object.
-pub(in crate::joined) type Attributes = Arc<Vec<Named>>;
+pub(in crate::joined) type AttributeList = Arc<Vec<NamedAttribute>>;
 
 /// The attributes and scalars that are equal in all members of one skeleton.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::joined) struct Common {
     /// Attributes of the groups, then of the variables.
-    pub(in crate::joined) attributes: Vec<Attributes>,
+    pub(in crate::joined) attributes: Vec<AttributeList>,
     /// The scalars of an ASDF tree, by path.
-    pub(in crate::joined) scalars: BTreeMap<Path, Same>,
+    pub(in crate::joined) scalars: BTreeMap<Path, TreeScalar>,
     /// Paths of scalars that differ or that some members lack, up to a limit.
     pub(in crate::joined) differing: BTreeSet<Path>,
 }
@@ -89,7 +91,7 @@ pub(in crate::joined) fn scan(
     member: &Arc<OpenFile>,
 ) -> Result<Scan> {
     let mut objects = walk(opener, member)?;
-    let mut layout = Layout::of(&objects)?;
+    let mut layout = VariableLayout::scan(&objects)?;
     layout.pad(&mut objects.arrays);
     let mut common = Common {
         attributes: Vec::new(),
@@ -107,7 +109,7 @@ pub(in crate::joined) fn scan(
         common.attributes.push(Arc::new(attributes));
     }
     layout.find_bounds();
-    let file = Described::new(&objects.groups, &objects.arrays, &common.attributes);
+    let file = MemberObjects::new(&objects.groups, &objects.arrays, &common.attributes);
     let (found, tables) = conventions::find(&file)?;
     layout.apply(found);
     let groups = objects.groups.iter().map(|(_, path)| Path::clone(path));
@@ -126,7 +128,7 @@ pub(in crate::joined) fn scan(
         values: Box::default(),
         refused: objects.refused,
     };
-    scan.read(engine, opener.verifies(), &objects.arrays)?;
+    scan.read(engine, opener.is_verifying(), &objects.arrays)?;
     Ok(scan)
 }
 
@@ -148,7 +150,7 @@ fn attributes_of(
     container: &dyn Container,
     node: NodeId,
     left: &mut usize,
-) -> Result<(Vec<Named>, Vec<Named>)> {
+) -> Result<(Vec<NamedAttribute>, Vec<NamedAttribute>)> {
     let (mut marks, mut all) = (Vec::new(), Vec::new());
     let mut failed = None;
     container.attributes(node, &mut |attribute| {
@@ -242,7 +244,7 @@ fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
     let times: Vec<_> = numbers.map(|number| times(skeleton, number)).collect();
     let all = skeleton.variables.iter_mut().zip(arrays).zip(times);
     for ((variable, found), time) in all {
-        let Some(stored) = Stored::new(&variable.datatype) else {
+        let Some(stored) = StoredType::new(&variable.datatype) else {
             continue;
         };
         let packing = match attributes::packing(found.container(), found.node) {
@@ -252,7 +254,7 @@ fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
             }
             packing => packing?,
         };
-        variable.meaning = Meaning {
+        variable.meaning = NumberMeaning {
             packing: Some(Packing::new(stored, &packing)),
             time,
             refusal: None,
@@ -292,7 +294,7 @@ impl Scan {
         let ends = self
             .values
             .iter()
-            .filter(|known| matches!(known, Known::Ends(..)));
+            .filter(|known| matches!(known, ElementSummary::Ends(..)));
         let own = size_of_val(&*self.lengths) + size_of_val(&*self.values);
         let refused = self
             .refused
@@ -313,53 +315,66 @@ impl Scan {
             let (container, array) = (found.container(), &found.array);
             if let Some(why) = missing_source(array, 0, &mut { limits::JOINED_SOURCES })? {
                 self.refused.push((Path::clone(&found.path), why));
-                values.push(Known::Nothing);
+                values.push(ElementSummary::Nothing);
                 continue;
             }
             let read = || content::elements(engine, container, array);
             let wanted = if labels.contains(&found.path) {
-                Wanted::Hash
+                RequestedSummary::Hash
             } else {
-                match self.wanted(variable, array)? {
+                match self.required_summary(variable, array)? {
                     // The array must be equal in all files.
-                    Wanted::Nothing if variable.convention.rows == Rows::Fixed => Wanted::Hash,
+                    RequestedSummary::Nothing
+                        if variable.convention.rows == FirstDimension::Fixed =>
+                    {
+                        RequestedSummary::Hash
+                    }
                     wanted => wanted,
                 }
             };
             let left = match wanted {
-                Wanted::Hash => &mut compared,
+                RequestedSummary::Hash => &mut compared,
                 _ => &mut kept,
             };
             let wanted = match (left.checked_sub(array.bytes()?), wanted) {
-                (_, Wanted::Nothing | Wanted::Ends | Wanted::Index) => wanted,
+                (
+                    _,
+                    RequestedSummary::Nothing | RequestedSummary::Ends | RequestedSummary::Index,
+                ) => wanted,
                 (Some(rest), wanted) => {
                     *left = rest;
                     wanted
                 }
-                (None, Wanted::Hash) => Wanted::Nothing,
+                (None, RequestedSummary::Hash) => RequestedSummary::Nothing,
                 // If a list does not fit, its column is reported.
-                (None, Wanted::Elements) if variable.convention.relation == Relation::Names => {
-                    Wanted::Nothing
+                (None, RequestedSummary::Elements)
+                    if variable.convention.relation == Relation::Names =>
+                {
+                    RequestedSummary::Nothing
                 }
-                (None, Wanted::Elements) => {
+                (None, RequestedSummary::Elements) => {
                     let most = limits::JOINED_VALUES;
                     return Err(Error::limit("joined: bytes of coordinates of a file", most));
                 }
             };
-            if verify && !matches!(wanted, Wanted::Nothing) {
+            if verify && !matches!(wanted, RequestedSummary::Nothing) {
                 content::verify(engine, container, found.node)?;
             }
             let known = match wanted {
-                Wanted::Nothing => Ok(Known::Nothing),
-                Wanted::Hash => content::compared(read())
-                    .map(|read| read.map_or(Known::Nothing, |read| Known::Hash(hashes(&read)))),
-                Wanted::Ends => content::ends(engine, array),
-                Wanted::Index => {
+                RequestedSummary::Nothing => Ok(ElementSummary::Nothing),
+                RequestedSummary::Hash => content::compared(read()).map(|read| {
+                    read.map_or(ElementSummary::Nothing, |read| {
+                        ElementSummary::Hash(hashes(&read))
+                    })
+                }),
+                RequestedSummary::Ends => content::ends(engine, array),
+                RequestedSummary::Index => {
                     let entries = entries_of(variable, arrays).unwrap_or(u64::MAX);
-                    let begins = variable.convention.rows == Rows::FollowingButFirst;
+                    let begins = variable.convention.rows == FirstDimension::FollowingButFirst;
                     content::index(engine, array, entries, begins)
                 }
-                Wanted::Elements => read().map(|read| read.map_or(Known::Nothing, Known::Elements)),
+                RequestedSummary::Elements => read()
+                    .map(|read| read.map_or(ElementSummary::Nothing, ElementSummary::Elements)),
             };
             let name = found.path.escape_ascii().to_string();
             values.push(known.map_err(|error| error.within(name))?);
@@ -370,30 +385,30 @@ impl Scan {
 
     /// Returns which elements of a variable are needed: all if they determine the place of the
     /// member, or hashes if they must be equal in every dimension that may be joined.
-    fn wanted(&self, variable: &Variable, array: &Array) -> Result<Wanted> {
+    fn required_summary(&self, variable: &Variable, array: &Array) -> Result<RequestedSummary> {
         let bytes = array.bytes()?;
         if variable.role == Role::Dimension {
-            return Ok(Wanted::Nothing);
+            return Ok(RequestedSummary::Nothing);
         }
         if variable.convention.relation == Relation::Names && bytes <= limits::JOINED_COORDINATE {
-            return Ok(Wanted::Elements);
+            return Ok(RequestedSummary::Elements);
         }
         if variable.convention.relation.is_index() {
-            return Ok(Wanted::Index);
+            return Ok(RequestedSummary::Index);
         }
         let is_placed = variable.role != Role::Data || array.shape.dims().is_empty();
         if is_placed && bytes <= limits::JOINED_COORDINATE {
-            return Ok(Wanted::Elements);
+            return Ok(RequestedSummary::Elements);
         }
         if variable.role == Role::Coordinate {
             // A long series needs only its ends to be placed.
-            return Ok(Wanted::Ends);
+            return Ok(RequestedSummary::Ends);
         }
         let may_be_joined = self.skeleton.dims(variable).any(|dim| dim.is_unlimited);
         Ok(if may_be_joined || bytes > limits::JOINED_COMPARED {
-            Wanted::Nothing
+            RequestedSummary::Nothing
         } else {
-            Wanted::Hash
+            RequestedSummary::Hash
         })
     }
 }
@@ -407,7 +422,7 @@ fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
 }
 
 #[derive(Clone, Copy)]
-enum Wanted {
+enum RequestedSummary {
     Nothing,
     /// The last end of an index, if the index is valid.
     Index,
@@ -423,7 +438,7 @@ mod tests {
 
     fn common(scalars: &[(&str, &str)]) -> Common {
         let scalar = |text: &str| {
-            Same(Scalar {
+            TreeScalar(Scalar {
                 text: text.to_owned(),
                 value: ScalarValue::String,
             })

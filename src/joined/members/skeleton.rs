@@ -11,13 +11,13 @@ use h5fs_reader::wire::{Count, to_u64};
 use serde::{Deserialize, Serialize};
 
 use crate::joined::members::content;
-use crate::joined::members::convention::{Convention, Rows, Table};
+use crate::joined::members::convention::{Convention, FirstDimension, MemberTable};
 use crate::joined::paths::Path;
 use crate::view::cf::packing::Packing;
 use crate::view::cf::time::TimeUnits;
 
 /// An attribute's name and value.
-pub(in crate::joined) type Named = (Vec<u8>, AttributeContent);
+pub(in crate::joined) type NamedAttribute = (Vec<u8>, AttributeContent);
 
 /// The groups, variables and dimensions of a member.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(in crate::joined) struct Skeleton {
     pub(in crate::joined) variables: Vec<Variable>,
     pub(in crate::joined) dimensions: Vec<Dimension>,
     /// Groups that are tables by a convention.
-    pub(in crate::joined) tables: Vec<Table>,
+    pub(in crate::joined) tables: Vec<MemberTable>,
 }
 
 /// A dimension of a file.
@@ -39,7 +39,7 @@ pub(in crate::joined) struct Dimension {
     pub(in crate::joined) has_name: bool,
     pub(in crate::joined) is_unlimited: bool,
     /// The meaning of the dimension in a convention.
-    pub(in crate::joined) rows: Rows,
+    pub(in crate::joined) rows: FirstDimension,
     /// The variable with the values of this dimension.
     pub(in crate::joined) coordinate: Option<usize>,
 }
@@ -57,9 +57,9 @@ pub(in crate::joined) struct Variable {
     /// Whether it is a dimension scale.
     pub(in crate::joined) is_scale: bool,
     /// The attributes that determine the meaning of its numbers.
-    pub(in crate::joined) marks: Vec<Named>,
+    pub(in crate::joined) marks: Vec<NamedAttribute>,
     /// The meaning by these attributes, or the reason why it is unknown.
-    pub(in crate::joined) meaning: Meaning,
+    pub(in crate::joined) meaning: NumberMeaning,
     /// The rules of a convention for its elements.
     pub(in crate::joined) convention: Convention,
 }
@@ -79,7 +79,7 @@ pub(in crate::joined) enum Role {
 
 /// The meaning of stored numbers, derived from the datatype and the attributes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(in crate::joined) struct Meaning {
+pub(in crate::joined) struct NumberMeaning {
     pub(in crate::joined) packing: Option<Packing>,
     pub(in crate::joined) time: Option<TimeUnits>,
     /// The reason why the attributes are invalid.
@@ -163,7 +163,7 @@ impl Variable {
     }
 
     /// Returns whether equal stored elements have the same meaning in both files.
-    pub(in crate::joined) fn means_the_same(&self, other: &Self) -> bool {
+    pub(in crate::joined) fn is_same_meaning(&self, other: &Self) -> bool {
         (self.datatype == other.datatype || are_texts_alike(&self.datatype, &other.datatype))
             && self.packing_marks() == other.packing_marks()
             && self.meaning.time == other.meaning.time
@@ -171,7 +171,7 @@ impl Variable {
 
     /// Returns whether an attribute has the same value in both files. Texts may differ in their
     /// padding.
-    pub(in crate::joined) fn says_the_same(&self, other: &Self, name: &[u8]) -> bool {
+    pub(in crate::joined) fn is_same_attribute(&self, other: &Self, name: &[u8]) -> bool {
         let texts = || self.text(name).zip(other.text(name));
         self.mark(name) == other.mark(name) || texts().is_some_and(|(own, other)| own == other)
     }
@@ -227,9 +227,9 @@ impl Skeleton {
                 .sum();
             let own = to_u64(500 + 2 * variable.path.len() + marks);
             let parts = [variable.datatype.weight(), variable.convention.weight()];
-            own.with_more(u64::together(parts))
+            own.with_more(u64::sum(parts))
         };
-        let variables = u64::together(self.variables.iter().map(variable));
+        let variables = u64::sum(self.variables.iter().map(variable));
         let groups: usize = self.groups.iter().map(|path| path.len() + 40).sum();
         let dimensions: usize = self.dimensions.iter().map(|dim| dim.key.len() + 64).sum();
         let columns = self
@@ -260,7 +260,7 @@ mod tests {
             role: Role::Data,
             is_scale: false,
             marks: Vec::new(),
-            meaning: Meaning::default(),
+            meaning: NumberMeaning::default(),
             convention,
         };
         let skeleton = Skeleton {
@@ -286,8 +286,8 @@ mod tests {
             names: path(),
             is_ordered: false,
         };
-        let fields = Convention::rows().with(Relation::Fields(vec![coded.clone(), coded]));
-        let places = Convention::rows().of(&path()).in_table(Some(path()));
+        let fields = Convention::rows().add_relation(Relation::Fields(vec![coded.clone(), coded]));
+        let places = Convention::rows().within(&path()).in_table(Some(path()));
         let plain = weight(Convention::default());
         for (convention, bytes) in [(terms, 1000), (fields, 4000), (places, 2000)] {
             let own = weight(convention.clone()) - plain;

@@ -3,7 +3,7 @@ use nix::errno::Errno;
 
 use h5fs_reader::array::CacheSize;
 
-fn scan_of(group: String, values: Vec<Known>) -> Scan {
+fn scan_of(group: String, values: Vec<ElementSummary>) -> Scan {
     Scan {
         skeleton: Arc::new(Skeleton {
             groups: vec![group.into_bytes().into()],
@@ -19,10 +19,10 @@ fn scan_of(group: String, values: Vec<Known>) -> Scan {
     }
 }
 
-fn gathered(scans: impl Iterator<Item = Scan>) -> Gathered<'static> {
-    let mut gathered = Gathered::default();
+fn gathered(scans: impl Iterator<Item = Scan>) -> ScanResults<'static> {
+    let mut gathered = ScanResults::default();
     for (number, scan) in scans.enumerate() {
-        gathered.take(number, &Path::from(&b"name"[..]), Ok(scan), None);
+        gathered.add_scan(number, &Path::from(&b"name"[..]), Ok(scan), None);
     }
     gathered
 }
@@ -43,7 +43,7 @@ fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
         let known = (0..files).map(|n| {
             let mut elements = vec![0; MIB];
             elements[0] = first(n);
-            vec![Known::Elements(elements.into())]
+            vec![ElementSummary::Elements(elements.into())]
         });
         gathered(known.map(|known| scan_of(String::new(), known)))
     };
@@ -65,19 +65,19 @@ impl OpenMember for Names {
         &self.names
     }
 
-    fn open(&self, _number: usize) -> Result<Opened> {
+    fn open(&self, _number: usize) -> Result<OpenedMember> {
         Err(Error::NotFound)
     }
 
-    fn open_linked(&self, _from: &Opened, _name: &[u8]) -> Result<Option<Opened>> {
+    fn open_linked(&self, _from: &OpenedMember, _name: &[u8]) -> Result<Option<OpenedMember>> {
         Ok(None)
     }
 
-    fn open_again(&self, number: usize) -> Result<Opened> {
+    fn open_again(&self, number: usize) -> Result<OpenedMember> {
         self.open(number)
     }
 
-    fn key(&self, _number: usize) -> Option<Key> {
+    fn key(&self, _number: usize) -> Option<MemberKey> {
         None
     }
 
@@ -93,7 +93,7 @@ impl OpenMember for Names {
         self.is_partial
     }
 
-    fn verifies(&self) -> bool {
+    fn is_verifying(&self) -> bool {
         false
     }
 
@@ -103,7 +103,7 @@ impl OpenMember for Names {
 }
 
 fn members_of(engine: &Arc<Engine>, names: Names) -> Result<Members> {
-    let scanning = Scanning {
+    let scanning = ScanOptions {
         threads: 1,
         kept: None,
         cancel: &CancelToken::default(),
@@ -119,8 +119,8 @@ fn arrays_in_memory_have_a_bound_together() {
         ..Names::default()
     };
     let members = members_of(&engine, names).unwrap();
-    assert!(members.take_inline(limits::JOINED_BYTES - 11));
-    assert!(!members.take_inline(2) && members.take_inline(1) && !members.take_inline(1));
+    assert!(members.reserve_inline(limits::JOINED_BYTES - 11));
+    assert!(!members.reserve_inline(2) && members.reserve_inline(1) && !members.reserve_inline(1));
 }
 
 #[test]

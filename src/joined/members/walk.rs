@@ -8,18 +8,18 @@ use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::model::{Array, Container, LinkTarget, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
-use crate::joined::members::content::Same;
-use crate::joined::members::links::{OpenFile, Place};
+use crate::joined::members::content::TreeScalar;
+use crate::joined::members::links::{ObjectLocation, OpenFile};
 use crate::joined::members::opener::{OpenMember, is_left_out};
-use crate::joined::paths::{Path, beneath};
+use crate::joined::paths::{Path, child_path};
 use crate::limits;
 
 /// The objects of a member.
 #[derive(Default)]
 pub(super) struct Objects {
-    pub(super) groups: Vec<(Place, Path)>,
+    pub(super) groups: Vec<(ObjectLocation, Path)>,
     pub(super) arrays: Vec<FoundArray>,
-    pub(super) scalars: BTreeMap<Path, Same>,
+    pub(super) scalars: BTreeMap<Path, TreeScalar>,
     /// Paths of links that cannot be followed, with reasons.
     pub(super) refused: Vec<(Path, String)>,
 }
@@ -43,7 +43,7 @@ impl FoundArray {
 /// # Errors
 /// Fails if an object cannot be read. `Limit` if there are too many.
 pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Objects> {
-    let mut walk = Walk {
+    let mut walk = MemberWalk {
         opener,
         member,
         objects: Objects::default(),
@@ -61,13 +61,13 @@ pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Ob
 }
 
 /// The chain of groups from a group up to the root, by the path that was followed.
-struct Way {
-    place: Place,
-    above: Option<Arc<Way>>,
+struct GroupTrail {
+    place: ObjectLocation,
+    above: Option<Arc<GroupTrail>>,
 }
 
-impl Way {
-    fn passes(&self, (file, node): &Place) -> bool {
+impl GroupTrail {
+    fn is_passed(&self, (file, node): &ObjectLocation) -> bool {
         let ways = std::iter::successors(Some(self), |way| way.above.as_deref());
         let mut places = ways.map(|way| &way.place);
         places.any(|place| place.1 == *node && place.0.is_same_file(file))
@@ -79,10 +79,10 @@ struct LinkedName {
     path: Path,
     target: LinkTarget,
     /// The group that contains it.
-    group: Arc<Way>,
+    group: Arc<GroupTrail>,
 }
 
-struct Walk<'w> {
+struct MemberWalk<'w> {
     opener: &'w dyn OpenMember,
     member: &'w Arc<OpenFile>,
     objects: Objects,
@@ -93,13 +93,18 @@ struct Walk<'w> {
     links: VecDeque<LinkedName>,
 }
 
-impl Walk<'_> {
+impl MemberWalk<'_> {
     /// Visits the objects below a group over hard links. Queues all other links, and hard links to
     /// objects that were visited before.
-    fn go_down(&mut self, group: Place, path: Path, above: Option<Arc<Way>>) -> Result<()> {
+    fn go_down(
+        &mut self,
+        group: ObjectLocation,
+        path: Path,
+        above: Option<Arc<GroupTrail>>,
+    ) -> Result<()> {
         let is_linked = above.is_some();
         let mut pending = VecDeque::from([(
-            Arc::new(Way {
+            Arc::new(GroupTrail {
                 place: group,
                 above,
             }),
@@ -114,7 +119,7 @@ impl Walk<'_> {
                     let what = "joined: a name that is empty or contains a slash";
                     return Err(Error::unsupported(what, None));
                 }
-                let place = beneath(&path, &link.name);
+                let place = child_path(&path, &link.name);
                 if place.len() > limits::FILE_PATH {
                     let most = to_u64(limits::FILE_PATH);
                     return Err(Error::limit("joined: bytes of a path in a file", most));
@@ -135,12 +140,12 @@ impl Walk<'_> {
                         continue;
                     }
                 };
-                if self.take(&file, node, &place)? {
+                if self.add_object(&file, node, &place)? {
                     let place_of_group = (Arc::clone(&file), node);
-                    if is_linked && group.passes(&place_of_group) {
+                    if is_linked && group.is_passed(&place_of_group) {
                         continue;
                     }
-                    let way = Way {
+                    let way = GroupTrail {
                         place: place_of_group,
                         above: Some(Arc::clone(&group)),
                     };
@@ -161,7 +166,7 @@ impl Walk<'_> {
     }
 
     /// Records an object. Returns whether it is a group.
-    fn take(&mut self, file: &Arc<OpenFile>, node: NodeId, path: &Path) -> Result<bool> {
+    fn add_object(&mut self, file: &Arc<OpenFile>, node: NodeId, path: &Path) -> Result<bool> {
         let found = file.container().node(node)?;
         match &found.error {
             None => {}
@@ -189,7 +194,7 @@ impl Walk<'_> {
                 });
             }
             NodeKind::Scalar(scalar) => {
-                let scalar = Same(scalar.clone());
+                let scalar = TreeScalar(scalar.clone());
                 self.objects.scalars.insert(Path::clone(path), scalar);
             }
             NodeKind::CommittedDatatype(_) => {}
@@ -221,11 +226,11 @@ impl Walk<'_> {
             let Some(found) = found else {
                 return Ok(None);
             };
-            let is_group = self.take(&found.0, found.1, &path)?;
+            let is_group = self.add_object(&found.0, found.1, &path)?;
             Ok(Some((found, is_group)))
         });
         let beneath = match followed {
-            Ok(Some((found, true))) if !group.passes(&found) => {
+            Ok(Some((found, true))) if !group.is_passed(&found) => {
                 self.go_down(found, Path::clone(&path), Some(group))
             }
             // A group that contains itself would be endless.
@@ -279,22 +284,24 @@ fn is_too_deep(path: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::joined::testing::{Elements, File, Shown, days, f64s, i32s, joined, with_others};
+    use crate::joined::testing::{
+        JoinedTest, TestElements, TestFile, days, f64s, i32s, joined, with_others,
+    };
     use h5fs_reader::model::datatype::{Charset, Class, StringPadding};
     use h5fs_reader::model::{Datatype, LinkTarget};
 
     use crate::limits;
-    fn file(first: i32) -> File {
+    fn file(first: i32) -> TestFile {
         let days_of = f64s(&[f64::from(first), f64::from(first) + 1.0]);
-        File::new()
-            .with("time", &[("time", 2)], days_of, &days(&[]))
-            .with("v", &[("time", 2)], i32s(&[first, first + 1]), &[])
+        TestFile::new()
+            .with_variable("time", &[("time", 2)], days_of, &days(&[]))
+            .with_variable("v", &[("time", 2)], i32s(&[first, first + 1]), &[])
     }
 
     /// Joins two files: `path` is a link in one and an array in the other.
-    fn with_link(path: &str, target: LinkTarget) -> Shown {
+    fn with_link(path: &str, target: LinkTarget) -> JoinedTest {
         let one = file(0).link(path, target);
-        let other = file(2).with(path, &[("time", 2)], i32s(&[8, 9]), &[]);
+        let other = file(2).with_variable(path, &[("time", 2)], i32s(&[8, 9]), &[]);
         joined(vec![("0.nc", one), ("1.nc", other)])
     }
 
@@ -314,12 +321,12 @@ mod tests {
 
     #[test]
     fn a_link_to_a_group_shows_what_is_in_it() {
-        let grouped = |first| file(first).with("g/u", &[("", 1)], i32s(&[first]), &[]);
+        let grouped = |first| file(first).with_variable("g/u", &[("", 1)], i32s(&[first]), &[]);
         let one = grouped(0)
             .link("h", LinkTarget::Soft(b"/g".to_vec()))
             .link("g/root", LinkTarget::Soft(b"/".to_vec()))
             .link("g/again", LinkTarget::Soft(b"/g".to_vec()));
-        let other = grouped(2).with("h/u", &[("", 1)], i32s(&[5]), &[]);
+        let other = grouped(2).with_variable("h/u", &[("", 1)], i32s(&[5]), &[]);
         let shown = joined(vec![("0.nc", one), ("1.nc", other)]);
         assert!(shown.reason("h/u").starts_with("it differs between files"));
         assert_eq!(shown.names(), ["g", "h", "time", "v"]);
@@ -337,7 +344,11 @@ mod tests {
             },
         ] {
             let shown = with_link("w", target);
-            assert!(shown.reason("w").contains("(0.nc)"), "{:?}", shown.told());
+            assert!(
+                shown.reason("w").contains("(0.nc)"),
+                "{:?}",
+                shown.omissions()
+            );
             assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
         }
     }
@@ -350,7 +361,9 @@ mod tests {
     #[test]
     fn what_is_in_too_many_groups_is_absent() {
         let most = limits::PATH_LINKS;
-        let with = |file: File, depth| file.with(&deep(depth), &[("time", 2)], i32s(&[6, 7]), &[]);
+        let with = |file: TestFile, depth| {
+            file.with_variable(&deep(depth), &[("time", 2)], i32s(&[6, 7]), &[])
+        };
         let shown = joined(vec![
             ("0.nc", with(file(0), most)),
             ("1.nc", with(file(2), most)),
@@ -377,13 +390,13 @@ mod tests {
     #[test]
     fn a_link_into_another_file_is_followed() {
         let other = file(0)
-            .with("x", &[("time", 2)], i32s(&[6, 7]), &[])
+            .with_variable("x", &[("time", 2)], i32s(&[6, 7]), &[])
             .link("inner", LinkTarget::Soft(b"x".to_vec()));
         let files = vec![
             ("0.nc", file(0).link("w", external(b"/inner"))),
             (
                 "1.nc",
-                file(2).with("w", &[("time", 2)], i32s(&[8, 9]), &[]),
+                file(2).with_variable("w", &[("time", 2)], i32s(&[8, 9]), &[]),
             ),
         ];
         let shown = with_others(files, vec![("other.h5", other)]);
@@ -394,17 +407,20 @@ mod tests {
     #[test]
     fn texts_of_another_file_are_absent() {
         let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
-        let texts = Elements {
+        let texts = TestElements {
             datatype: Datatype {
                 size: 16,
                 class: Class::VariableString { padding, charset },
             },
             bytes: vec![0; 32],
         };
-        let other = File::new().with("x", &[("time", 2)], texts.clone(), &[]);
+        let other = TestFile::new().with_variable("x", &[("time", 2)], texts.clone(), &[]);
         let files = vec![
             ("0.nc", file(0).link("w", external(b"/x"))),
-            ("1.nc", file(2).with("w", &[("time", 2)], texts, &[])),
+            (
+                "1.nc",
+                file(2).with_variable("w", &[("time", 2)], texts, &[]),
+            ),
         ];
         let shown = with_others(files, vec![("other.h5", other)]);
         assert!(shown.reason("w").contains("it is in another file"));

@@ -8,17 +8,17 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::to_usize;
 
 use crate::joined::members::Member;
-use crate::joined::members::content::Known;
-use crate::joined::members::convention::Rows;
+use crate::joined::members::content::ElementSummary;
+use crate::joined::members::convention::FirstDimension;
 use crate::joined::members::skeleton::{Role, Variable};
-use crate::joined::paths::Sure;
-use crate::joined::place::coordinate::Coordinate;
-use crate::joined::variable::compared::Specimen;
-use crate::joined::variable::{Rules, Standing};
+use crate::joined::paths::OrReason;
+use crate::joined::placing::coordinate::Coordinate;
+use crate::joined::variable::comparison::Specimen;
+use crate::joined::variable::{Rules, VariablePlacement};
 use crate::limits;
 
 /// A member, and the variable in its skeleton.
-type Own<'m> = (&'m Member, Specimen<'m>);
+type OwnVariable<'m> = (&'m Member, Specimen<'m>);
 
 /// The result of a comparison of two members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,10 @@ impl<'m> Rules<'_, 'm> {
         if is_equal != Some(false) || !self.are_bounds_of_one_place() {
             return is_equal;
         }
-        let mut all = self.alike.each().map(|(member, _, own)| (member, own));
+        let mut all = self
+            .alike
+            .occurrences()
+            .map(|(member, _, own)| (member, own));
         let first = all.next()?;
         Some(all.all(|other| compare_elements(first, other, true) == Some(Comparison::Equal)))
     }
@@ -62,8 +65,8 @@ impl<'m> Rules<'_, 'm> {
     ///
     /// # Errors
     /// Fails with the reason if the variable must be absent.
-    pub(super) fn check_agreement(&self, standing: &Standing) -> Sure<Option<String>> {
-        if matches!(standing, Standing::Repeated) || self.is_placed() {
+    pub(super) fn check_agreement(&self, standing: &VariablePlacement) -> OrReason<Option<String>> {
+        if matches!(standing, VariablePlacement::Repeated) || self.is_placed() {
             return Ok(None);
         }
         let mut remark = None;
@@ -85,7 +88,9 @@ impl<'m> Rules<'_, 'm> {
                             "it differs between files of the same place ({one}, {two})"
                         ));
                     }
-                    Comparison::TooLarge if first.1.variable.convention.rows == Rows::Fixed => {
+                    Comparison::TooLarge
+                        if first.1.variable.convention.rows == FirstDimension::Fixed =>
+                    {
                         let why = "it must be the same in all files, and is too large to compare";
                         return Err(why.to_owned());
                     }
@@ -113,11 +118,11 @@ impl<'m> Rules<'_, 'm> {
     }
 
     /// Returns the members at each place on the axes of the array.
-    fn groups(&self, standing: &Standing) -> Vec<Vec<Own<'m>>> {
+    fn groups(&self, standing: &VariablePlacement) -> Vec<Vec<OwnVariable<'m>>> {
         let axes = self.own_axes(standing);
         let placement = &self.alike.of.placed.placement;
-        let mut groups: HashMap<Vec<usize>, Vec<Own<'m>>> = HashMap::new();
-        for (member, place, own) in self.alike.each() {
+        let mut groups: HashMap<Vec<usize>, Vec<OwnVariable<'m>>> = HashMap::new();
+        for (member, place, own) in self.alike.occurrences() {
             if placement.is_empty_at(place) {
                 continue;
             }
@@ -130,7 +135,12 @@ impl<'m> Rules<'_, 'm> {
         groups
     }
 
-    fn compare(&self, first: Own<'m>, other: Own<'m>, late: &mut LateHashes) -> Sure<Comparison> {
+    fn compare(
+        &self,
+        first: OwnVariable<'m>,
+        other: OwnVariable<'m>,
+        late: &mut LateHashes,
+    ) -> OrReason<Comparison> {
         if let Some(known) = compare_elements(first, other, self.are_bounds_of_one_place()) {
             return Ok(known);
         }
@@ -153,7 +163,7 @@ impl<'m> Rules<'_, 'm> {
 
     /// Returns the hash of the elements of a member. Elements of a growing array are read now,
     /// because the scan does not read them.
-    fn hash(&self, own: Own<'_>, late: &mut LateHashes) -> Sure<[u64; 2]> {
+    fn hash(&self, own: OwnVariable<'_>, late: &mut LateHashes) -> OrReason<[u64; 2]> {
         let number = own.0.number;
         if let Some(hash) = known_hash(own).or_else(|| late.of_first(number)) {
             return Ok(hash);
@@ -191,9 +201,13 @@ impl<'m> Rules<'_, 'm> {
 /// Compares elements in memory: the bytes if they have the same meaning, or else the numbers and
 /// times. If `are_bounds`, rounding differences are accepted. Returns `None` if some elements are
 /// not in memory.
-fn compare_elements(first: Own<'_>, other: Own<'_>, are_bounds: bool) -> Option<Comparison> {
-    let known = |(member, own): Own<'_>| member.values.get(own.place).cloned();
-    let (Some(one @ Known::Elements(_)), Some(two @ Known::Elements(_))) =
+fn compare_elements(
+    first: OwnVariable<'_>,
+    other: OwnVariable<'_>,
+    are_bounds: bool,
+) -> Option<Comparison> {
+    let known = |(member, own): OwnVariable<'_>| member.values.get(own.place).cloned();
+    let (Some(one @ ElementSummary::Elements(_)), Some(two @ ElementSummary::Elements(_))) =
         (known(first), known(other))
     else {
         return None;
@@ -212,8 +226,8 @@ fn compare_elements(first: Own<'_>, other: Own<'_>, are_bounds: bool) -> Option<
     }
     let count = |lengths: &[u64]| product(lengths).unwrap_or(u64::MAX);
     let [one, two] = [
-        Coordinate::of(a, &one, count(&lengths[0])),
-        Coordinate::of(b, &two, count(&lengths[1])),
+        Coordinate::from_variable(a, &one, count(&lengths[0])),
+        Coordinate::from_variable(b, &two, count(&lengths[1])),
     ];
     let (Ok(one), Ok(two)) = (one, two) else {
         // Some values are missing, so the elements are equal only if the bytes and their meaning
@@ -234,16 +248,16 @@ fn compare_elements(first: Own<'_>, other: Own<'_>, are_bounds: bool) -> Option<
     })
 }
 
-fn known_hash((member, own): Own<'_>) -> Option<[u64; 2]> {
-    member.values.get(own.place).and_then(Known::hash)
+fn known_hash((member, own): OwnVariable<'_>) -> Option<[u64; 2]> {
+    member.values.get(own.place).and_then(ElementSummary::hash)
 }
 
 fn have_one_meaning(one: Specimen<'_>, other: Specimen<'_>) -> bool {
-    one.number == other.number || one.variable.means_the_same(other.variable)
+    one.number == other.number || one.variable.is_same_meaning(other.variable)
 }
 
 /// Returns whether there are more bytes than the limit for comparisons.
-fn is_large((member, own): Own<'_>) -> bool {
+fn is_large((member, own): OwnVariable<'_>) -> bool {
     let elements = product(&member.lengths_of(own)).ok();
     let bytes = elements.and_then(|all| all.checked_mul(own.variable.datatype.size.into()));
     bytes.is_none_or(|bytes| bytes > limits::JOINED_COMPARED)
@@ -251,19 +265,19 @@ fn is_large((member, own): Own<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::joined::testing::{File, Shown, days, f64s, i32s, joined};
+    use crate::joined::testing::{JoinedTest, TestFile, days, f64s, i32s, joined};
 
     /// Joins two tiles at each time. `own` adds variables to the file of a tile.
-    fn tiles(times: i32, own: impl Fn(File, f64, f64) -> File) -> Shown {
+    fn tiles(times: i32, own: impl Fn(TestFile, f64, f64) -> TestFile) -> JoinedTest {
         let mut names = Vec::new();
         let mut files = Vec::new();
         for time in 0..times {
             for tile in 0..2 {
                 let (time, x) = (f64::from(time), f64::from(tile) * 2.0);
-                let file = File::new()
-                    .with("time", &[("time", 1)], f64s(&[time]), &days(&[]))
-                    .with("x", &[("x", 2)], f64s(&[x, x + 1.0]), &[])
-                    .with("v", &[("time", 1), ("x", 2)], f64s(&[time; 2]), &[]);
+                let file = TestFile::new()
+                    .with_variable("time", &[("time", 1)], f64s(&[time]), &days(&[]))
+                    .with_variable("x", &[("x", 2)], f64s(&[x, x + 1.0]), &[])
+                    .with_variable("v", &[("time", 1), ("x", 2)], f64s(&[time; 2]), &[]);
                 names.push(format!("{time}_{tile}.nc"));
                 files.push(own(file, time, x));
             }
@@ -276,7 +290,7 @@ mod tests {
     #[test]
     fn what_is_equal_at_one_place_is_shown_once() {
         let shown = tiles(20, |file, time, x| {
-            file.with("area", &[("x", 2)], f64s(&[x, 7.0]), &[])
+            file.with_variable("area", &[("x", 2)], f64s(&[x, 7.0]), &[])
                 .growing("flag", &[("time", 1)], f64s(&[time]), &[])
         });
         assert_eq!(shown.numbers("area"), [0.0, 7.0, 2.0, 7.0]);
@@ -285,15 +299,15 @@ mod tests {
             (0..20).map(f64::from).collect::<Vec<_>>()
         );
         assert_eq!(shown.dims("v"), [20, 4]);
-        assert!(shown.told().is_empty(), "{:?}", shown.told());
+        assert!(shown.omissions().is_empty(), "{:?}", shown.omissions());
     }
 
     #[test]
     fn what_differs_at_one_place_is_absent() {
         let shown = tiles(2, |file, time, x| {
-            file.with("area", &[("x", 2)], f64s(&[x + time, 7.0]), &[])
+            file.with_variable("area", &[("x", 2)], f64s(&[x + time, 7.0]), &[])
                 .growing("flag", &[("time", 1)], f64s(&[time + x]), &[])
-                .with("mask", &[("x", 2)], f64s(&[time, 7.0]), &[])
+                .with_variable("mask", &[("x", 2)], f64s(&[time, 7.0]), &[])
         });
         for name in ["area", "flag", "mask"] {
             let reason = shown.reason(name);
@@ -310,8 +324,8 @@ mod tests {
             tiles(3, |file, time, x| {
                 let edges = [time, time + 1.0 + if x > 0.0 { error } else { 0.0 }];
                 let bounds = [("bounds", crate::joined::testing::text("time_bnds"))];
-                file.with("time", &[("time", 1)], f64s(&[time]), &days(&bounds))
-                    .with("time_bnds", &[("time", 1), ("nv", 2)], f64s(&edges), &[])
+                file.with_variable("time", &[("time", 1)], f64s(&[time]), &days(&bounds))
+                    .with_variable("time_bnds", &[("time", 1), ("nv", 2)], f64s(&edges), &[])
             })
         };
         assert_eq!(
@@ -333,7 +347,7 @@ mod tests {
             } else {
                 f64s(&[1.0, 2.0])
             };
-            file.with("area", &[("x", 2)], area, &[])
+            file.with_variable("area", &[("x", 2)], area, &[])
         });
         assert!(
             shown
@@ -346,7 +360,7 @@ mod tests {
     fn what_is_large_is_reported_as_not_compared() {
         let shown = tiles(2, |file, time, x| {
             let area = vec![x + time; 20_000];
-            file.with("area", &[("x", 2), ("z", 10_000)], f64s(&area), &[])
+            file.with_variable("area", &[("x", 2), ("z", 10_000)], f64s(&area), &[])
         });
         assert_eq!(shown.dims("area"), [4, 10_000]);
         let remark = shown.remark("area");

@@ -22,10 +22,11 @@ pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
     if let Class::VariableString { padding, .. } = first.class {
         return joined_texts(types, padding);
     }
-    let all = types.iter().map(|own| Number::of(own));
+    let all = types.iter().map(|own| NumberType::from_datatype(own));
     let mut all = all.collect::<Option<Vec<_>>>()?.into_iter();
     let first = all.next()?;
-    all.try_fold(first, Number::with).map(Number::datatype)
+    all.try_fold(first, NumberType::common_type)
+        .map(NumberType::datatype)
 }
 
 /// Returns the common type of variable-length texts: UTF-8, which includes ASCII.
@@ -48,46 +49,48 @@ fn joined_texts(types: &[&Datatype], padding: StringPadding) -> Option<Datatype>
 
 /// A type of numbers without padding, with its size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Number {
+enum NumberType {
     Signed(u16),
     Unsigned(u16),
     Real(u16),
 }
 
-impl Number {
-    fn of(datatype: &Datatype) -> Option<Self> {
+impl NumberType {
+    fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let size = u16::try_from(datatype.size).ok()?;
         match &datatype.class {
             Class::Integer { signed, bits, .. } => {
                 let is_whole =
                     bits.offset == 0 && bits.precision == size.checked_mul(8)? && size <= 8;
                 is_whole.then_some(if *signed {
-                    Number::Signed(size)
+                    NumberType::Signed(size)
                 } else {
-                    Number::Unsigned(size)
+                    NumberType::Unsigned(size)
                 })
             }
             Class::Float(format) => {
                 ieee_bytes(datatype.size, format)?;
-                Some(Number::Real(size))
+                Some(NumberType::Real(size))
             }
             _ => None,
         }
     }
 
     /// Returns the smallest type that represents the numbers of both types.
-    fn with(self, other: Self) -> Option<Self> {
+    fn common_type(self, other: Self) -> Option<Self> {
         match (self, other) {
-            (Number::Signed(a), Number::Signed(b)) => Some(Number::Signed(a.max(b))),
-            (Number::Unsigned(a), Number::Unsigned(b)) => Some(Number::Unsigned(a.max(b))),
-            (Number::Real(a), Number::Real(b)) => Some(Number::Real(a.max(b))),
-            (Number::Signed(signed), Number::Unsigned(unsigned))
-            | (Number::Unsigned(unsigned), Number::Signed(signed)) => {
-                let size = signed.max(unsigned.checked_mul(2)?);
-                (size <= 8).then_some(Number::Signed(size))
+            (NumberType::Signed(a), NumberType::Signed(b)) => Some(NumberType::Signed(a.max(b))),
+            (NumberType::Unsigned(a), NumberType::Unsigned(b)) => {
+                Some(NumberType::Unsigned(a.max(b)))
             }
-            (Number::Real(real), Number::Signed(whole) | Number::Unsigned(whole))
-            | (Number::Signed(whole) | Number::Unsigned(whole), Number::Real(real)) => {
+            (NumberType::Real(a), NumberType::Real(b)) => Some(NumberType::Real(a.max(b))),
+            (NumberType::Signed(signed), NumberType::Unsigned(unsigned))
+            | (NumberType::Unsigned(unsigned), NumberType::Signed(signed)) => {
+                let size = signed.max(unsigned.checked_mul(2)?);
+                (size <= 8).then_some(NumberType::Signed(size))
+            }
+            (NumberType::Real(real), NumberType::Signed(whole) | NumberType::Unsigned(whole))
+            | (NumberType::Signed(whole) | NumberType::Unsigned(whole), NumberType::Real(real)) => {
                 // The significands of these floats have 11, 24 and 53 bits.
                 let least = match whole {
                     1 => 2,
@@ -95,16 +98,16 @@ impl Number {
                     4 => 8,
                     _ => return None,
                 };
-                Some(Number::Real(real.max(least)))
+                Some(NumberType::Real(real.max(least)))
             }
         }
     }
 
     fn datatype(self) -> Datatype {
         match self {
-            Number::Signed(size) => Datatype::integer(size, true, ByteOrder::Little),
-            Number::Unsigned(size) => Datatype::integer(size, false, ByteOrder::Little),
-            Number::Real(size) => {
+            NumberType::Signed(size) => Datatype::integer(size, true, ByteOrder::Little),
+            NumberType::Unsigned(size) => Datatype::integer(size, false, ByteOrder::Little),
+            NumberType::Real(size) => {
                 Datatype::ieee(u8::try_from(size).unwrap_or(8), ByteOrder::Little)
             }
         }
@@ -152,14 +155,25 @@ mod tests {
     fn types_of_several_members() {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
         let real = |size| Datatype::ieee(size, ByteOrder::Little);
-        let of = |a: &Datatype, b: &Datatype| common(&[a, b]).and_then(|own| Number::of(&own));
-        assert_eq!(of(&int(2, true), &int(4, true)), Some(Number::Signed(4)));
-        assert_eq!(of(&int(1, false), &int(1, true)), Some(Number::Signed(2)));
-        assert_eq!(of(&int(4, false), &int(1, true)), Some(Number::Signed(8)));
+        let of = |a: &Datatype, b: &Datatype| {
+            common(&[a, b]).and_then(|own| NumberType::from_datatype(&own))
+        };
+        assert_eq!(
+            of(&int(2, true), &int(4, true)),
+            Some(NumberType::Signed(4))
+        );
+        assert_eq!(
+            of(&int(1, false), &int(1, true)),
+            Some(NumberType::Signed(2))
+        );
+        assert_eq!(
+            of(&int(4, false), &int(1, true)),
+            Some(NumberType::Signed(8))
+        );
         assert_eq!(of(&int(8, false), &int(8, true)), None);
-        assert_eq!(of(&real(4), &real(8)), Some(Number::Real(8)));
-        assert_eq!(of(&int(4, true), &real(4)), Some(Number::Real(8)));
-        assert_eq!(of(&int(2, true), &real(4)), Some(Number::Real(4)));
+        assert_eq!(of(&real(4), &real(8)), Some(NumberType::Real(8)));
+        assert_eq!(of(&int(4, true), &real(4)), Some(NumberType::Real(8)));
+        assert_eq!(of(&int(2, true), &real(4)), Some(NumberType::Real(4)));
         assert_eq!(of(&int(8, true), &real(8)), None);
         assert_eq!(common(&[&int(2, true), &int(2, true)]), Some(int(2, true)));
     }

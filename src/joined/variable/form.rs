@@ -3,17 +3,17 @@
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Class};
 
+use crate::joined::element_recoding::has_references;
 use crate::joined::members::skeleton::{FLAGS, SENSE, Variable};
-use crate::joined::paths::Sure;
-use crate::joined::recoding::has_references;
+use crate::joined::paths::OrReason;
 use crate::joined::variable::common_type::common;
-use crate::joined::variable::compared::Specimen;
-use crate::joined::variable::{Form, Meaning, Rules};
+use crate::joined::variable::comparison::Specimen;
+use crate::joined::variable::{JoinedForm, JoinedNumbers, Rules};
 use crate::view::cf::packing::Packing;
 
 impl Rules<'_, '_> {
     /// Returns the type of the joined array, and the meaning of its numbers.
-    pub(super) fn form(&self) -> Sure<Form> {
+    pub(super) fn form(&self) -> OrReason<JoinedForm> {
         let alike = self.alike;
         let first = alike.first();
         if alike
@@ -55,9 +55,9 @@ impl Rules<'_, '_> {
             }
             let is_single = |own: &Datatype| own.size == 4 && matches!(own.class, Class::Float(_));
             let is_wide = !types().all(|own| is_single(&own));
-            return Ok(Form {
+            return Ok(JoinedForm {
                 datatype: Datatype::ieee(if is_wide { 8 } else { 4 }, ByteOrder::Little),
-                meaning: Meaning::Unpacked,
+                meaning: JoinedNumbers::Unpacked,
             });
         }
         self.stored_type()
@@ -65,14 +65,14 @@ impl Rules<'_, '_> {
 
     /// # Errors
     /// Fails if the attributes of files give the numbers different meanings.
-    fn refuse_other_sense(&self) -> Sure<()> {
+    fn refuse_other_sense(&self) -> OrReason<()> {
         let first = self.alike.first();
         for name in std::iter::once(&b"units"[..]).chain(FLAGS).chain(SENSE) {
             let mut others = self.alike.specimens.iter();
             let differs = |other: &&Specimen<'_>| {
                 let (own, is_there) = (other.variable, other.variable.mark(name).is_some());
                 let may_lack = SENSE.contains(&name) && !(is_there && first.mark(name).is_some());
-                !may_lack && !own.says_the_same(first, name)
+                !may_lack && !own.is_same_attribute(first, name)
             };
             if let Some(other) = others.find(differs) {
                 return Err(self.two_texts(name, *other));
@@ -97,7 +97,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn stored_type(&self) -> Sure<Form> {
+    fn stored_type(&self) -> OrReason<JoinedForm> {
         let types: Vec<&Datatype> = self
             .alike
             .variables()
@@ -111,13 +111,13 @@ impl Rules<'_, '_> {
             let (one, other) = self.alike.files(other);
             format!("its types differ ({one}, {other})")
         })?;
-        Ok(Form {
+        Ok(JoinedForm {
             datatype,
-            meaning: Meaning::Stored,
+            meaning: JoinedNumbers::Stored,
         })
     }
 
-    fn times(&self) -> Sure<Form> {
+    fn times(&self) -> OrReason<JoinedForm> {
         let family = self.alike.of.family(&self.alike.path);
         let calendar = family.calendar().ok_or_else(|| {
             let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar());
@@ -137,9 +137,9 @@ impl Rules<'_, '_> {
                 "{what}, and some are missing or too many to be read"
             ));
         }
-        Ok(Form {
+        Ok(JoinedForm {
             datatype: Datatype::integer(8, true, ByteOrder::Little),
-            meaning: Meaning::Times(family.unit(), calendar),
+            meaning: JoinedNumbers::Times(family.unit(), calendar),
         })
     }
 }
@@ -147,17 +147,17 @@ impl Rules<'_, '_> {
 #[cfg(test)]
 mod tests {
     use crate::joined::testing::{
-        Elements, File, Marks, Shown, f64s, i16s, i32s, joined, number, text,
+        JoinedTest, Marks, TestElements, TestFile, f64s, i16s, i32s, joined, number, text,
     };
 
     /// Joins two files with a variable, one after the other.
-    fn two(one: (Elements, Marks<'_>), other: (Elements, Marks<'_>)) -> Shown {
-        let file = |first: f64, (elements, marks): (Elements, Marks<'_>)| {
+    fn two(one: (TestElements, Marks<'_>), other: (TestElements, Marks<'_>)) -> JoinedTest {
+        let file = |first: f64, (elements, marks): (TestElements, Marks<'_>)| {
             let values = f64s(&[first, first + 1.0]);
-            File::new()
-                .with("x", &[("x", 2)], values.clone(), &[])
-                .with("own", &[("x", 2)], values, &[])
-                .with("v", &[("x", 2)], elements, marks)
+            TestFile::new()
+                .with_variable("x", &[("x", 2)], values.clone(), &[])
+                .with_variable("own", &[("x", 2)], values, &[])
+                .with_variable("v", &[("x", 2)], elements, marks)
         };
         joined(vec![("0.nc", file(0.0, one)), ("1.nc", file(2.0, other))])
     }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(numbers[..3], [0.5, 1.0, 103.0]);
         assert!(numbers[3].is_nan());
         assert!(!shown.has_attribute("v", "scale_factor"));
-        let long = Elements {
+        let long = TestElements {
             datatype: h5fs_reader::model::Datatype::integer(8, true, super::ByteOrder::Little),
             bytes: vec![0; 16],
         };
@@ -190,7 +190,7 @@ mod tests {
         assert!(
             shown.reason("v").contains("64-bit integers"),
             "{:?}",
-            shown.told()
+            shown.omissions()
         );
     }
 

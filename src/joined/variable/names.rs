@@ -9,14 +9,14 @@ use h5fs_reader::model::datatype::{Class, Member, StringPadding};
 use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::joined::made::{Content, Made, MadeDimension};
-use crate::joined::members::content::{Known, padded};
-use crate::joined::paths::{Path, Sure};
-use crate::joined::recoding::{Numbering, Numberings, write_integer};
-use crate::joined::variable::compared::Alike;
+use crate::joined::element_recoding::{Numbering, Numberings, write_integer};
+use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
+use crate::joined::members::content::{ElementSummary, padded};
+use crate::joined::paths::{OrReason, Path};
+use crate::joined::variable::comparison::SharedVariable;
 
 /// The names of all files, each once, in order of first occurrence.
-pub(super) struct Names {
+pub(super) struct MergedNames {
     names: Vec<Vec<u8>>,
     /// The type of the merged list. For texts, it is the type of the first list.
     datatype: Datatype,
@@ -26,33 +26,33 @@ pub(super) struct Names {
     pub(super) numbers: Arc<Numberings>,
 }
 
-impl Names {
+impl MergedNames {
     /// # Errors
     /// Fails with the reason if the lists cannot be merged.
-    pub(super) fn of(alike: &Alike<'_>) -> Sure<Self> {
+    pub(super) fn merge(alike: &SharedVariable<'_>) -> OrReason<Self> {
         let path = alike.path.escape_ascii();
         if alike.count() == 0 || !alike.is_everywhere() {
             return Err(format!("some files do not have its names: /{path}"));
         }
         let datatype = alike.first().datatype.clone();
-        let mut merged = Merged::default();
+        let mut merged = NumberedNames::default();
         let mut lists: Vec<(usize, Arc<[u64]>)> = Vec::new();
         // Files with equal lists share the elements, and therefore the numbers.
         let mut taken: HashMap<(*const u8, usize), Arc<[u64]>> = HashMap::new();
-        for (member, _, own) in alike.each() {
+        for (member, _, own) in alike.occurrences() {
             let count = product(&member.lengths_of(own));
             let count = count
                 .and_then(to_usize)
                 .map_err(|error| error.to_string())?;
-            let Some(Known::Elements(elements)) = member.values.get(own.place) else {
+            let Some(ElementSummary::Elements(elements)) = member.values.get(own.place) else {
                 return Err(format!("it has too many names to compare: /{path}"));
             };
             if !is_same_kind(&datatype, &own.variable.datatype) {
                 return Err(format!("its names have several types: /{path}"));
             }
-            let list = taken
-                .entry((elements.as_ptr(), count))
-                .or_insert_with(|| merged.take(each(&own.variable.datatype, elements, count)));
+            let list = taken.entry((elements.as_ptr(), count)).or_insert_with(|| {
+                merged.add_names(trimmed_names(&own.variable.datatype, elements, count))
+            });
             let list = Arc::clone(list);
             lists.push((member.number, list));
         }
@@ -61,7 +61,7 @@ impl Names {
             .all(|(_, own)| Some(own) == lists.first().map(|first| &first.1));
         let numbers = lists.into_iter();
         let numbers = numbers.map(|(file, own)| (file, Numbering::Codes(own)));
-        Ok(Names {
+        Ok(MergedNames {
             names: merged.names,
             datatype,
             are_equal,
@@ -74,10 +74,10 @@ impl Names {
     }
 
     /// Returns the array of the merged list.
-    pub(super) fn made(&self, alike: &Alike<'_>) -> Sure<Made> {
+    pub(super) fn made(&self, alike: &SharedVariable<'_>) -> OrReason<JoinedArray> {
         let (datatype, elements) = self.elements()?;
         let members = alike.of.members;
-        if !members.take_inline(to_u64(elements.len())) {
+        if !members.reserve_inline(to_u64(elements.len())) {
             return Err("its names need too much memory".to_owned());
         }
         let dims = alike.dims().map(|dim| MadeDimension {
@@ -85,7 +85,7 @@ impl Names {
             has_name: dim.has_name,
             length: self.count(),
         });
-        Ok(Made {
+        Ok(JoinedArray {
             path: Path::clone(&alike.path),
             datatype,
             dims: dims.collect(),
@@ -95,11 +95,11 @@ impl Names {
             is_dimension: false,
             attributes: alike.of.attributes(&alike.path),
             references: Vec::new(),
-            content: Content::Elements(elements),
+            content: ArrayContent::Elements(elements),
         })
     }
 
-    fn elements(&self) -> Sure<(Datatype, Arc<[u8]>)> {
+    fn elements(&self) -> OrReason<(Datatype, Arc<[u8]>)> {
         match &self.datatype.class {
             Class::Compound(members) => self.records(members),
             class if is_text(class) => padded(&self.names).map_err(|error| error.to_string()),
@@ -108,7 +108,7 @@ impl Names {
     }
 
     /// Returns records of a number and a name, in pandas' form.
-    fn records(&self, members: &[Member]) -> Sure<(Datatype, Arc<[u8]>)> {
+    fn records(&self, members: &[Member]) -> OrReason<(Datatype, Arc<[u8]>)> {
         let refused = || "its names are records of an unknown type".to_owned();
         let [index, value] = members else {
             return Err(refused());
@@ -153,14 +153,14 @@ impl Names {
 
 /// A set of names with their numbers.
 #[derive(Default)]
-struct Merged {
+struct NumberedNames {
     names: Vec<Vec<u8>>,
     known: HashMap<Vec<u8>, u64>,
 }
 
-impl Merged {
+impl NumberedNames {
     /// Adds the names of a list. Returns the number of each name.
-    fn take(&mut self, list: Vec<&[u8]>) -> Arc<[u64]> {
+    fn add_names(&mut self, list: Vec<&[u8]>) -> Arc<[u64]> {
         let numbers = list.into_iter().map(|name| {
             if let Some(&number) = self.known.get(name) {
                 return number;
@@ -193,7 +193,7 @@ fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
 }
 
 /// Returns the bytes of each name without padding.
-fn each<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> Vec<&'e [u8]> {
+fn trimmed_names<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> Vec<&'e [u8]> {
     let size = elements.len() / count.max(1);
     let (range, datatype) = match &datatype.class {
         Class::Compound(members) => match &members[..] {
@@ -236,27 +236,27 @@ mod tests {
     /// z`.
     #[test]
     fn categories_are_merged_in_the_order_in_which_they_are_met() {
-        let mut merged = Merged::default();
-        assert_eq!(merged.take(vec![b"a", b"b"])[..], [0, 1]);
-        assert_eq!(merged.take(vec![b"x", b"b", b"z"])[..], [2, 1, 3]);
+        let mut merged = NumberedNames::default();
+        assert_eq!(merged.add_names(vec![b"a", b"b"])[..], [0, 1]);
+        assert_eq!(merged.add_names(vec![b"x", b"b", b"z"])[..], [2, 1, 3]);
         assert_eq!(merged.names, [b"a", b"b", b"x", b"z"]);
     }
 
     #[test]
     fn names_lack_what_fills_them_up() {
         let texts = text_of(3);
-        assert_eq!(each(&texts, b"a\0\0b c", 2), [&b"a"[..], b"b c"]);
+        assert_eq!(trimmed_names(&texts, b"a\0\0b c", 2), [&b"a"[..], b"b c"]);
         let record = Class::Compound(vec![
             member("index", 0, int(4)),
             member("values", 4, text_of(2)),
         ]);
         let record = type_of(6, record);
         assert_eq!(
-            each(&record, b"\0\0\0\0a\0\x01\0\0\0bb", 2),
+            trimmed_names(&record, b"\0\0\0\0a\0\x01\0\0\0bb", 2),
             [&b"a"[..], b"bb"]
         );
         let numbers = Datatype::integer(2, true, ByteOrder::Little);
-        assert_eq!(each(&numbers, &[1, 0, 0, 1], 2), [[1, 0], [0, 1]]);
+        assert_eq!(trimmed_names(&numbers, &[1, 0, 0, 1], 2), [[1, 0], [0, 1]]);
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
             member("index", 0, int(4)),
             member("values", 4, text_of(1)),
         ]);
-        let names = Names {
+        let names = MergedNames {
             names: vec![b"a".to_vec(), b"xyz".to_vec()],
             datatype: type_of(5, class),
             are_equal: false,

@@ -1,13 +1,13 @@
 //! Finds variables that must be absent because of the rules of a convention.
 
-use crate::joined::members::content::Known;
+use crate::joined::members::content::ElementSummary;
 use crate::joined::members::convention::{Convention, Relation};
-use crate::joined::paths::{Path, Sure};
-use crate::joined::variable::compared::{Alike, Specimen};
+use crate::joined::paths::{OrReason, Path};
+use crate::joined::variable::comparison::{SharedVariable, Specimen};
 
 /// # Errors
 /// Fails with the reason if the joined variable would violate the rules of its convention.
-pub(super) fn refuse(alike: &Alike<'_>) -> Sure<()> {
+pub(super) fn refuse(alike: &SharedVariable<'_>) -> OrReason<()> {
     if alike.of.placed.members.len() < 2 {
         return Ok(());
     }
@@ -34,8 +34,9 @@ pub(super) fn refuse(alike: &Alike<'_>) -> Sure<()> {
         refuse_other_labels(alike, labels)?;
     }
     if own.relation.is_index() {
-        let is_sound = |known: Option<&Known>| matches!(known, Some(Known::Ends(..)));
-        let mut all = alike.each();
+        let is_sound =
+            |known: Option<&ElementSummary>| matches!(known, Some(ElementSummary::Ends(..)));
+        let mut all = alike.occurrences();
         let other = all.find(|(member, _, own)| !is_sound(member.values.get(own.place)));
         if let Some((member, ..)) = other {
             let name = member.name.escape_ascii();
@@ -49,7 +50,7 @@ pub(super) fn refuse(alike: &Alike<'_>) -> Sure<()> {
 
 /// # Errors
 /// Fails if only some files use the rows of the table.
-fn refuse_other_rows(alike: &Alike<'_>) -> Sure<()> {
+fn refuse_other_rows(alike: &SharedVariable<'_>) -> OrReason<()> {
     let rows = |own: &Specimen<'_>| {
         let dim = own.skeleton.dims(own.variable).next();
         dim.map(|dim| Path::clone(&dim.key))
@@ -89,8 +90,8 @@ fn difference(own: &Convention, other: &Convention) -> String {
 
 /// # Errors
 /// Fails unless the column labels of a matrix are known to be equal in all files.
-fn refuse_other_labels(alike: &Alike<'_>, path: &Path) -> Sure<()> {
-    let labels = alike.of.alike(path);
+fn refuse_other_labels(alike: &SharedVariable<'_>, path: &Path) -> OrReason<()> {
+    let labels = alike.of.variable(path);
     let known = if labels.count() > 0 && labels.is_everywhere() {
         labels.is_equal()
     } else {

@@ -7,8 +7,8 @@ use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::packing::{Attributes, Factor};
-use crate::view::cf::stored::{Number, Stored};
+use crate::view::cf::packing::{Factor, PackingAttributes};
+use crate::view::cf::stored_type::{ExactNumber, StoredType};
 use crate::view::cf::time::TimeUnits;
 
 /// Reads the attributes that define how numbers are packed.
@@ -17,7 +17,7 @@ use crate::view::cf::time::TimeUnits;
 /// `Unsupported` for a scale or an offset that is not one number, and for other attributes that are
 /// neither numbers nor texts; `Limit` for too many missing values. Fails if an attribute cannot be
 /// read.
-pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<Attributes> {
+pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<PackingAttributes> {
     let numbers = |name: &[u8]| numbers(container, node, name);
     let one = |name: &[u8]| {
         Ok(numbers(name)?
@@ -31,7 +31,7 @@ pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<Attribu
     let mut missing = numbers(b"_FillValue")?.unwrap_or_default();
     missing.extend(numbers(b"missing_value")?.unwrap_or_default());
     let unsigned = text(container, node, b"_Unsigned")?;
-    Ok(Attributes {
+    Ok(PackingAttributes {
         scale_factor: factor(container, node, b"scale_factor")?,
         add_offset: factor(container, node, b"add_offset")?,
         missing,
@@ -62,7 +62,7 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
     };
-    let stored = Stored::new(&content.datatype);
+    let stored = StoredType::new(&content.datatype);
     let (Some(stored), Ok(1)) = (stored, content.shape.elements()) else {
         let name = String::from_utf8_lossy(name);
         return Err(Error::unsupported(
@@ -78,11 +78,15 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
 
 /// Reads the numbers of an attribute. Returns `None` if the attribute is absent, or is a text,
 /// which readers ignore.
-fn numbers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<Number>>> {
+fn numbers(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+) -> Result<Option<Vec<ExactNumber>>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
     };
-    let stored = match (Stored::new(&content.datatype), &content.datatype.class) {
+    let stored = match (StoredType::new(&content.datatype), &content.datatype.class) {
         (Some(stored), _) => stored,
         (None, Class::String { .. } | Class::VariableString { .. }) => return Ok(None),
         _ => {

@@ -8,24 +8,24 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::Container;
 use h5fs_reader::model::number::append;
 use h5fs_reader::model::shape::product;
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::cf::decoding::Decoding;
-use crate::view::cf::place::Place;
+use crate::view::cf::row_mapping::RowMapping;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::csv::padding::Padding;
 use crate::view::elements::{Elements, values_of};
 use crate::view::texts::json::SharedPaths;
 
 /// A column of decoded elements.
-pub(crate) struct Column {
+pub(crate) struct DecodedColumn {
     name: [Vec<u8>; 1],
     elements: Elements,
     count: u64,
     decoding: Decoding,
     /// The element of each row; `None` if each row has its own element.
-    place: Option<Place>,
+    place: Option<RowMapping>,
     /// The padding of its cells to the longest one, in a padded table.
     padding: Option<Padding>,
     container: Arc<dyn Container>,
@@ -33,22 +33,22 @@ pub(crate) struct Column {
 }
 
 /// A column of row numbers.
-pub(crate) struct Numbers {
+pub(crate) struct RowNumberColumn {
     pub(in crate::view) name: [Vec<u8>; 1],
-    pub(in crate::view) place: Place,
+    pub(in crate::view) place: RowMapping,
     /// The padding of its cells to the longest one, in a padded table.
     pub(super) padding: Option<Padding>,
 }
 
 /// The elements of some rows, one for each row.
 struct OwnCells<'a> {
-    column: &'a Column,
+    column: &'a DecodedColumn,
     bytes: Bytes,
 }
 
 /// The elements of some rows, where several rows may share an element.
 struct SharedCells<'a> {
-    column: &'a Column,
+    column: &'a DecodedColumn,
     /// The slot of each row's element, if the row has one.
     slots: Vec<Option<usize>>,
     bytes: Vec<u8>,
@@ -58,14 +58,14 @@ struct SharedCells<'a> {
 }
 
 struct NumberCells<'a> {
-    numbers: &'a Numbers,
+    numbers: &'a RowNumberColumn,
     first: u64,
 }
 
 /// Maximum number of unwanted elements to read between two wanted ones.
 const GAP: u64 = 16;
 
-impl Column {
+impl DecodedColumn {
     /// Creates a column of the `stored` elements.
     ///
     /// # Errors
@@ -74,12 +74,12 @@ impl Column {
         name: Vec<u8>,
         stored: Elements,
         decoding: Decoding,
-        place: Option<Place>,
+        place: Option<RowMapping>,
         container: &Arc<dyn Container>,
         paths: &SharedPaths,
     ) -> Result<Self> {
         let elements = decoding.joined(stored)?;
-        Ok(Column {
+        Ok(DecodedColumn {
             name: [name],
             count: product(elements.dims.as_deref().unwrap_or_default())?,
             elements,
@@ -102,7 +102,7 @@ impl Column {
     }
 
     /// Returns the element of each row; `None` if each row has its own element.
-    pub(in crate::view) fn place(&self) -> Option<&Place> {
+    pub(in crate::view) fn row_mapping(&self) -> Option<&RowMapping> {
         self.place.as_ref()
     }
 
@@ -115,7 +115,7 @@ impl Column {
     ///
     /// # Errors
     /// Fails if an element cannot be read, and as `take` does.
-    pub(in crate::view) fn each(
+    pub(in crate::view) fn visit_rows(
         &self,
         rows: Range<u64>,
         cancel: &CancelToken,
@@ -140,7 +140,7 @@ impl Column {
     }
 
     fn write(&self, element: &[u8], most: usize, out: &mut Vec<u8>) -> Result<Cell> {
-        let context = Context::new(&*self.container, &*self.paths, most);
+        let context = TextContext::new(&*self.container, &*self.paths, most);
         let start = out.len();
         let cell = self.decoding.write(element, &context, out)?;
         match self.padding {
@@ -153,11 +153,11 @@ impl Column {
     /// Returns whether each row has an element.
     fn is_whole(&self) -> bool {
         let place = self.place.as_ref();
-        place.is_none_or(|place| place.most() < self.count)
+        place.is_none_or(|place| place.upper_bound() < self.count)
     }
 
     /// Reads the elements of these rows, each once, and formats those with short texts.
-    fn shared(&self, place: &Place, rows: Range<u64>) -> Result<SharedCells<'_>> {
+    fn shared(&self, place: &RowMapping, rows: Range<u64>) -> Result<SharedCells<'_>> {
         let mut cells = self.slots(place, rows)?;
         if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
             cells.write_all(self.size()?)?;
@@ -166,8 +166,8 @@ impl Column {
     }
 
     /// Reads the elements of these rows, each once.
-    fn slots(&self, place: &Place, rows: Range<u64>) -> Result<SharedCells<'_>> {
-        let of_rows: Vec<u64> = rows.map(|row| place.of(row)).collect();
+    fn slots(&self, place: &RowMapping, rows: Range<u64>) -> Result<SharedCells<'_>> {
+        let of_rows: Vec<u64> = rows.map(|row| place.element(row)).collect();
         let mut wanted: Vec<u64> = of_rows.clone();
         wanted.dedup();
         wanted.sort_unstable();
@@ -224,7 +224,7 @@ impl SharedCells<'_> {
     }
 }
 
-impl Fields for Column {
+impl Fields for DecodedColumn {
     fn names(&self) -> &[Vec<u8>] {
         &self.name
     }
@@ -302,7 +302,7 @@ impl Cells for SharedCells<'_> {
     }
 }
 
-impl Fields for Numbers {
+impl Fields for RowNumberColumn {
     fn names(&self) -> &[Vec<u8>] {
         &self.name
     }
@@ -323,7 +323,7 @@ impl Fields for Numbers {
     }
 
     fn pad(&mut self) -> Option<u64> {
-        let padding = Padding::of_numbers_to(self.place.most());
+        let padding = Padding::of_numbers_to(self.place.upper_bound());
         self.padding = Some(padding);
         Some(to_u64(padding.width()) + 1)
     }
@@ -335,7 +335,7 @@ impl Fields for Numbers {
 
 impl Cells for NumberCells<'_> {
     fn write(&self, row: usize, _: usize, _: usize, out: &mut Vec<u8>) -> Result<Cell> {
-        let number = self.numbers.place.of(self.first + row as u64);
+        let number = self.numbers.place.element(self.first + row as u64);
         let start = out.len();
         append(out, format_args!("{number}"));
         if let Some(padding) = self.numbers.padding {

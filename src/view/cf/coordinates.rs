@@ -34,7 +34,7 @@ pub(super) struct Finder<'a> {
 }
 
 /// A member of the variable's group.
-struct Member {
+struct GroupMember {
     name: Vec<u8>,
     node: NodeId,
 }
@@ -82,7 +82,11 @@ impl Finder<'_> {
     /// variable's own attribute `coordinates`, then all others by name. They are sorted because an
     /// index of links does not have their creation order. The nodes `taken` are coordinates of
     /// other dimensions.
-    pub(super) fn others(&self, dropped: &[usize], taken: &[NodeId]) -> Result<Vec<Coordinate>> {
+    pub(super) fn other_coordinates(
+        &self,
+        dropped: &[usize],
+        taken: &[NodeId],
+    ) -> Result<Vec<Coordinate>> {
         let mut found = Vec::new();
         for &dimension in dropped {
             found.extend(self.of_dimension(dimension)?);
@@ -121,7 +125,9 @@ impl Finder<'_> {
         }
         let found = self.container.node(node)?;
         let path = || Ok([group_of(self.path), &name].concat());
-        let Some(variable) = Variable::named(self.container, &found, &path, self.siblings)? else {
+        let Some(variable) =
+            Variable::from_reference(self.container, &found, &path, self.siblings)?
+        else {
             return Ok(None);
         };
         let scales = variable.scales.iter();
@@ -145,7 +151,7 @@ impl Finder<'_> {
 
     /// Returns the first members of the variable's group, and the names in the attributes
     /// `coordinates` of the members and the group.
-    fn members(&self) -> Result<(Vec<Member>, HashSet<Vec<u8>>)> {
+    fn members(&self) -> Result<(Vec<GroupMember>, HashSet<Vec<u8>>)> {
         let mut members = Vec::new();
         let mut named = HashSet::new();
         let groups = groups_down_to(self.container, group_of(self.path))?;
@@ -173,7 +179,7 @@ impl Finder<'_> {
                 break;
             }
             let name = link.name;
-            members.push(Member { name, node });
+            members.push(GroupMember { name, node });
         }
         Ok((members, named))
     }

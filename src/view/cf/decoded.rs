@@ -11,10 +11,10 @@ use crate::view::cf::packing::Packing;
 use crate::view::cf::time::TimeUnits;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
-use crate::view::elements::converted::{Conversion, Converted};
+use crate::view::elements::converted::{Conversion, ConvertedElements};
 use crate::view::elements::dimensions::FindPath;
 use crate::view::elements::normal::normal;
-use crate::view::pictures::framed::Framed;
+use crate::view::pictures::framed::FramedFile;
 use crate::view::pictures::npy;
 
 /// Decodes the `stored` elements of an array to numbers: scaled, and NaN if missing. Elements
@@ -28,7 +28,7 @@ pub(crate) fn numbers(
     path: &FindPath<'_>,
     stored: Elements,
 ) -> Result<Elements> {
-    let variable = Variable::of(container, node, path)?;
+    let variable = Variable::from_node(container, node, path)?;
     match variable.map(|variable| variable.decoding) {
         Some(Decoding::Numbers(packing)) => unpacked(packing, stored),
         _ => Ok(stored),
@@ -46,7 +46,7 @@ pub(crate) fn numbers_or_times(
     path: &FindPath<'_>,
     stored: Elements,
 ) -> Result<(Elements, Option<TimeUnits>)> {
-    let variable = Variable::of(container, node, path)?;
+    let variable = Variable::from_node(container, node, path)?;
     match variable.map(|variable| variable.decoding) {
         Some(Decoding::Numbers(packing)) => Ok((unpacked(packing, stored)?, None)),
         Some(Decoding::Times(packing, units)) => Ok((unpacked(packing, stored)?, Some(units))),
@@ -71,7 +71,7 @@ fn unpacked(packing: Packing, stored: Elements) -> Result<Elements> {
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
-pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>> {
+pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<FramedFile>> {
     let decoding = variable.decoding;
     let stored = normal(decoding.joined(stored)?)?;
     let Some((descr, size)) = decoding.numpy_type(&stored.datatype) else {
@@ -96,7 +96,7 @@ pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>
 
 /// Returns the bytes of decoded elements of `size` bytes each.
 fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn View>> {
-    Ok(Box::new(Converted {
+    Ok(Box::new(ConvertedElements {
         count: product(stored.dims.as_deref().unwrap_or_default())?,
         stored_size: stored.datatype.size.into(),
         size: size.into(),

@@ -4,11 +4,11 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use h5fs_reader::model::numpy::numpy_literal;
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 
 use crate::limits;
 use crate::view::cf::packing::Packing;
-use crate::view::cf::stored::{Number, Stored};
+use crate::view::cf::stored_type::{ExactNumber, StoredType};
 use crate::view::cf::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};
 use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
@@ -28,13 +28,13 @@ pub(in crate::view) enum Decoding {
 
 /// The kind of decoded values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::view) enum Meaning {
+pub(in crate::view) enum DecodedKind {
     /// The stored elements, none of which is missing.
     Stored,
     /// IEEE 754 numbers of this many bytes.
     Number(u32),
     /// Integers of this type, none of which is missing.
-    Integer(Stored),
+    Integer(StoredType),
     /// Times from 1970 on, in nanoseconds or microseconds.
     Instant {
         is_nanosecond: bool,
@@ -53,21 +53,21 @@ const TIME_TEXT: usize = 4 * TEXT_BYTES;
 
 impl Decoding {
     /// Returns the kind of the decoded values.
-    pub(in crate::view) fn meaning(&self) -> Meaning {
+    pub(in crate::view) fn meaning(&self) -> DecodedKind {
         match self {
-            Decoding::Numbers(packing) if packing.is_plain() => Meaning::Stored,
+            Decoding::Numbers(packing) if packing.is_plain() => DecodedKind::Stored,
             Decoding::Numbers(packing) => match packing.integers() {
-                Some(integers) => Meaning::Integer(integers),
-                None => Meaning::Number(packing.datatype().size),
+                Some(integers) => DecodedKind::Integer(integers),
+                None => DecodedKind::Number(packing.datatype().size),
             },
             Decoding::Times(_, units) => match units.datetime64() {
-                Some(tick) => Meaning::Instant {
+                Some(tick) => DecodedKind::Instant {
                     is_nanosecond: tick == Tick::Nanosecond,
                 },
-                None => Meaning::Time(TEXT_BYTES),
+                None => DecodedKind::Time(TEXT_BYTES),
             },
-            Decoding::Booleans(_) => Meaning::Boolean,
-            Decoding::Texts(_) | Decoding::Characters => Meaning::Text,
+            Decoding::Booleans(_) => DecodedKind::Boolean,
+            Decoding::Texts(_) | Decoding::Characters => DecodedKind::Text,
         }
     }
 
@@ -169,7 +169,7 @@ impl Decoding {
     pub(in crate::view) fn value(
         &self,
         element: &[u8],
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         match self {
@@ -230,7 +230,7 @@ impl Decoding {
     pub(super) fn write(
         &self,
         element: &[u8],
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
         match self {
@@ -277,7 +277,7 @@ fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<T
 /// Returns a boolean. A missing value is true, as NaN is in NumPy.
 fn is_true(packing: &Packing, element: &[u8]) -> bool {
     let number = packing.number(element);
-    number.is_none_or(|number| !number.equals(Number::Integer(0)))
+    number.is_none_or(|number| !number.equals(ExactNumber::Integer(0)))
 }
 
 /// Returns the datatype of texts of this many characters.

@@ -26,21 +26,21 @@ use std::cmp::Ordering;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::ByteOrder;
-use h5fs_reader::model::number::{Integer, Real};
+use h5fs_reader::model::number::{FloatValue, Integer};
 use serde::{Deserialize, Serialize};
 
-use crate::view::cf::stored::{Number, Stored};
+use crate::view::cf::stored_type::{ExactNumber, StoredType};
 
 /// The attributes of a variable that define how its numbers are packed.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Attributes {
+pub(crate) struct PackingAttributes {
     pub scale_factor: Option<Factor>,
     pub add_offset: Option<Factor>,
     /// The values of `_FillValue` and `missing_value`.
-    pub missing: Vec<Number>,
+    pub missing: Vec<ExactNumber>,
     /// The bounds in `valid_range`, or in `valid_min` and `valid_max`.
-    pub valid_min: Option<Number>,
-    pub valid_max: Option<Number>,
+    pub valid_min: Option<ExactNumber>,
+    pub valid_max: Option<ExactNumber>,
     /// The value of `_Unsigned`.
     pub unsigned: Option<bool>,
 }
@@ -48,9 +48,9 @@ pub(crate) struct Attributes {
 /// The value of `scale_factor` or `add_offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Factor {
-    pub number: Number,
+    pub number: ExactNumber,
     /// The type of the attribute.
-    pub stored: Stored,
+    pub stored: StoredType,
 }
 
 impl Factor {
@@ -63,38 +63,38 @@ impl Factor {
 /// The decoding of the numbers of a variable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Packing {
-    stored: Stored,
-    missing: Vec<Number>,
-    valid_min: Option<Number>,
-    valid_max: Option<Number>,
-    scale_factor: Option<Number>,
-    add_offset: Option<Number>,
-    decoded: Decoded,
+    stored: StoredType,
+    missing: Vec<ExactNumber>,
+    valid_min: Option<ExactNumber>,
+    valid_max: Option<ExactNumber>,
+    scale_factor: Option<ExactNumber>,
+    add_offset: Option<ExactNumber>,
+    decoded: DecodedType,
 }
 
 /// The type of decoded numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Decoded {
+enum DecodedType {
     /// The stored numbers, none of which is missing.
     AsStored,
     Single,
     Double,
     /// Integers of this type, none of which is missing.
-    Integer(Stored),
+    Integer(StoredType),
 }
 
 impl Packing {
     /// Creates the decoding of numbers of the type `stored`.
-    pub(crate) fn new(stored: Stored, attributes: &Attributes) -> Self {
+    pub(crate) fn new(stored: StoredType, attributes: &PackingAttributes) -> Self {
         let stored = match (stored.sign(), attributes.unsigned) {
             (Some(_), Some(unsigned)) => stored.with_sign(!unsigned),
             _ => stored,
         };
         // Elements never equal NaN, and a NaN element is missing anyway.
         let missing = attributes.missing.iter().filter(|number| !number.is_nan());
-        let bound = |number: Option<Number>| {
+        let bound = |number: Option<ExactNumber>| {
             let number = number.map(|number| stored.same_bits(number));
-            number.filter(|&number| stored.holds(number))
+            number.filter(|&number| stored.can_hold(number))
         };
         let mut packing = Packing {
             stored,
@@ -103,44 +103,44 @@ impl Packing {
             valid_max: bound(attributes.valid_max),
             scale_factor: attributes.scale_factor.map(|factor| factor.number),
             add_offset: attributes.add_offset.map(|factor| factor.number),
-            decoded: Decoded::AsStored,
+            decoded: DecodedType::AsStored,
         };
         packing.decoded = packing.choose(attributes);
         packing
     }
 
-    fn choose(&self, attributes: &Attributes) -> Decoded {
+    fn choose(&self, attributes: &PackingAttributes) -> DecodedType {
         let size = self.stored.size();
         let is_integer = self.stored.sign().is_some();
         let has_missing =
             !self.missing.is_empty() || self.valid_min.is_some() || self.valid_max.is_some();
         match (attributes.scale_factor, attributes.add_offset) {
-            (None, None) if !has_missing => Decoded::AsStored,
-            (None, None) if size <= 2 || !is_integer && size == 4 => Decoded::Single,
+            (None, None) if !has_missing => DecodedType::AsStored,
+            (None, None) if size <= 2 || !is_integer && size == 4 => DecodedType::Single,
             (Some(scale), Some(offset)) if scale.is_single() && offset.is_single() => {
                 if is_integer && size == 4 {
-                    Decoded::Double
+                    DecodedType::Double
                 } else {
-                    Decoded::Single
+                    DecodedType::Single
                 }
             }
-            (Some(scale), None) if scale.is_single() => Decoded::Single,
+            (Some(scale), None) if scale.is_single() => DecodedType::Single,
             (Some(scale), None) if scale.stored.sign().is_some() && is_integer && !has_missing => {
-                Decoded::Integer(scale.stored)
+                DecodedType::Integer(scale.stored)
             }
-            _ => Decoded::Double,
+            _ => DecodedType::Double,
         }
     }
 
     /// Returns whether decoded elements equal the stored ones.
     pub(crate) fn is_plain(&self) -> bool {
-        self.decoded == Decoded::AsStored
+        self.decoded == DecodedType::AsStored
     }
 
     /// Returns the type of decoded integers, if they differ from the stored ones.
-    pub(super) fn integers(&self) -> Option<Stored> {
+    pub(super) fn integers(&self) -> Option<StoredType> {
         match self.decoded {
-            Decoded::Integer(stored) => Some(stored.with_order(ByteOrder::Little)),
+            DecodedType::Integer(stored) => Some(stored.with_order(ByteOrder::Little)),
             _ => None,
         }
     }
@@ -154,15 +154,15 @@ impl Packing {
     /// Returns the datatype of decoded numbers.
     pub(crate) fn datatype(&self) -> Datatype {
         match self.decoded {
-            Decoded::AsStored => self.stored.datatype(),
-            Decoded::Single => Datatype::ieee(4, ByteOrder::Little),
-            Decoded::Double => Datatype::ieee(8, ByteOrder::Little),
-            Decoded::Integer(stored) => stored.with_order(ByteOrder::Little).datatype(),
+            DecodedType::AsStored => self.stored.datatype(),
+            DecodedType::Single => Datatype::ieee(4, ByteOrder::Little),
+            DecodedType::Double => Datatype::ieee(8, ByteOrder::Little),
+            DecodedType::Integer(stored) => stored.with_order(ByteOrder::Little).datatype(),
         }
     }
 
     /// Decodes an element to a number; `None` if it is missing.
-    pub(crate) fn number(&self, element: &[u8]) -> Option<Number> {
+    pub(crate) fn number(&self, element: &[u8]) -> Option<ExactNumber> {
         let stored = self.stored.read(element);
         if stored.is_nan() || self.is_missing(stored) {
             return None;
@@ -170,27 +170,27 @@ impl Packing {
         if self.scale_factor.is_none() && self.add_offset.is_none() {
             return Some(stored);
         }
-        if let (Decoded::Integer(_), Some(product)) = (self.decoded, self.product(stored)) {
-            return Some(Number::Integer(product));
+        if let (DecodedType::Integer(_), Some(product)) = (self.decoded, self.product(stored)) {
+            return Some(ExactNumber::Integer(product));
         }
         // The defaults leave a number unchanged, even the sign of a zero.
-        let scale = self.scale_factor.map_or(1.0, Number::as_f64);
-        let offset = self.add_offset.map_or(-0.0, Number::as_f64);
-        Some(Number::Real(match self.decoded {
-            Decoded::Single => (stored.as_f32() * scale as f32 + offset as f32).into(),
+        let scale = self.scale_factor.map_or(1.0, ExactNumber::as_f64);
+        let offset = self.add_offset.map_or(-0.0, ExactNumber::as_f64);
+        Some(ExactNumber::Real(match self.decoded {
+            DecodedType::Single => (stored.as_f32() * scale as f32 + offset as f32).into(),
             _ => stored.as_f64() * scale + offset,
         }))
     }
 
     /// Returns the product of an integer and an integer `scale_factor`; `None` if it overflows 128
     /// bits.
-    fn product(&self, stored: Number) -> Option<i128> {
+    fn product(&self, stored: ExactNumber) -> Option<i128> {
         let scale = self.scale_factor?.as_integer()?;
         stored.as_integer()?.checked_mul(scale)
     }
 
-    fn is_missing(&self, stored: Number) -> bool {
-        let is = |bound: Option<Number>, order| {
+    fn is_missing(&self, stored: ExactNumber) -> bool {
+        let is = |bound: Option<ExactNumber>, order| {
             bound.is_some_and(|bound| stored.compare(bound) == Some(order))
         };
         self.missing.iter().any(|&missing| stored.equals(missing))
@@ -203,13 +203,13 @@ impl Packing {
     /// # Errors
     /// `Limit` for an integer that the type of `scale_factor` cannot represent.
     pub(crate) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let number = || self.number(element).unwrap_or(Number::Real(f64::NAN));
+        let number = || self.number(element).unwrap_or(ExactNumber::Real(f64::NAN));
         match self.decoded {
-            Decoded::AsStored => out.extend_from_slice(element),
-            Decoded::Single => out.extend_from_slice(&number().as_f32().to_le_bytes()),
-            Decoded::Double => out.extend_from_slice(&number().as_f64().to_le_bytes()),
-            Decoded::Integer(stored) => {
-                let bytes = held(stored, number())?.to_le_bytes();
+            DecodedType::AsStored => out.extend_from_slice(element),
+            DecodedType::Single => out.extend_from_slice(&number().as_f32().to_le_bytes()),
+            DecodedType::Double => out.extend_from_slice(&number().as_f64().to_le_bytes()),
+            DecodedType::Integer(stored) => {
+                let bytes = integer_of_type(stored, number())?.to_le_bytes();
                 out.extend(bytes.iter().take(stored.size().into()));
             }
         }
@@ -225,10 +225,12 @@ impl Packing {
             return Ok(false);
         };
         match self.decoded {
-            Decoded::AsStored => self.stored.write(element, out),
-            Decoded::Single => Real::Single(number.as_f32()).write(out),
-            Decoded::Double => Real::Double(number.as_f64()).write(out),
-            Decoded::Integer(stored) => Integer::Signed(held(stored, number)?).write(out),
+            DecodedType::AsStored => self.stored.write(element, out),
+            DecodedType::Single => FloatValue::Single(number.as_f32()).write(out),
+            DecodedType::Double => FloatValue::Double(number.as_f64()).write(out),
+            DecodedType::Integer(stored) => {
+                Integer::Signed(integer_of_type(stored, number)?).write(out)
+            }
         }
         Ok(true)
     }
@@ -238,8 +240,8 @@ impl Packing {
 ///
 /// # Errors
 /// `Limit` for an integer that the type cannot represent.
-fn held(stored: Stored, number: Number) -> Result<i128> {
-    let integer = number.as_integer().filter(|_| stored.holds(number));
+fn integer_of_type(stored: StoredType, number: ExactNumber) -> Result<i128> {
+    let integer = number.as_integer().filter(|_| stored.can_hold(number));
     integer.ok_or_else(|| {
         let bits = u64::from(stored.size()) * 8;
         Error::limit(
@@ -256,22 +258,25 @@ mod tests {
 
     fn single(number: f32) -> Option<Factor> {
         factor(
-            Number::Real(number.into()),
+            ExactNumber::Real(number.into()),
             &Datatype::ieee(4, ByteOrder::Little),
         )
     }
 
     fn double(number: f64) -> Option<Factor> {
-        factor(Number::Real(number), &Datatype::ieee(8, ByteOrder::Little))
+        factor(
+            ExactNumber::Real(number),
+            &Datatype::ieee(8, ByteOrder::Little),
+        )
     }
 
-    fn factor(number: Number, datatype: &Datatype) -> Option<Factor> {
-        let stored = Stored::new(datatype).unwrap();
+    fn factor(number: ExactNumber, datatype: &Datatype) -> Option<Factor> {
+        let stored = StoredType::new(datatype).unwrap();
         Some(Factor { number, stored })
     }
 
-    fn packing(datatype: &Datatype, attributes: &Attributes) -> Packing {
-        Packing::new(Stored::new(datatype).unwrap(), attributes)
+    fn packing(datatype: &Datatype, attributes: &PackingAttributes) -> Packing {
+        Packing::new(StoredType::new(datatype).unwrap(), attributes)
     }
 
     /// Returns the bytes of one decoded number, and whether its type is an integer.
@@ -279,7 +284,7 @@ mod tests {
         let datatype = packing.datatype();
         (
             datatype.size,
-            Stored::new(&datatype).unwrap().sign().is_some(),
+            StoredType::new(&datatype).unwrap().sign().is_some(),
         )
     }
 
@@ -298,14 +303,14 @@ mod tests {
     #[test]
     fn decoded_types() {
         let of = |datatype: &Datatype, scale_factor, add_offset| {
-            let missing = vec![Number::Integer(-1)];
-            let with = Attributes {
+            let missing = vec![ExactNumber::Integer(-1)];
+            let with = PackingAttributes {
                 scale_factor,
                 add_offset,
                 missing,
-                ..Attributes::default()
+                ..PackingAttributes::default()
             };
-            let without = Attributes {
+            let without = PackingAttributes {
                 missing: Vec::new(),
                 ..with.clone()
             };
@@ -330,11 +335,11 @@ mod tests {
     /// Expected: xarray's types, and its values unless it wraps around.
     #[test]
     fn integers_with_an_integer_scale_stay_integers() {
-        let scaled = |datatype: &Datatype, scale: &Datatype, missing: Vec<Number>| {
-            let attributes = Attributes {
-                scale_factor: factor(Number::Integer(2), scale),
+        let scaled = |datatype: &Datatype, scale: &Datatype, missing: Vec<ExactNumber>| {
+            let attributes = PackingAttributes {
+                scale_factor: factor(ExactNumber::Integer(2), scale),
                 missing,
-                ..Attributes::default()
+                ..PackingAttributes::default()
             };
             packing(datatype, &attributes)
         };
@@ -354,7 +359,7 @@ mod tests {
         let narrow = scaled(&int(1), &int(1), Vec::new());
         assert!(text(&narrow, &[100]).is_err());
         assert!(narrow.decode(&[100], &mut Vec::new()).is_err());
-        let filled = scaled(&int(1), &int(8), vec![Number::Integer(7)]);
+        let filled = scaled(&int(1), &int(8), vec![ExactNumber::Integer(7)]);
         assert_eq!(decoded(&filled), (8, false));
         let real = scaled(&Datatype::ieee(4, ByteOrder::Little), &int(8), Vec::new());
         assert_eq!(text(&real, &0.25_f32.to_le_bytes()), Ok("0.5".to_owned()));
@@ -364,12 +369,12 @@ mod tests {
     fn numbers_are_scaled_and_some_are_missing() {
         let packed = packing(
             &int(1),
-            &Attributes {
+            &PackingAttributes {
                 scale_factor: double(0.5),
                 add_offset: double(10.0),
-                missing: vec![Number::Integer(-1), Number::Real(7.0)],
-                valid_max: Some(Number::Integer(100)),
-                ..Attributes::default()
+                missing: vec![ExactNumber::Integer(-1), ExactNumber::Real(7.0)],
+                valid_max: Some(ExactNumber::Integer(100)),
+                ..PackingAttributes::default()
             },
         );
         let found = doubles(&packed, &[0, 3, 0xFF, 7, 100, 101, 0x80]);
@@ -380,10 +385,10 @@ mod tests {
 
     #[test]
     fn single_numbers_are_rounded_after_each_step() {
-        let attributes = Attributes {
+        let attributes = PackingAttributes {
             scale_factor: single(0.1),
             add_offset: single(1000.0),
-            ..Attributes::default()
+            ..PackingAttributes::default()
         };
         let mut out = Vec::new();
         packing(&int(2), &attributes)
@@ -394,19 +399,19 @@ mod tests {
 
     #[test]
     fn unsigned_integers() {
-        let attributes = Attributes {
+        let attributes = PackingAttributes {
             unsigned: Some(true),
-            missing: vec![Number::Integer(-1)],
-            valid_max: Some(Number::Integer(-6)),
+            missing: vec![ExactNumber::Integer(-1)],
+            valid_max: Some(ExactNumber::Integer(-6)),
             scale_factor: double(1.0),
-            ..Attributes::default()
+            ..PackingAttributes::default()
         };
         let found = doubles(&packing(&int(1), &attributes), &[0xFE, 0xFA, 0xFF]);
         assert!(found[0].is_nan() && found[2].is_nan());
         assert_eq!(found[1], 250.0);
-        let attributes = Attributes {
+        let attributes = PackingAttributes {
             unsigned: Some(true),
-            ..Attributes::default()
+            ..PackingAttributes::default()
         };
         let plain = packing(&int(2), &attributes);
         assert!(plain.is_plain());
@@ -418,20 +423,20 @@ mod tests {
 
     #[test]
     fn bounds_and_marks_that_do_not_count() {
-        let attributes = Attributes {
-            missing: vec![Number::Real(f64::NAN)],
-            valid_min: Some(Number::Real(0.5)),
-            valid_max: Some(Number::Integer(300)),
-            ..Attributes::default()
+        let attributes = PackingAttributes {
+            missing: vec![ExactNumber::Real(f64::NAN)],
+            valid_min: Some(ExactNumber::Real(0.5)),
+            valid_max: Some(ExactNumber::Integer(300)),
+            ..PackingAttributes::default()
         };
         assert!(packing(&int(1), &attributes).is_plain());
     }
 
     #[test]
     fn a_scale_that_is_no_number_makes_all_numbers_so() {
-        let attributes = Attributes {
+        let attributes = PackingAttributes {
             scale_factor: double(f64::NAN),
-            ..Attributes::default()
+            ..PackingAttributes::default()
         };
         assert!(doubles(&packing(&int(1), &attributes), &[1])[0].is_nan());
     }

@@ -38,7 +38,7 @@ impl ReferenceTime {
 
 impl Rest<'_> {
     /// Takes the next byte if it is one of `bytes`.
-    fn take(&mut self, bytes: &[u8]) -> Option<u8> {
+    fn next_if(&mut self, bytes: &[u8]) -> Option<u8> {
         let (&first, after) = self.0.split_first()?;
         let taken = bytes.contains(&first).then_some(first);
         if taken.is_some() {
@@ -63,7 +63,7 @@ impl Rest<'_> {
         (number <= most).then_some(number)
     }
 
-    fn small(&mut self) -> Option<u8> {
+    fn two_digits(&mut self) -> Option<u8> {
         u8::try_from(self.part(31)?).ok()
     }
 
@@ -75,7 +75,7 @@ impl Rest<'_> {
     fn date(&mut self) -> Option<(i64, u8, u8)> {
         /// More digits than any 64-bit time has.
         const YEAR_DIGITS: usize = 8;
-        let sign = self.take(b"+-");
+        let sign = self.next_if(b"+-");
         let (year, digits) = self.digits(YEAR_DIGITS)?;
         if digits == YEAR_DIGITS && sign.is_none() {
             // The date has the form 20000131.
@@ -83,12 +83,12 @@ impl Rest<'_> {
             return Some((year / 10_000, small(year / 100)?, small(year)?));
         }
         let year = if sign == Some(b'-') { -year } else { year };
-        if self.take(b"-").is_none() {
+        if self.next_if(b"-").is_none() {
             return Some((year, 1, 1));
         }
-        let month = self.small()?;
-        let day = match self.take(b"-") {
-            Some(_) => self.small()?,
+        let month = self.two_digits()?;
+        let day = match self.next_if(b"-") {
+            Some(_) => self.two_digits()?,
             None => 1,
         };
         Some((year, month, day))
@@ -107,15 +107,15 @@ impl Rest<'_> {
         }
         self.0 = behind;
         let hour = self.part(23)?;
-        let minute = match self.take(b":") {
+        let minute = match self.next_if(b":") {
             Some(_) => self.part(59)?,
             None => return Some((hour * 3600, 0)),
         };
-        let second = match self.take(b":") {
+        let second = match self.next_if(b":") {
             Some(_) => self.part(59)?,
             None => 0,
         };
-        let nanosecond = match self.take(b".") {
+        let nanosecond = match self.next_if(b".") {
             Some(_) => self.fraction(),
             None => 0,
         };
@@ -141,11 +141,11 @@ impl Rest<'_> {
                 break;
             }
         }
-        let Some(sign) = self.take(b"+-") else {
+        let Some(sign) = self.next_if(b"+-") else {
             return Some(0);
         };
         let (number, digits) = self.digits(4)?;
-        let (hours, minutes) = match (digits, self.take(b":")) {
+        let (hours, minutes) = match (digits, self.next_if(b":")) {
             (1 | 2, Some(_)) => (number, self.part(59)?),
             (1 | 2, None) => (number, 0),
             (_, None) => (number / 100, number % 100),

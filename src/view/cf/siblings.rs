@@ -112,7 +112,7 @@ impl Siblings {
                 }
             }
         }
-        let boundaries = kept(&self.boundaries, || BoundaryNames::read(container, path))?;
+        let boundaries = get_or_compute(&self.boundaries, || BoundaryNames::read(container, path))?;
         if let Some(times) = boundaries.named.get(name) {
             return times.clone().map(Some);
         }
@@ -140,13 +140,13 @@ impl Siblings {
         if !has_no_values(container, scale)? {
             return Ok(false);
         }
-        let lengths = kept(&self.text_lengths, || text_lengths(container, &path()?))?;
+        let lengths = get_or_compute(&self.text_lengths, || text_lengths(container, &path()?))?;
         Ok(lengths.get(&scale).copied().unwrap_or(true))
     }
 }
 
 /// Returns the cached value, or computes it with `find`.
-fn kept<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
+fn get_or_compute<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(known) = cell.get() {
         return Ok(known);
     }

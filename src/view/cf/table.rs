@@ -13,14 +13,14 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::{Array, Container, NodeId};
 
-use crate::view::cf::column::{Column, Numbers};
+use crate::view::cf::column::{DecodedColumn, RowNumberColumn};
 use crate::view::cf::coordinates::{Coordinate, Finder};
-use crate::view::cf::place::Rows;
+use crate::view::cf::group_variables::GroupVariable;
+use crate::view::cf::row_mapping::VariableRows;
 use crate::view::cf::siblings::Siblings;
-use crate::view::cf::together::Together;
 use crate::view::cf::variable::Variable;
-use crate::view::csv::Table;
-use crate::view::csv::fields::{Fields, Shifted};
+use crate::view::csv::CsvTable;
+use crate::view::csv::fields::{Fields, ShiftedFields};
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::last_name;
 use crate::view::texts::json::SharedPaths;
@@ -42,9 +42,9 @@ pub(crate) struct LongTable {
 /// A column of a long table.
 pub(crate) enum LongColumn {
     /// Decoded elements.
-    Values(Box<Column>),
+    Values(Box<DecodedColumn>),
     /// Row numbers in a dimension.
-    Numbers(Numbers),
+    Numbers(RowNumberColumn),
 }
 
 /// Returns the columns of the variable at `path`, or of a selection from it. `stored` are the
@@ -59,7 +59,7 @@ pub(crate) fn columns(
     selector: Option<&Selector>,
     around: &Surroundings<'_>,
 ) -> Result<LongTable> {
-    let rows = Rows::of(&variable, selector)?;
+    let rows = VariableRows::new(&variable, selector)?;
     let mut columns = coordinates(&variable, path, &rows, around)?;
     columns.push(values(variable, last_name(path), stored, around)?);
     Ok(LongTable {
@@ -73,15 +73,15 @@ pub(crate) fn columns(
 /// # Errors
 /// `NotFound` without variables. Fails if a variable or a coordinate cannot be read.
 pub(crate) fn side_by_side(
-    variables: Vec<Together>,
+    variables: Vec<GroupVariable>,
     path: &[u8],
     around: &Surroundings<'_>,
 ) -> Result<LongTable> {
     let first = variables.first().ok_or(Error::NotFound)?;
-    let rows = Rows::of(&first.variable, None)?;
+    let rows = VariableRows::new(&first.variable, None)?;
     let path = [path, b"/", &first.name].concat();
     let mut columns = coordinates(&first.variable, &path, &rows, around)?;
-    for Together { name, variable, .. } in variables {
+    for GroupVariable { name, variable, .. } in variables {
         let stored = (around.open)(variable.node, &variable.array)?;
         columns.push(values(variable, &name, stored, around)?);
     }
@@ -103,7 +103,7 @@ fn values(
     let name = name.strip_prefix(b"_nc4_non_coord_").unwrap_or(name);
     let (container, paths) = (&around.container, &around.paths);
     let name = name.to_vec();
-    let values = Column::new(name, stored, variable.decoding, None, container, paths)?;
+    let values = DecodedColumn::new(name, stored, variable.decoding, None, container, paths)?;
     Ok(LongColumn::Values(Box::new(values)))
 }
 
@@ -112,24 +112,24 @@ fn values(
 ///
 /// # Errors
 /// `Limit` for names that are too long.
-pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> Result<Table> {
+pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> Result<CsvTable> {
     let first = shown.start;
     let fields = long.columns.into_iter().map(|column| match column {
-        LongColumn::Values(column) => Box::new(Shifted {
+        LongColumn::Values(column) => Box::new(ShiftedFields {
             fields: *column,
             first,
         }) as Box<dyn Fields>,
-        LongColumn::Numbers(fields) => Box::new(Shifted { fields, first }),
+        LongColumn::Numbers(fields) => Box::new(ShiftedFields { fields, first }),
     });
     let count = shown.end.saturating_sub(first);
-    Ok(Table::named(fields.collect(), count, engine)?.padded_if_long())
+    Ok(CsvTable::with_header(fields.collect(), count, engine)?.padded_if_long())
 }
 
 /// Returns the columns of the coordinates.
 fn coordinates(
     variable: &Variable,
     path: &[u8],
-    rows: &Rows,
+    rows: &VariableRows,
     around: &Surroundings<'_>,
 ) -> Result<Vec<LongColumn>> {
     let finder = Finder {
@@ -150,7 +150,7 @@ fn coordinates(
                 taken.push(coordinate.variable.node);
                 column(coordinate, rows, around)?
             }
-            None => LongColumn::Numbers(Numbers {
+            None => LongColumn::Numbers(RowNumberColumn {
                 name: [finder.name(dimension)?],
                 place: rows.number(number),
                 padding: None,
@@ -159,18 +159,22 @@ fn coordinates(
     }
     let all = 0..variable.scales.len();
     let dropped: Vec<usize> = all.filter(|own| !rows.dimensions.contains(own)).collect();
-    for coordinate in finder.others(&dropped, &taken)? {
+    for coordinate in finder.other_coordinates(&dropped, &taken)? {
         columns.push(column(coordinate, rows, around)?);
     }
     Ok(columns)
 }
 
-fn column(coordinate: Coordinate, rows: &Rows, around: &Surroundings<'_>) -> Result<LongColumn> {
+fn column(
+    coordinate: Coordinate,
+    rows: &VariableRows,
+    around: &Surroundings<'_>,
+) -> Result<LongColumn> {
     let variable = coordinate.variable;
     let stored = (around.open)(variable.node, &variable.array)?;
-    let place = rows.place(&coordinate.dimensions, &variable.dims());
+    let place = rows.map_to(&coordinate.dimensions, &variable.dims());
     let (container, paths) = (&around.container, &around.paths);
-    let column = Column::new(
+    let column = DecodedColumn::new(
         coordinate.name,
         stored,
         variable.decoding,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::view::calendar::{Calendar, Date};
 use crate::view::cf::reference_time::ReferenceTime;
-use crate::view::cf::stored::Number;
+use crate::view::cf::stored_type::ExactNumber;
 
 /// The unit, the reference time and the calendar of numbers that are times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl TimeUnits {
     /// or not defined.
     pub(crate) fn parse(units: &[u8], calendar: Option<&[u8]>) -> Option<Self> {
         let calendar = match calendar {
-            Some(name) => Calendar::named(name.trim_ascii())?,
+            Some(name) => Calendar::from_name(name.trim_ascii())?,
             None => Calendar::Standard,
         };
         let (name, rest) = word(units)?;
@@ -136,13 +136,13 @@ impl TimeUnits {
     ///
     /// # Errors
     /// `Limit` for a time that does not fit in 64 bits.
-    pub(crate) fn time(&self, number: Number) -> Result<Option<Ticks>> {
+    pub(crate) fn time(&self, number: ExactNumber) -> Result<Option<Ticks>> {
         let since = match number {
             // NumPy uses this number for `NaT`.
-            Number::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
-            Number::Integer(number) => number.checked_mul(self.per_unit.into()),
-            Number::Real(number) if !number.is_finite() => return Ok(None),
-            Number::Real(number) => self.rounded(number),
+            ExactNumber::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
+            ExactNumber::Integer(number) => number.checked_mul(self.per_unit.into()),
+            ExactNumber::Real(number) if !number.is_finite() => return Ok(None),
+            ExactNumber::Real(number) => self.rounded(number),
         };
         let ticks = since.and_then(|since| since.checked_add(self.reference));
         // The lowest number is `NaT`.
@@ -184,7 +184,7 @@ impl TimeUnits {
     ///
     /// # Errors
     /// Fails as [`time`](Self::time) does.
-    pub(crate) fn write_number(&self, number: Number, out: &mut Vec<u8>) -> Result<bool> {
+    pub(crate) fn write_number(&self, number: ExactNumber, out: &mut Vec<u8>) -> Result<bool> {
         let Some(time) = self.time(number)? else {
             return Ok(false);
         };
@@ -199,13 +199,13 @@ impl TimeUnits {
     ///
     /// Returns `None` if they do not fit in 64 bits, or if the number is not exact to the
     /// nanosecond. Also returns `None` in calendars with other days than `datetime64`.
-    fn exact_nanoseconds(&self, number: Number) -> Option<i64> {
+    fn exact_nanoseconds(&self, number: ExactNumber) -> Option<i64> {
         self.datetime64()?;
         let of_tick = i128::from(self.tick.nanoseconds());
         let per_unit = i128::from(self.per_unit) * of_tick;
         let since = match number {
-            Number::Integer(number) => number.checked_mul(per_unit)?,
-            Number::Real(number) => {
+            ExactNumber::Integer(number) => number.checked_mul(per_unit)?,
+            ExactNumber::Real(number) => {
                 let (mantissa, exponent) = parts(number);
                 let shift = u32::try_from(-exponent).ok()?.min(126);
                 let is_exact = per_unit <= 1 << shift;
@@ -297,7 +297,7 @@ mod tests {
         TimeUnits::parse(units.as_bytes(), Some(calendar.as_bytes()))
     }
 
-    fn text(of: &str, calendar: &str, number: Number) -> String {
+    fn text(of: &str, calendar: &str, number: ExactNumber) -> String {
         let units = units(of, calendar).unwrap();
         let mut text = Vec::new();
         assert!(units.write_number(number, &mut text).unwrap());
@@ -309,7 +309,7 @@ mod tests {
     /// not have, and for numbers that are not exact to the nanosecond, `cftime.num2date`.
     #[test]
     fn exact_numbers_keep_their_nanoseconds() {
-        let real = |units, number| text(units, "standard", Number::Real(number));
+        let real = |units, number| text(units, "standard", ExactNumber::Real(number));
         let seconds = "seconds since 2000-01-01";
         assert_eq!(real(seconds, 0.1234567), "2000-01-01T00:00:00.123456700");
         assert_eq!(real(seconds, 1.0 / 3.0), "2000-01-01T00:00:00.333333333");
@@ -334,16 +334,16 @@ mod tests {
             real("seconds since 1500-01-01", 0.1234567),
             "1500-01-01T00:00:00.123457"
         );
-        let other = text(seconds, "noleap", Number::Real(0.1234567));
+        let other = text(seconds, "noleap", ExactNumber::Real(0.1234567));
         assert_eq!(other, "2000-01-01T00:00:00.123457");
         let fraction = "seconds since 2000-01-01 00:00:00.123456789";
-        let whole = text(fraction, "standard", Number::Integer(1));
+        let whole = text(fraction, "standard", ExactNumber::Integer(1));
         assert_eq!(whole, "2000-01-01T00:00:01.123456789");
     }
 
     fn days(number: f64, since: &str, calendar: &str) -> String {
         let units = format!("days since {since}");
-        text(&units, calendar, Number::Real(number))
+        text(&units, calendar, ExactNumber::Real(number))
     }
 
     /// Expected: `cftime.num2date(…).isoformat()`.
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn units_and_calendars() {
-        let integer = |units: &str, calendar: &str| text(units, calendar, Number::Integer(2));
+        let integer = |units: &str, calendar: &str| text(units, calendar, ExactNumber::Integer(2));
         let since = |unit: &str| format!("{unit} since 2000-01-01");
         assert_eq!(integer(&since("Hours"), "standard"), "2000-01-01T02:00:00");
         assert_eq!(integer(&since("mins"), "standard"), "2000-01-01T00:02:00");
@@ -403,28 +403,31 @@ mod tests {
         }
         let standard = TimeUnits::parse(b"s since 1970-1-1", None).unwrap();
         assert_eq!(standard.datetime64(), Some(Tick::Microsecond));
-        assert_eq!(standard.time(Number::Real(1.5)), Ok(Some(1_500_000)));
+        assert_eq!(standard.time(ExactNumber::Real(1.5)), Ok(Some(1_500_000)));
         assert_eq!(units(&since("d"), "julian").unwrap().datetime64(), None);
     }
 
     #[test]
     fn numbers_that_are_no_times() {
         let seconds = units("s since 1970-1-1", "standard").unwrap();
-        assert_eq!(seconds.time(Number::Real(f64::NAN)), Ok(None));
-        assert_eq!(seconds.time(Number::Real(f64::INFINITY)), Ok(None));
-        assert_eq!(seconds.time(Number::Integer(i64::MIN.into())), Ok(None));
+        assert_eq!(seconds.time(ExactNumber::Real(f64::NAN)), Ok(None));
+        assert_eq!(seconds.time(ExactNumber::Real(f64::INFINITY)), Ok(None));
+        assert_eq!(
+            seconds.time(ExactNumber::Integer(i64::MIN.into())),
+            Ok(None)
+        );
         let days = units("days since -4713-01-01", "standard").unwrap();
         for far in [1e18, -1e18, f64::MAX, f64::MIN, 1e14] {
-            let time = days.time(Number::Real(far));
+            let time = days.time(ExactNumber::Real(far));
             assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
         }
         for far in [10_i128.pow(18), i128::MAX, i128::MIN, 200_000_000] {
-            let time = days.time(Number::Integer(far));
+            let time = days.time(ExactNumber::Integer(far));
             assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
         }
         assert!(units("s since 99999999-1-1", "noleap").is_none());
         let far = units("s since -9999999-1-1", "noleap").unwrap();
-        assert!(far.time(Number::Integer(0)).is_err());
+        assert!(far.time(ExactNumber::Integer(0)).is_err());
     }
 
     proptest! {

@@ -12,9 +12,9 @@ use h5fs_reader::model::{Array, Container, Node, NodeId, Shape};
 
 use crate::view::cf::attributes;
 use crate::view::cf::decoding::Decoding;
-use crate::view::cf::packing::{Attributes, Packing};
+use crate::view::cf::packing::{Packing, PackingAttributes};
 use crate::view::cf::siblings::Siblings;
-use crate::view::cf::stored::Stored;
+use crate::view::cf::stored_type::StoredType;
 use crate::view::cf::time::TimeUnits;
 use crate::view::elements::dimensions::{self, FindPath};
 
@@ -36,19 +36,19 @@ impl Variable {
     ///
     /// # Errors
     /// Fails if an attribute cannot be used or read.
-    pub(crate) fn of(
+    pub(crate) fn from_node(
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
     ) -> Result<Option<Self>> {
-        Self::among(container, node, path, &Siblings::default())
+        Self::from_node_with_siblings(container, node, path, &Siblings::default())
     }
 
-    /// Like [`of`](Self::of), with cached searches of the group's variables.
+    /// Like [`from_node`](Self::from_node), with cached searches of the group's variables.
     ///
     /// # Errors
-    /// Fails as [`of`](Self::of) does.
-    pub(super) fn among(
+    /// Fails as [`from_node`](Self::from_node) does.
+    pub(super) fn from_node_with_siblings(
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
@@ -56,24 +56,24 @@ impl Variable {
     ) -> Result<Option<Self>> {
         let root = container.root();
         let is_of_netcdf = || is_there(container, root, b"_NCProperties");
-        Self::found(container, node, path, siblings, &is_of_netcdf)
+        Self::from_node_if(container, node, path, siblings, &is_of_netcdf)
     }
 
     /// Returns the variable of an array that another variable names; `None` if the array cannot be
     /// a variable.
     ///
     /// # Errors
-    /// Fails as [`of`](Self::of) does.
-    pub(super) fn named(
+    /// Fails as [`from_node`](Self::from_node) does.
+    pub(super) fn from_reference(
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
         siblings: &Siblings,
     ) -> Result<Option<Self>> {
-        Self::found(container, node, path, siblings, &|| Ok(true))
+        Self::from_node_if(container, node, path, siblings, &|| Ok(true))
     }
 
-    fn found(
+    fn from_node_if(
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
@@ -87,7 +87,7 @@ impl Variable {
             array.datatype.class,
             Class::String { .. } | Class::VariableString { .. }
         );
-        let stored = Stored::new(&array.datatype);
+        let stored = StoredType::new(&array.datatype);
         if !is_text && stored.is_none() {
             return Ok(None);
         }
@@ -142,7 +142,7 @@ impl Variable {
 fn numbers(
     container: &dyn Container,
     node: NodeId,
-    stored: Stored,
+    stored: StoredType,
     units: Option<TimeUnits>,
 ) -> Result<(Decoding, bool)> {
     let attributes = attributes::packing(container, node)?;
@@ -153,7 +153,7 @@ fn numbers(
     if text(container, node, b"dtype")?.is_some_and(|dtype| dtype == b"bool") {
         return Ok((Decoding::Booleans(packing), true));
     }
-    let is_marked = attributes != Attributes::default();
+    let is_marked = attributes != PackingAttributes::default();
     Ok((Decoding::Numbers(packing), is_marked))
 }
 

@@ -8,15 +8,15 @@ use h5fs_reader::array::{Bytes, Engine};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::shape::product;
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::model::{Container, Datatype};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::csv::Table;
+use crate::view::csv::CsvTable;
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::{Cell, Cells, Fields};
-use crate::view::elements::missing::Missing;
+use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, values_of_bytes};
 use crate::view::texts::json::SharedPaths;
 
@@ -24,7 +24,7 @@ use crate::view::texts::json::SharedPaths;
 pub(crate) struct ArrayFields {
     elements: Elements,
     columns: Columns,
-    missing: Option<Missing>,
+    missing: Option<MissingValues>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
     /// Number of items of variable-length sequences that were read.
@@ -51,7 +51,7 @@ impl ArrayFields {
         container: Arc<dyn Container>,
         paths: SharedPaths,
     ) -> Result<Option<Self>> {
-        let columns = Columns::of(&elements.datatype, name)?;
+        let columns = Columns::from_datatype(&elements.datatype, name)?;
         Ok(columns.map(|columns| ArrayFields {
             elements,
             columns,
@@ -63,7 +63,7 @@ impl ArrayFields {
     }
 
     /// Sets which elements are missing. Missing elements have empty cells.
-    pub(crate) fn without(self, missing: Option<Missing>) -> Self {
+    pub(crate) fn with_missing(self, missing: Option<MissingValues>) -> Self {
         ArrayFields { missing, ..self }
     }
 }
@@ -75,11 +75,11 @@ impl ArrayFields {
 /// `Limit` for too many columns, or an element that is too long.
 pub(crate) fn table(
     elements: Elements,
-    missing: Option<Missing>,
+    missing: Option<MissingValues>,
     engine: Arc<Engine>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
-) -> Result<Option<Table>> {
+) -> Result<Option<CsvTable>> {
     let dims = elements.dims.as_deref();
     let rows = dims.map_or(Ok(0), product)?;
     let is_named = is_named(&elements.datatype);
@@ -91,7 +91,7 @@ pub(crate) fn table(
     let Some(fields) = ArrayFields::new(elements, b"", container, paths)? else {
         return Ok(None);
     };
-    let mut fields = fields.without(missing);
+    let mut fields = fields.with_missing(missing);
     let values = fields.row_values().saturating_mul(rows);
     let values = values.saturating_add(fields.chunk_values());
     let width = if values > limits::COUNTED_VALUES && !is_masked {
@@ -105,11 +105,11 @@ pub(crate) fn table(
     let are_equal = are_equal && matches!(content.data_at(0), Ok(None));
     let fields: Vec<Box<dyn Fields>> = vec![Box::new(fields)];
     let table = if is_named {
-        Table::named(fields, rows, engine)?
+        CsvTable::with_header(fields, rows, engine)?
     } else {
-        Table::bare(fields, rows, per_line, engine)
+        CsvTable::bare(fields, rows, per_line, engine)
     };
-    let table = Table { width, ..table };
+    let table = CsvTable { width, ..table };
     if are_equal && table.width.is_none() {
         return table.with_equal_rows().map(Some);
     }
@@ -135,7 +135,7 @@ impl Fields for ArrayFields {
         values.saturating_add(values_of_bytes(self.row_bytes()))
     }
 
-    fn followed(&self) -> u64 {
+    fn followed_items(&self) -> u64 {
         self.followed.load(Ordering::Relaxed)
     }
 
@@ -148,7 +148,8 @@ impl Fields for ArrayFields {
         let bytes = self.elements.read(rows.start, count)?;
         let datatype = &self.elements.datatype;
         let missing = self.missing.as_ref();
-        let missing = missing.map(|missing| missing.among(datatype, rows.start, count, &bytes));
+        let missing =
+            missing.map(|missing| missing.find_missing(datatype, rows.start, count, &bytes));
         let missing = missing.transpose()?.unwrap_or_default();
         Ok(Box::new(ArrayCells {
             fields: self,
@@ -181,7 +182,7 @@ impl Cells for ArrayCells<'_> {
         let size = to_usize(fields.elements.datatype.size.into())?;
         let element = &self.bytes[row * size..][..size];
         // Each cell needs a new context, because the context counts the bytes that pointers led to.
-        let context = Context::new(&*fields.container, &*fields.paths, most);
+        let context = TextContext::new(&*fields.container, &*fields.paths, most);
         let cell = fields.columns.write(element, column, &context, out);
         fields
             .followed

@@ -28,7 +28,7 @@ use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::datetime64::Datetime64;
 use h5fs_reader::model::number;
 use h5fs_reader::model::text_length::TextLength;
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
@@ -42,7 +42,7 @@ const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
 /// A column.
 #[derive(Debug)]
 struct Column {
-    kind: Kind,
+    kind: ColumnKind,
     /// The offset of its bytes in the element.
     offset: usize,
     /// The padding of its cells to the longest one; `None` if they cannot be padded.
@@ -55,7 +55,7 @@ struct Column {
 
 /// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnKind {
     Integer,
     Float,
     /// A word that does not need quotes.
@@ -81,7 +81,7 @@ impl Columns {
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
-    pub(crate) fn of(datatype: &Datatype, name: &[u8]) -> Result<Option<Self>> {
+    pub(crate) fn from_datatype(datatype: &Datatype, name: &[u8]) -> Result<Option<Self>> {
         let mut columns = Columns {
             list: Vec::new(),
             names: Vec::new(),
@@ -128,7 +128,7 @@ impl Columns {
         &self,
         element: &[u8],
         column: usize,
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
         self.list[column].write(element, context, out)
@@ -195,8 +195,8 @@ impl Columns {
         self.names.push(name);
         self.values = self.values.saturating_add(values_of(datatype));
         let datatype = as_numpy_has_it(datatype);
-        let kind = Kind::of(&datatype);
-        let is_number = matches!(kind, Kind::Integer | Kind::Float);
+        let kind = ColumnKind::from_datatype(&datatype);
+        let is_number = matches!(kind, ColumnKind::Integer | ColumnKind::Float);
         let padding = is_number.then(|| Padding::of_numbers(&datatype));
         self.list.push(Column {
             kind,
@@ -204,51 +204,53 @@ impl Columns {
             padding: padding.flatten(),
             is_padded: false,
             writer: ValueWriter::new(&datatype)?,
-            length: TextLength::of(&datatype),
+            length: TextLength::from_datatype(&datatype),
         });
         Ok(())
     }
 }
 
-impl Kind {
-    fn of(datatype: &Datatype) -> Self {
+impl ColumnKind {
+    fn from_datatype(datatype: &Datatype) -> Self {
         match &datatype.class {
-            Class::Opaque { .. } if Datetime64::of(datatype).is_some() => Kind::Instant,
-            Class::Integer { .. } if datatype.size <= 16 => Kind::Integer,
+            Class::Opaque { .. } if Datetime64::from_datatype(datatype).is_some() => {
+                ColumnKind::Instant
+            }
+            Class::Integer { .. } if datatype.size <= 16 => ColumnKind::Integer,
             Class::Float(format) if datatype.size <= 16 && number::is_computable(format) => {
-                Kind::Float
+                ColumnKind::Float
             }
             Class::Integer { .. }
             | Class::Float(_)
             | Class::Time { .. }
             | Class::Bitfield { .. }
             | Class::Opaque { .. }
-            | Class::Bool => Kind::Word,
-            Class::Reference(_) => Kind::Reference,
-            _ => Kind::Text,
+            | Class::Bool => ColumnKind::Word,
+            Class::Reference(_) => ColumnKind::Reference,
+            _ => ColumnKind::Text,
         }
     }
 }
 
 impl Column {
-    fn write(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<Cell> {
+    fn write(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<Cell> {
         let bytes = element.get(self.offset..).unwrap_or_default();
         let start = out.len();
         self.writer.text(bytes, context, out)?;
         match self.kind {
-            Kind::Text => return Ok(Cell::Text),
-            Kind::Reference if out.get(start..) == Some(b"null") => {
+            ColumnKind::Text => return Ok(Cell::Text),
+            ColumnKind::Reference if out.get(start..) == Some(b"null") => {
                 out.truncate(start);
                 return Ok(Cell::Missing);
             }
-            Kind::Instant if out.len() == start => return Ok(Cell::Missing),
-            Kind::Instant => return Ok(Cell::Plain),
-            Kind::Reference => return Ok(Cell::Text),
-            Kind::Float if out.ends_with(b"nan") => {
+            ColumnKind::Instant if out.len() == start => return Ok(Cell::Missing),
+            ColumnKind::Instant => return Ok(Cell::Plain),
+            ColumnKind::Reference => return Ok(Cell::Text),
+            ColumnKind::Float if out.ends_with(b"nan") => {
                 out.truncate(start);
                 out.extend_from_slice(b"NaN");
             }
-            Kind::Float | Kind::Integer | Kind::Word => {}
+            ColumnKind::Float | ColumnKind::Integer | ColumnKind::Word => {}
         }
         if let Some(padding) = self.padding.filter(|_| self.is_padded) {
             padding.pad(start, out)?;
@@ -272,12 +274,12 @@ mod tests {
     use h5fs_reader::testing::{int, member, type_of};
 
     fn columns(datatype: &Datatype) -> Columns {
-        Columns::of(datatype, b"").unwrap().unwrap()
+        Columns::from_datatype(datatype, b"").unwrap().unwrap()
     }
 
     fn cell(columns: &Columns, element: &[u8]) -> String {
         let mut out = b"before,".to_vec();
-        let context = Context::without_pointers(usize::MAX);
+        let context = TextContext::without_pointers(usize::MAX);
         columns.write(element, 0, &context, &mut out).unwrap();
         String::from_utf8(out.split_off(7)).unwrap()
     }
@@ -374,12 +376,18 @@ mod tests {
         let base = Box::new(int(1));
         let dims = vec![1 << 16, 1 << 16];
         let many = type_of(8, Class::Array { base, dims });
-        assert!(matches!(Columns::of(&many, b""), Err(Error::Limit { .. })));
+        assert!(matches!(
+            Columns::from_datatype(&many, b""),
+            Err(Error::Limit { .. })
+        ));
         let base = Box::new(type_of(0, Class::Compound(vec![])));
         let dims = vec![u32::MAX];
         let empty = type_of(0, Class::Array { base, dims });
-        assert!(Columns::of(&empty, b"").unwrap().is_none());
+        assert!(Columns::from_datatype(&empty, b"").unwrap().is_none());
         let long = type_of(u32::MAX, Class::Opaque { tag: vec![] });
-        assert!(matches!(Columns::of(&long, b""), Err(Error::Limit { .. })));
+        assert!(matches!(
+            Columns::from_datatype(&long, b""),
+            Err(Error::Limit { .. })
+        ));
     }
 }

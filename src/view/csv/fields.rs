@@ -51,7 +51,7 @@ pub(crate) trait Fields: Send + Sync {
 
     /// Returns the number of items of variable-length sequences that were read while cells were
     /// written.
-    fn followed(&self) -> u64 {
+    fn followed_items(&self) -> u64 {
         0
     }
 
@@ -60,13 +60,13 @@ pub(crate) trait Fields: Send + Sync {
 }
 
 /// Columns that begin with a later row.
-pub(crate) struct Shifted<F> {
+pub(crate) struct ShiftedFields<F> {
     pub(crate) fields: F,
     /// The first row.
     pub(crate) first: u64,
 }
 
-impl<F: Fields> Fields for Shifted<F> {
+impl<F: Fields> Fields for ShiftedFields<F> {
     fn names(&self) -> &[Vec<u8>] {
         self.fields.names()
     }
@@ -104,8 +104,8 @@ impl<F: Fields> Fields for Shifted<F> {
         self.fields.are_measured()
     }
 
-    fn followed(&self) -> u64 {
-        self.fields.followed()
+    fn followed_items(&self) -> u64 {
+        self.fields.followed_items()
     }
 
     fn own_bytes(&self) -> u64 {

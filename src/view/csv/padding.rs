@@ -17,12 +17,12 @@ use h5fs_reader::wire::{to_u64, to_usize};
 /// The padding of the cells of a column to the longest one.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::view) struct Padding {
-    kind: Kind,
+    kind: PaddingKind,
     width: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PaddingKind {
     Integer,
     Float,
     Time,
@@ -32,8 +32,8 @@ impl Padding {
     /// Returns the padding of a computable number type; `None` for other datatypes.
     pub(in crate::view) fn of_numbers(datatype: &Datatype) -> Option<Self> {
         let (kind, width) = match &datatype.class {
-            Class::Integer { signed, bits, .. } => (Kind::Integer, digits(*signed, *bits)),
-            Class::Float(format) => (Kind::Float, float_width(datatype.size, format)),
+            Class::Integer { signed, bits, .. } => (PaddingKind::Integer, digits(*signed, *bits)),
+            Class::Float(format) => (PaddingKind::Float, float_width(datatype.size, format)),
             _ => return None,
         };
         let width = to_usize(width).ok()?;
@@ -43,14 +43,14 @@ impl Padding {
     /// Returns the padding of integers from 0 to `most`.
     pub(in crate::view) fn of_numbers_to(most: u64) -> Self {
         Padding {
-            kind: Kind::Integer,
+            kind: PaddingKind::Integer,
             width: most.to_string().len(),
         }
     }
 
     /// Returns the padding of times. `width` is their maximum length, including a fraction.
     pub(in crate::view) fn of_times(width: usize) -> Self {
-        let kind = Kind::Time;
+        let kind = PaddingKind::Time;
         Padding { kind, width }
     }
 
@@ -74,7 +74,7 @@ impl Padding {
         let has_point = text.contains(&b'.');
         let (place, padding) = match self.kind {
             _ if !is_decimal => (0, b' '),
-            Kind::Integer => (usize::from(text.starts_with(b"-")), b'0'),
+            PaddingKind::Integer => (usize::from(text.starts_with(b"-")), b'0'),
             _ => {
                 let exponent = text.iter().position(|&byte| byte == b'e');
                 (exponent.unwrap_or(text.len()), b'0')
@@ -82,7 +82,7 @@ impl Padding {
         };
         let place = start + place;
         out.splice(place..place, std::iter::repeat_n(padding, missing));
-        if self.kind != Kind::Integer && is_decimal && !has_point && missing > 0 {
+        if self.kind != PaddingKind::Integer && is_decimal && !has_point && missing > 0 {
             out[place] = b'.';
         }
         Ok(())

@@ -8,10 +8,10 @@ use h5fs_reader::testing::{Heap, int, member, type_of};
 use super::*;
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::texts::counted::Counted;
+use crate::view::texts::counted_text::CountedFile;
 use crate::view::texts::text::Text;
 
-fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Table {
+fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> CsvTable {
     let elements = Elements {
         datatype: datatype.clone(),
         dims: dims.map(<[u64]>::to_vec),
@@ -30,7 +30,7 @@ fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Table {
 }
 
 fn csv(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
-    let view = Counted::of_units(table(datatype, dims, bytes));
+    let view = CountedFile::of_units(table(datatype, dims, bytes));
     let length = usize::try_from(view.length()).unwrap();
     let text = view.read_at(0, length + 9).unwrap().to_vec();
     assert_eq!(text.len(), length);
@@ -116,7 +116,7 @@ fn a_row_of_the_most_columns_is_whole() {
         assert_eq!(line.len(), limits::CSV_COLUMNS);
         assert!(line.iter().all(|cell| *cell == "-123"));
     }
-    let refused = column::Columns::of(&members(most + 1), b"");
+    let refused = column::Columns::from_datatype(&members(most + 1), b"");
     assert!(matches!(refused, Err(Error::Limit { .. })));
 }
 
@@ -126,7 +126,10 @@ fn any_part_is_that_of_the_whole() {
     let record = type_of(3, Class::Compound(members));
     let bytes = [1, 0, 9, 0xFF, 0xFF, 9, 0, 1, 9];
     let table = || table(&record, Some(&[3, 1]), &bytes);
-    let (view, whole) = (Counted::of_units(table()), "name,b\n0,1\n-1,-1\n1,256\n");
+    let (view, whole) = (
+        CountedFile::of_units(table()),
+        "name,b\n0,1\n-1,-1\n1,256\n",
+    );
     for start in 0..whole.len() + 2 {
         for length in 0..whole.len() {
             let part = view.read_at(start as u64, length).unwrap();
@@ -137,7 +140,10 @@ fn any_part_is_that_of_the_whole() {
     }
     let mut even = table();
     even.width = Some(6);
-    assert_eq!(even.even(), Some(Even { first: 7, width: 6 }));
+    assert_eq!(
+        even.uniform_units(),
+        Some(UniformUnits { first: 7, width: 6 })
+    );
 }
 
 /// The measured length equals the written length, and both stop at the same row.

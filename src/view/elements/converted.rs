@@ -26,7 +26,7 @@ impl<F: Fn(&[u8], &mut Vec<u8>) + Send + Sync> Conversion for F {
 }
 
 /// The content of an array whose elements are converted on each read.
-pub(crate) struct Converted<C> {
+pub(crate) struct ConvertedElements<C> {
     pub(crate) content: Box<dyn View>,
     pub(crate) conversion: C,
     pub(crate) count: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Converted<C> {
     pub(crate) size: u64,
 }
 
-impl<C: Conversion> View for Converted<C> {
+impl<C: Conversion> View for ConvertedElements<C> {
     fn length(&self) -> u64 {
         self.count.saturating_mul(self.size)
     }
@@ -83,9 +83,9 @@ mod tests {
     use super::*;
 
     /// An array of four elements whose chunks are costly to read.
-    struct Chunks;
+    struct CostlyChunks;
 
-    impl View for Chunks {
+    impl View for CostlyChunks {
         fn length(&self) -> u64 {
             4
         }
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn converted_elements_cost_what_their_chunks_do() {
-        let converted = Converted {
-            content: Box::new(Chunks),
+        let converted = ConvertedElements {
+            content: Box::new(CostlyChunks),
             conversion: |element: &[u8], out: &mut Vec<u8>| out.extend_from_slice(element),
             count: 4,
             stored_size: 1,

@@ -20,7 +20,7 @@ pub(in crate::view) struct LongElements {
 }
 
 /// The memory that is reserved for one long element while it is written.
-pub(in crate::view) struct Room<'a> {
+pub(in crate::view) struct ReservedMemory<'a> {
     _turn: MutexGuard<'a, ()>,
     _held: HeldMemory,
 }
@@ -32,7 +32,7 @@ impl LongElements {
     }
 
     /// Returns whether elements of this many bytes are long.
-    pub(in crate::view) fn are(bytes: u64) -> bool {
+    pub(in crate::view) fn is_long(bytes: u64) -> bool {
         bytes > limits::UNCOUNTED_ELEMENT as u64
     }
 
@@ -41,10 +41,10 @@ impl LongElements {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
-    pub(in crate::view) fn room(&self) -> Result<Room<'_>> {
+    pub(in crate::view) fn room(&self) -> Result<ReservedMemory<'_>> {
         let turn = lock(&self.turn);
         let held = self.engine.hold(3 * limits::TEXT_ELEMENT_BYTES)?;
-        Ok(Room {
+        Ok(ReservedMemory {
             _turn: turn,
             _held: held,
         })
@@ -58,7 +58,7 @@ impl LongElements {
     /// Fails with the errors of `write` and of [`room`](Self::room).
     pub(in crate::view) fn write(
         &self,
-        room: Option<&Room<'_>>,
+        room: Option<&ReservedMemory<'_>>,
         mut write: impl FnMut(usize) -> Result<()>,
     ) -> Result<()> {
         if room.is_some() {

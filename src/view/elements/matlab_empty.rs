@@ -23,7 +23,7 @@ use crate::limits;
 /// # Errors
 /// `Corrupt` if none of the dimensions is zero. Fails if an attribute or the dimensions cannot be
 /// read.
-pub(crate) fn meant(
+pub(crate) fn empty_array_node(
     container: &dyn Container,
     engine: &Arc<Engine>,
     node: &Node,

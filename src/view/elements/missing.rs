@@ -4,13 +4,13 @@
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::Class;
-use h5fs_reader::model::number::{self, Integer, Real};
+use h5fs_reader::model::number::{self, FloatValue, Integer};
 use h5fs_reader::wire::to_usize;
 
 use crate::view::elements::Elements;
 
 /// The rule that says which elements of an array, or of a selection from it, are missing.
-pub(crate) enum Missing {
+pub(crate) enum MissingValues {
     /// Elements that are equal to this number are missing.
     Equal(f64),
     /// Elements are missing where the mask is not zero.
@@ -28,13 +28,13 @@ pub(crate) struct Mask {
     is_whole: bool,
 }
 
-impl Missing {
+impl MissingValues {
     /// Returns the rule that elements equal to the number `text` are missing.
     ///
     /// # Errors
     /// Fails as [`number_of`] does.
     pub(crate) fn equal_to(text: &[u8]) -> Result<Self> {
-        number_of(text).map(Missing::Equal)
+        number_of(text).map(MissingValues::Equal)
     }
 
     /// Returns the rule of the elements of `mask` for an array of dimensions `dims`. The mask is
@@ -57,7 +57,7 @@ impl Missing {
             }
             apart = apart.saturating_mul(length);
         }
-        Ok(Missing::Marked(Mask {
+        Ok(MissingValues::Marked(Mask {
             is_whole: *dims == *lengths,
             elements: mask,
             steps,
@@ -69,7 +69,7 @@ impl Missing {
     ///
     /// # Errors
     /// Fails if the mask cannot be read.
-    pub(in crate::view) fn among(
+    pub(in crate::view) fn find_missing(
         &self,
         datatype: &Datatype,
         first: u64,
@@ -77,19 +77,19 @@ impl Missing {
         bytes: &[u8],
     ) -> Result<Vec<bool>> {
         match self {
-            Missing::Equal(value) => {
+            MissingValues::Equal(value) => {
                 let size = to_usize(datatype.size.into())?;
                 let elements = bytes.chunks_exact(size.max(1));
                 let is_equal = |element| is_equal(datatype, element, *value);
                 Ok(elements.map(is_equal).collect())
             }
-            Missing::Marked(mask) => mask.among(first, count),
+            MissingValues::Marked(mask) => mask.read_mask(first, count),
         }
     }
 }
 
 impl Mask {
-    fn among(&self, first: u64, count: u64) -> Result<Vec<bool>> {
+    fn read_mask(&self, first: u64, count: u64) -> Result<Vec<bool>> {
         let size = to_usize(self.elements.datatype.size.into())?.max(1);
         if self.is_whole {
             let bytes = self.elements.read(first, count)?;
@@ -97,14 +97,14 @@ impl Mask {
         }
         let each = first..first + count;
         each.map(|number| {
-            let bytes = self.elements.read(self.place(number), 1)?;
+            let bytes = self.elements.read(self.mask_element(number), 1)?;
             Ok(is_set(&bytes))
         })
         .collect()
     }
 
     /// Returns the number of the mask's element for element `number` of the array.
-    fn place(&self, number: u64) -> u64 {
+    fn mask_element(&self, number: u64) -> u64 {
         let mut rest = number;
         let mut place = 0;
         for (length, apart) in self.steps.iter().rev() {
@@ -152,7 +152,7 @@ fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
                 }
         }
         Class::Float(format) => match number::real(element, format) {
-            Some(Real::Single(stored)) => {
+            Some(FloatValue::Single(stored)) => {
                 stored == value as f32 || stored.is_nan() && value.is_nan()
             }
             real => real
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn a_mask_stands_for_all_along_what_it_lacks() {
         let among = |dims: &[u64], bytes: &[u8]| {
-            let missing = Missing::marked(mask(dims, bytes), &[2, 3]).unwrap();
-            missing.among(&int(1), 1, 4, &[]).unwrap()
+            let missing = MissingValues::marked(mask(dims, bytes), &[2, 3]).unwrap();
+            missing.find_missing(&int(1), 1, 4, &[]).unwrap()
         };
         assert_eq!(
             among(&[2, 3], &[0, 1, 0, 0, 2, 0]),
@@ -192,22 +192,22 @@ mod tests {
         assert_eq!(among(&[3], &[0, 1, 0]), [true, false, false, true]);
         assert_eq!(among(&[2, 1], &[0, 1]), [false, false, true, true]);
         assert_eq!(among(&[], &[1]), [true; 4]);
-        assert!(Missing::marked(mask(&[2], &[0, 0]), &[2, 3]).is_err());
-        assert!(Missing::marked(mask(&[1, 1, 1], &[0]), &[2, 3]).is_err());
+        assert!(MissingValues::marked(mask(&[2], &[0, 0]), &[2, 3]).is_err());
+        assert!(MissingValues::marked(mask(&[1, 1, 1], &[0]), &[2, 3]).is_err());
     }
 
     #[test]
     fn numbers_are_compared_as_their_format_has_them() {
         let single = Datatype::ieee(4, ByteOrder::Little);
         let among = |text: &str, datatype: &Datatype, bytes: &[u8]| {
-            let missing = Missing::equal_to(text.as_bytes()).unwrap();
-            missing.among(datatype, 0, 2, bytes).unwrap()
+            let missing = MissingValues::equal_to(text.as_bytes()).unwrap();
+            missing.find_missing(datatype, 0, 2, bytes).unwrap()
         };
         let bytes = [0.1_f32, f32::NAN].map(f32::to_le_bytes);
         assert_eq!(among("0.1", &single, bytes.as_flattened()), [true, false]);
         assert_eq!(among(".nan", &single, bytes.as_flattened()), [false, true]);
         assert_eq!(among("-1", &int(1), &[255, 1]), [true, false]);
         assert_eq!(among("0.5", &int(1), &[0, 1]), [false, false]);
-        assert!(Missing::equal_to(b"none").is_err());
+        assert!(MissingValues::equal_to(b"none").is_err());
     }
 }

@@ -16,18 +16,19 @@ use h5fs_reader::model::text::without_padding;
 use h5fs_reader::wire::to_usize;
 
 use crate::view::elements::Elements;
-use crate::view::elements::converted::Converted;
+use crate::view::elements::converted::ConvertedElements;
 
 /// Converts each element to its normal form.
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
 pub(crate) fn normal(elements: Elements) -> Result<Elements> {
-    let (Some(dims), Some(normal)) = (&elements.dims, Normal::of(&elements.datatype)) else {
+    let (Some(dims), Some(normal)) = (&elements.dims, Normal::from_datatype(&elements.datatype))
+    else {
         return Ok(elements);
     };
     let size = u64::from(elements.datatype.size);
-    let content = Converted {
+    let content = ConvertedElements {
         count: product(dims)?,
         stored_size: size,
         size,
@@ -57,7 +58,7 @@ enum Normal {
 
 impl Normal {
     /// Returns the conversion for a datatype; `None` if every element is already in normal form.
-    fn of(datatype: &Datatype) -> Option<Self> {
+    fn from_datatype(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Bool => Some(Normal::Boolean),
             _ if datatype.is_boolean() => Some(Normal::Boolean),
@@ -67,13 +68,13 @@ impl Normal {
             }
             Class::Array { base, .. } => {
                 let size = to_usize(base.size.into()).ok().filter(|&size| size > 0)?;
-                Some(Normal::Each(size, Box::new(Normal::of(base)?)))
+                Some(Normal::Each(size, Box::new(Normal::from_datatype(base)?)))
             }
             Class::Compound(members) if are_apart(members) => {
                 let field = |start: u32, datatype: &Datatype| {
                     let start = to_usize(start.into()).ok()?;
                     let end = start.checked_add(to_usize(datatype.size.into()).ok()?)?;
-                    Some((start, end, Normal::of(datatype)?))
+                    Some((start, end, Normal::from_datatype(datatype)?))
                 };
                 let fields = members.iter();
                 let fields = fields.filter_map(|member| field(member.offset, &member.datatype));
@@ -137,7 +138,7 @@ mod tests {
 
     fn applied(datatype: &Datatype, element: &[u8]) -> Option<Vec<u8>> {
         let mut element = element.to_vec();
-        Normal::of(datatype)?.apply(&mut element);
+        Normal::from_datatype(datatype)?.apply(&mut element);
         Some(element)
     }
 
@@ -169,7 +170,7 @@ mod tests {
         let made = applied(&record, b"\x02\x02\xff\0\x07ab\0c").unwrap();
         assert_eq!(made, b"\x02\x02\x01\0\x07ab\0\0");
         let plain = Class::Compound(vec![member("n", 0, int(2))]);
-        assert_eq!(Normal::of(&type_of(2, plain)), None);
+        assert_eq!(Normal::from_datatype(&type_of(2, plain)), None);
     }
 
     #[test]

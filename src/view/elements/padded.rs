@@ -26,10 +26,10 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::array::{Array, Fill, Mapping, OpenSource, Storage, VirtualSource};
 use h5fs_reader::model::attribute::Attribute;
-use h5fs_reader::model::attribute_value::{content, few, numbers};
+use h5fs_reader::model::attribute_value::{check_count, content, numbers};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Member, ReferenceKind};
 use h5fs_reader::model::number::ieee_bytes;
-use h5fs_reader::model::region::{Axis, Region};
+use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::model::storage::Pipeline;
 use h5fs_reader::model::{
     Container, Extras, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference, Shape,
@@ -73,7 +73,7 @@ const USER: u64 = 64;
 pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
 
 /// A container whose variables are extended to the length of their dimensions.
-pub(crate) struct Padded {
+pub(crate) struct PaddedContainer {
     inner: Arc<dyn Container>,
     engine: Arc<Engine>,
     /// The metadata budget of the request that examines variables.
@@ -82,7 +82,7 @@ pub(crate) struct Padded {
     is_linked: Arc<IsLinked>,
 }
 
-impl Padded {
+impl PaddedContainer {
     /// Wraps `inner`. `lengths` has the lengths that were found earlier.
     pub(crate) fn new(
         inner: Arc<dyn Container>,
@@ -91,7 +91,7 @@ impl Padded {
         lengths: Arc<Lengths>,
         is_linked: Arc<IsLinked>,
     ) -> Self {
-        Padded {
+        PaddedContainer {
             inner,
             engine,
             effort,
@@ -229,7 +229,7 @@ fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
     let Class::Compound(members) = &list.datatype.class else {
         return Ok(Vec::new());
     };
-    few(&list)?;
+    check_count(&list)?;
     let size = to_usize(list.datatype.size.into())?.max(1);
     let mut users = Vec::new();
     for element in list.elements.chunks_exact(size) {
@@ -300,7 +300,7 @@ pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let fill = fill_of(array);
     let is_unwritten = matches!(array.storage, Ok(Storage::Empty | Storage::Fill));
     let is_fill = common.contains(&0) || is_unwritten && fill == array.fill;
-    let whole = || Region::Regular(common.iter().copied().map(Axis::whole).collect());
+    let whole = || Region::Regular(common.iter().copied().map(RegionAxis::all_steps).collect());
     let mapping = || Mapping {
         region: whole(),
         source_region: if common == array.shape.dims() {
@@ -308,7 +308,7 @@ pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
         } else {
             whole()
         },
-        source: Arc::new(Unpadded(Arc::clone(array))),
+        source: Arc::new(UnpaddedArray(Arc::clone(array))),
     };
     Array {
         datatype: array.datatype.clone(),
@@ -398,9 +398,9 @@ fn fill_of(array: &Array) -> Fill {
 
 /// The array as it is stored.
 #[derive(Debug)]
-struct Unpadded(Arc<Array>);
+struct UnpaddedArray(Arc<Array>);
 
-impl VirtualSource for Unpadded {
+impl VirtualSource for UnpaddedArray {
     fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
         let array = Arc::clone(&self.0);
         Ok(Some(OpenSource {
@@ -423,19 +423,19 @@ impl VirtualSource for Unpadded {
     }
 }
 
-impl fmt::Debug for Padded {
+impl fmt::Debug for PaddedContainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Padded")
     }
 }
 
-impl Container for Padded {
+impl Container for PaddedContainer {
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         let node = self.inner.node(id)?;
         let NodeKind::Array(array) = &node.kind else {
             return Ok(node);
         };
-        if let Some(meant) = matlab_empty::meant(&*self.inner, &self.engine, &node)? {
+        if let Some(meant) = matlab_empty::empty_array_node(&*self.inner, &self.engine, &node)? {
             return Ok(meant);
         }
         let lengths = self.lengths_of(id, array)?;
@@ -473,7 +473,7 @@ impl Container for Padded {
 
     fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
         let inner = Arc::clone(&self.inner).for_request(effort);
-        Arc::new(Padded {
+        Arc::new(PaddedContainer {
             inner,
             engine: Arc::clone(&self.engine),
             effort: effort.clone(),
@@ -518,8 +518,8 @@ impl Container for Padded {
         self.inner.forget();
     }
 
-    fn looks_like_group(&self, id: NodeId) -> bool {
-        self.inner.looks_like_group(id)
+    fn is_likely_group(&self, id: NodeId) -> bool {
+        self.inner.is_likely_group(id)
     }
 
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5fs_reader::array::kinds::vlen::VariableLength;
-use h5fs_reader::array::{CancelToken, Reader, Selected};
+use h5fs_reader::array::{CancelToken, Reader, SelectedElements};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::selection::Selection;
@@ -13,15 +13,15 @@ use h5fs_reader::model::{Array, Container, Datatype};
 
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::elements::variable_length::Content;
+use crate::view::elements::variable_length::ItemContent;
 
 /// A part of an array.
-pub(crate) struct Part {
+pub(crate) struct ArrayPart {
     reader: Arc<Reader>,
     selection: Selection,
 }
 
-impl Part {
+impl ArrayPart {
     /// Selects the part of the array of `reader` that `selector` names.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Part {
     pub(crate) fn new(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
         let array = reader.array();
         let selection = selector.select(&array.datatype, &array.shape)?;
-        Ok(Part { reader, selection })
+        Ok(ArrayPart { reader, selection })
     }
 
     /// Returns the whole array.
@@ -50,7 +50,8 @@ impl Part {
     pub(crate) fn variable_length(&self, container: Arc<dyn Container>) -> Result<VariableLength> {
         let stored = Arc::new(self.selected()?);
         let elements = product(&self.selection.dims())?;
-        let array = VariableLength::over(stored, &self.selection.datatype, elements, container)?;
+        let array =
+            VariableLength::new_over(stored, &self.selection.datatype, elements, container)?;
         array.ok_or(Error::NotFound)
     }
 
@@ -68,8 +69,8 @@ impl Part {
     ) -> Result<Box<dyn View>> {
         Ok(match array {
             None => Box::new(self.selected()?),
-            Some(array) if self.is_element() => Box::new(Content::of_element(array)?),
-            Some(array) => Box::new(Content::new(array, cancel)?),
+            Some(array) if self.is_element() => Box::new(ItemContent::of_element(array)?),
+            Some(array) => Box::new(ItemContent::new(array, cancel)?),
         })
     }
 
@@ -82,7 +83,7 @@ impl Part {
         if let (Class::VariableLength(base), Some(array)) = (&self.selection.datatype.class, array)
             && self.is_element()
         {
-            return sequence(base, Content::of_element(array)?);
+            return sequence(base, ItemContent::of_element(array)?);
         }
         Ok(Elements {
             datatype: self.selection.datatype.clone(),
@@ -96,16 +97,16 @@ impl Part {
         self.selection.axes.is_empty()
     }
 
-    fn selected(&self) -> Result<Selected> {
-        Selected::new(Arc::clone(&self.reader), &self.selection)
+    fn selected(&self) -> Result<SelectedElements> {
+        SelectedElements::new(Arc::clone(&self.reader), &self.selection)
     }
 }
 
 /// Returns a variable-length sequence of `base` elements as an array.
-fn sequence(base: &Datatype, content: Content) -> Result<Elements> {
+fn sequence(base: &Datatype, content: ItemContent) -> Result<Elements> {
     let bytes = content.length();
     let count = bytes.checked_div(base.size.into()).unwrap_or(0);
-    let whole = Selection::whole(base, &[count])?;
+    let whole = Selection::all_elements(base, &[count])?;
     Ok(Elements {
         dims: Some(whole.dims()),
         datatype: whole.datatype,
@@ -126,7 +127,7 @@ mod tests {
     const TEXTS: [&str; 3] = ["zero", "a\nb", ""];
 
     /// Returns a part of an array of `datatype`. Each pointer in the array is the number of a text.
-    fn part(datatype: Datatype, elements: &[u8], text: &str) -> Part {
+    fn part(datatype: Datatype, elements: &[u8], text: &str) -> ArrayPart {
         let count = elements.len() as u64 / u64::from(datatype.size);
         let array = Array {
             datatype,
@@ -139,7 +140,7 @@ mod tests {
         };
         let reader = Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap();
         let selector = Selector::parse(text.as_bytes()).unwrap();
-        Part::new(Arc::new(reader), &selector).unwrap()
+        ArrayPart::new(Arc::new(reader), &selector).unwrap()
     }
 
     fn strings() -> Datatype {
@@ -152,7 +153,7 @@ mod tests {
         type_of(1, Class::VariableLength(Box::new(base)))
     }
 
-    fn bytes(part: Part) -> Vec<u8> {
+    fn bytes(part: ArrayPart) -> Vec<u8> {
         let texts = TEXTS.map(|text| text.as_bytes().to_vec());
         let array = part.variable_length(Arc::new(Heap(texts.to_vec()))).ok();
         let content = {

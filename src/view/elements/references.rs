@@ -24,7 +24,7 @@ pub(crate) struct References {
 
 /// A block of consecutive elements.
 #[derive(Default)]
-pub(crate) struct Block {
+pub(crate) struct ReferenceBlock {
     first: u64,
     bytes: Vec<u8>,
     size: usize,
@@ -105,7 +105,7 @@ impl References {
     ///
     /// # Errors
     /// Fails if the elements cannot be read.
-    pub(crate) fn block(&self, first: u64) -> Result<Option<Block>> {
+    pub(crate) fn block(&self, first: u64) -> Result<Option<ReferenceBlock>> {
         let size = u64::from(self.elements.datatype.size).max(1);
         let start = first.saturating_mul(size);
         // Elements that are not stored are zero, and therefore null.
@@ -117,7 +117,7 @@ impl References {
         if count == 0 {
             return Ok(None);
         }
-        Ok(Some(Block {
+        Ok(Some(ReferenceBlock {
             first,
             bytes: self.elements.read(first, count)?.into_vec(),
             size: to_usize(size)?,
@@ -133,7 +133,7 @@ impl References {
     }
 }
 
-impl Block {
+impl ReferenceBlock {
     /// Returns the number and the bytes of the first element at or after number `at`.
     pub(crate) fn element_from(&self, at: u64) -> Option<(u64, &[u8])> {
         let number = at.max(self.first);
@@ -171,7 +171,7 @@ mod tests {
         References::new(elements).unwrap().unwrap()
     }
 
-    fn elements(block: &Block) -> impl Iterator<Item = (u64, &[u8])> {
+    fn elements(block: &ReferenceBlock) -> impl Iterator<Item = (u64, &[u8])> {
         (block.first..).map_while(|at| block.element_from(at))
     }
 
@@ -205,7 +205,7 @@ mod tests {
         let list = references(&[3], &[7, 0, 9]);
         let heap = Heap(vec![]);
         let target = |number| list.target(&heap, number);
-        assert_eq!(target(0), Ok(Reference::Object(NodeId::of(7))));
+        assert_eq!(target(0), Ok(Reference::Object(NodeId::for_test(7))));
         assert_eq!(target(1), Ok(Reference::Null));
         assert!(target(3).is_err(), "there is no fourth");
     }

@@ -1,13 +1,13 @@
 //! The view of selected elements.
 
-use h5fs_reader::array::{Bytes, CancelToken, Selected};
+use h5fs_reader::array::{Bytes, CancelToken, SelectedElements};
 use h5fs_reader::error::Result;
 
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::raw::chunk_values;
 
-impl View for Selected {
+impl View for SelectedElements {
     fn length(&self) -> u64 {
         self.length()
     }

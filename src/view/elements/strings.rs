@@ -18,27 +18,27 @@ use h5fs_reader::array::{Engine, HeldMemory};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{Class, StringPadding};
 use h5fs_reader::model::shape::product;
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Container, Datatype, Node, attribute_value};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::elements::{Elements, values_of};
 use crate::view::texts::attributes::innermost;
-use crate::view::texts::counted::Units;
+use crate::view::texts::counted_text::Units;
 
 /// How the elements of an array represent strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StringStorage {
     /// Each element is a string.
     Strings,
     /// Each element is a character of one byte. The characters on the last axis form a string.
     Characters,
     /// The elements are MATLAB chars.
-    Matlab(matlab::Stored),
+    Matlab(matlab::MatlabElements),
 }
 
-impl Kind {
+impl StringStorage {
     /// Returns the kind of the elements of `node` if it is an array that represents strings.
     ///
     /// # Errors
@@ -56,14 +56,14 @@ impl Kind {
                 let is_character = *padding == StringPadding::NullTerminated
                     || attribute_value::is_there(container, node.id, b"DIMENSION_LIST")?;
                 Ok(Some(if is_character {
-                    Kind::Characters
+                    StringStorage::Characters
                 } else {
-                    Kind::Strings
+                    StringStorage::Strings
                 }))
             }
             Class::Integer { .. } => {
-                let stored = matlab::stored(container, node.id, datatype)?;
-                Ok(stored.map(Kind::Matlab))
+                let stored = matlab::matlab_elements(container, node.id, datatype)?;
+                Ok(stored.map(StringStorage::Matlab))
             }
             _ => Ok(Self::of_field(datatype)),
         }
@@ -75,7 +75,7 @@ impl Kind {
             datatype.class,
             Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_)
         );
-        is_string.then_some(Kind::Strings)
+        is_string.then_some(StringStorage::Strings)
     }
 }
 
@@ -84,12 +84,12 @@ pub(crate) struct Strings {
     elements: Elements,
     engine: Arc<Engine>,
     container: Arc<dyn Container>,
-    form: Form,
+    form: StringConversion,
     count: u64,
 }
 
 /// The conversion from elements to strings.
-enum Form {
+enum StringConversion {
     /// Each element is a string of a fixed length.
     Fixed(ValueWriter),
     /// Each element points to a string.
@@ -97,7 +97,7 @@ enum Form {
     /// This many characters form a string.
     Characters { length: u64 },
     /// Each row of a matrix of characters forms a string.
-    Rows(matlab::Rows),
+    Rows(matlab::MatlabRows),
 }
 
 impl Strings {
@@ -108,32 +108,37 @@ impl Strings {
     /// `Limit` for strings that are too long or too many; `Corrupt` for contradictory dimensions.
     pub(crate) fn new(
         elements: Elements,
-        kind: Kind,
+        kind: StringStorage,
         engine: Arc<Engine>,
         container: Arc<dyn Container>,
     ) -> Result<Self> {
         let dims = elements.dims.as_deref();
         let (form, count) = match kind {
-            Kind::Strings => (
-                Form::of_strings(&elements.datatype)?,
+            StringStorage::Strings => (
+                StringConversion::of_strings(&elements.datatype)?,
                 dims.map_or(Ok(0), product)?,
             ),
-            Kind::Characters => match dims {
+            StringStorage::Characters => match dims {
                 Some([outer @ .., length]) => {
                     refuse_long(*length)?;
-                    (Form::Characters { length: *length }, product(outer)?)
+                    (
+                        StringConversion::Characters { length: *length },
+                        product(outer)?,
+                    )
                 }
-                Some([]) => (Form::Characters { length: 1 }, 1),
-                None => (Form::Characters { length: 0 }, 0),
+                Some([]) => (StringConversion::Characters { length: 1 }, 1),
+                None => (StringConversion::Characters { length: 0 }, 0),
             },
-            Kind::Matlab(stored) => {
+            StringStorage::Matlab(stored) => {
                 let rows = match stored {
-                    matlab::Stored::Chars(unit) => matlab::Rows::new(dims, unit)?,
-                    matlab::Stored::Dimensions => matlab::Rows::none(&elements)?,
+                    matlab::MatlabElements::Chars(unit) => matlab::MatlabRows::new(dims, unit)?,
+                    matlab::MatlabElements::Dimensions => {
+                        matlab::MatlabRows::empty_array(&elements)?
+                    }
                 };
                 refuse_long(rows.bytes())?;
                 let count = rows.count()?;
-                (Form::Rows(rows), count)
+                (StringConversion::Rows(rows), count)
             }
         };
         Ok(Strings {
@@ -154,8 +159,8 @@ impl Strings {
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let _room = self.room(u64::from(self.elements.datatype.size))?;
-        let context = Context::without_pointers(usize::MAX);
-        self.each(strings, 1, enough, out, |element, out| {
+        let context = TextContext::without_pointers(usize::MAX);
+        self.write_batch(strings, 1, enough, out, |element, out| {
             writer.text(element, &context, out)
         })
     }
@@ -168,7 +173,7 @@ impl Strings {
         enough: usize,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        self.each(strings, 1, enough, out, |element, out| {
+        self.write_batch(strings, 1, enough, out, |element, out| {
             let length = self.variable_length(element, ends_at_nul)?;
             let _room = self.room(length)?;
             let text = match length {
@@ -199,7 +204,7 @@ impl Strings {
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let _room = self.room(length)?;
-        self.each(strings, length, enough, out, |characters, out| {
+        self.write_batch(strings, length, enough, out, |characters, out| {
             let padding = characters.iter().rev().take_while(|&&byte| byte == 0);
             let text = characters.len() - padding.count();
             out.extend_from_slice(&characters[..text]);
@@ -209,7 +214,7 @@ impl Strings {
 
     /// Reads one batch of `strings`, of `elements` elements each, and writes them with `write`
     /// until `out` holds at least `enough` bytes. Returns the number of the next string.
-    fn each(
+    fn write_batch(
         &self,
         strings: &Range<u64>,
         elements: u64,
@@ -246,14 +251,14 @@ impl Strings {
     }
 }
 
-impl Form {
+impl StringConversion {
     fn of_strings(datatype: &Datatype) -> Result<Self> {
         if let Class::VariableString { padding, .. } = datatype.class {
             let ends_at_nul = padding == StringPadding::NullTerminated;
-            return Ok(Form::Variable { ends_at_nul });
+            return Ok(StringConversion::Variable { ends_at_nul });
         }
         refuse_long(datatype.size.into())?;
-        ValueWriter::new(datatype).map(Form::Fixed)
+        ValueWriter::new(datatype).map(StringConversion::Fixed)
     }
 }
 
@@ -276,10 +281,10 @@ impl Units for Strings {
         const BYTES: u64 = limits::COUNTED_BYTES / limits::COUNTED_VALUES;
         let size = u64::from(self.elements.datatype.size);
         let of_each = match &self.form {
-            Form::Fixed(_) => size / BYTES,
-            Form::Variable { .. } => values_of(&self.elements.datatype),
-            Form::Characters { length } => length / BYTES,
-            Form::Rows(rows) => rows.columns(),
+            StringConversion::Fixed(_) => size / BYTES,
+            StringConversion::Variable { .. } => values_of(&self.elements.datatype),
+            StringConversion::Characters { length } => length / BYTES,
+            StringConversion::Rows(rows) => rows.columns(),
         };
         let values = self.count.saturating_mul(of_each.max(1));
         values.saturating_add(self.elements.content.chunk_values())
@@ -287,12 +292,14 @@ impl Units for Strings {
 
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         match &self.form {
-            Form::Fixed(writer) => self.write_fixed(writer, &units, enough, out),
-            Form::Variable { ends_at_nul } => {
+            StringConversion::Fixed(writer) => self.write_fixed(writer, &units, enough, out),
+            StringConversion::Variable { ends_at_nul } => {
                 self.write_variable(*ends_at_nul, &units, enough, out)
             }
-            Form::Characters { length } => self.write_characters(*length, &units, enough, out),
-            Form::Rows(rows) => {
+            StringConversion::Characters { length } => {
+                self.write_characters(*length, &units, enough, out)
+            }
+            StringConversion::Rows(rows) => {
                 let _room = self.room(rows.bytes_at_a_time())?;
                 rows.write(&self.elements, &units, enough, out)
             }

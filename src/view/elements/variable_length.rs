@@ -11,13 +11,13 @@ use h5fs_reader::wire::to_usize;
 use crate::view::View;
 
 /// The content with the strings, each followed by a line feed, or with the items of all sequences.
-pub(crate) struct Content {
+pub(crate) struct ItemContent {
     array: Arc<VariableLength>,
     length: u64,
     place: Mutex<ElementStart>,
 }
 
-impl Content {
+impl ItemContent {
     /// Creates the content of `array`. If its length is not known yet, it is computed here, for a
     /// request that `cancel` may end.
     ///
@@ -25,7 +25,7 @@ impl Content {
     /// Fails if an element cannot be read.
     pub(crate) fn new(array: Arc<VariableLength>, cancel: &CancelToken) -> Result<Self> {
         let length = array.length(cancel)?;
-        Ok(Content {
+        Ok(ItemContent {
             array,
             length,
             place: Mutex::default(),
@@ -38,15 +38,15 @@ impl Content {
     /// Fails as [`new`](Self::new) does.
     pub(crate) fn of_element(array: Arc<VariableLength>) -> Result<Self> {
         let separator = array.separator();
-        let content = Content::new(array, &CancelToken::default())?;
-        Ok(Content {
+        let content = ItemContent::new(array, &CancelToken::default())?;
+        Ok(ItemContent {
             length: content.length.saturating_sub(separator),
             ..content
         })
     }
 }
 
-impl View for Content {
+impl View for ItemContent {
     fn length(&self) -> u64 {
         self.length
     }

@@ -20,34 +20,34 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::cf::stored as numbers;
-use crate::view::elements::missing::Missing;
+use crate::view::cf::stored_type as numbers;
+use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, as_numpy_has_it};
-use crate::view::parquet::encoding::Encoded;
-use crate::view::parquet::field::{Content, Field, shown};
+use crate::view::parquet::encoding::ValueEncoding;
+use crate::view::parquet::field::{Field, FieldContent, utf8_name};
 use crate::view::parquet::leaf::{Body, Leaf};
 use crate::view::parquet::ragged::{SequenceValues, Sequences};
-use crate::view::parquet::stored::{Absent, Place, Pointers, RowBytes, Stored};
-use crate::view::parquet::table::{Description, Fields, Table};
+use crate::view::parquet::stored::{Absent, Pointers, RowBytes, StoredLeaf, ValueLocation};
+use crate::view::parquet::table::{Description, Fields, ParquetTable};
 
 /// The kind of table of an array.
-enum Kind {
+enum TableKind {
     /// One row for each element.
     Elements,
     /// One row for this many elements.
     Matrix(u64),
 }
 
-impl Kind {
-    fn of(datatype: &Datatype, dims: Option<&[u64]>) -> Option<Self> {
+impl TableKind {
+    fn from_datatype(datatype: &Datatype, dims: Option<&[u64]>) -> Option<Self> {
         let is_record =
             matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none();
         match dims {
-            _ if is_record => Some(Kind::Elements),
-            None | Some([] | [_]) => Some(Kind::Elements),
+            _ if is_record => Some(TableKind::Elements),
+            None | Some([] | [_]) => Some(TableKind::Elements),
             Some(&[_, columns]) => {
                 let is_table = (1..=limits::PARQUET_COLUMNS).contains(&columns);
-                is_table.then_some(Kind::Matrix(columns))
+                is_table.then_some(TableKind::Matrix(columns))
             }
             _ => None,
         }
@@ -56,9 +56,9 @@ impl Kind {
 
 /// Returns whether an array with these elements is a table.
 pub(crate) fn has_columns(datatype: &Datatype, dims: Option<&[u64]>) -> bool {
-    let of_row = match Kind::of(datatype, dims) {
-        Some(Kind::Matrix(columns)) => columns,
-        Some(Kind::Elements) => 1,
+    let of_row = match TableKind::from_datatype(datatype, dims) {
+        Some(TableKind::Matrix(columns)) => columns,
+        Some(TableKind::Elements) => 1,
         None => return false,
     };
     let bytes = u64::from(datatype.size).saturating_mul(of_row);
@@ -71,8 +71,8 @@ fn has_field(datatype: &Datatype) -> bool {
         Class::Compound(members) => members.iter().any(|member| has_field(&member.datatype)),
         Class::Array { base, dims } => !dims.contains(&0) && has_field(base),
         Class::Complex(part) => has_field(part),
-        Class::VariableLength(base) => Encoded::is_of_element(base),
-        _ => Encoded::is_of(datatype),
+        Class::VariableLength(base) => ValueEncoding::is_of_element(base),
+        _ => ValueEncoding::is_of(datatype),
     }
 }
 
@@ -83,27 +83,27 @@ fn has_field(datatype: &Datatype) -> bool {
 /// `Limit` for too many fields.
 pub(crate) fn array_table(
     elements: Elements,
-    missing: Option<Missing>,
+    missing: Option<MissingValues>,
     name: &[u8],
     unit: u64,
     pointers: Pointers,
     description: Description,
-) -> Result<Option<Table>> {
+) -> Result<Option<ParquetTable>> {
     let datatype = as_numpy_has_it(&elements.datatype);
     let dims = elements.dims.as_deref();
-    let Some(kind) = Kind::of(&datatype, dims) else {
+    let Some(kind) = TableKind::from_datatype(&datatype, dims) else {
         return Ok(None);
     };
     let size = u64::from(datatype.size);
     let (rows, of_row) = match (&kind, dims) {
-        (Kind::Matrix(columns), Some([rows, ..])) => (*rows, *columns),
+        (TableKind::Matrix(columns), Some([rows, ..])) => (*rows, *columns),
         _ => (dims.map_or(Ok(0), product)?, 1),
     };
     if size.saturating_mul(of_row) > limits::TEXT_ELEMENT_BYTES {
         let most = limits::TEXT_ELEMENT_BYTES;
         return Err(Error::limit("bytes of a row of a Parquet file", most));
     }
-    let mut builder = Builder::of(
+    let mut builder = Builder::new(
         RowBytes {
             content: Arc::from(elements.content),
             each: size.saturating_mul(of_row),
@@ -115,10 +115,10 @@ pub(crate) fn array_table(
     let is_record = matches!(datatype.class, Class::Compound(_));
     for number in 0..of_row {
         let name = match kind {
-            Kind::Matrix(_) => number.to_string(),
-            Kind::Elements => shown(name),
+            TableKind::Matrix(_) => number.to_string(),
+            TableKind::Elements => utf8_name(name),
         };
-        builder.absent = missing.as_ref().map(|missing| Masked {
+        builder.absent = missing.as_ref().map(|missing| ColumnMask {
             missing: Arc::clone(missing),
             datatype: datatype.clone(),
             of_row,
@@ -126,7 +126,7 @@ pub(crate) fn array_table(
         });
         let offset = number.saturating_mul(size);
         match builder.content(&name, &datatype, offset, &[])? {
-            Some(Content::Group(members)) if is_record => fields.extend(members),
+            Some(FieldContent::Group(members)) if is_record => fields.extend(members),
             Some(content) => fields.push(Field { name, content }),
             None => {}
         }
@@ -135,7 +135,7 @@ pub(crate) fn array_table(
         fields,
         absent: builder.without_field,
     };
-    Ok((!fields.fields.is_empty()).then_some(Table {
+    Ok((!fields.fields.is_empty()).then_some(ParquetTable {
         rows: 0..rows,
         unit,
         fields,
@@ -144,8 +144,8 @@ pub(crate) fn array_table(
 }
 
 /// The mask of an array for one of its columns.
-struct Masked {
-    missing: Arc<Missing>,
+struct ColumnMask {
+    missing: Arc<MissingValues>,
     datatype: Datatype,
     of_row: u64,
     at: u64,
@@ -155,7 +155,7 @@ struct Masked {
 pub(super) struct Builder {
     rows: RowBytes,
     pointers: Arc<Pointers>,
-    absent: Option<Masked>,
+    absent: Option<ColumnMask>,
     leaves: u64,
     name_bytes: u64,
     /// Parts without a field, and the reasons.
@@ -163,7 +163,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn of(rows: RowBytes, pointers: Arc<Pointers>) -> Self {
+    pub(super) fn new(rows: RowBytes, pointers: Arc<Pointers>) -> Self {
         Builder {
             rows,
             pointers,
@@ -185,7 +185,7 @@ impl Builder {
         datatype: &Datatype,
         offset: u64,
         lists: &[(u32, u64)],
-    ) -> Result<Option<Content>> {
+    ) -> Result<Option<FieldContent>> {
         if let Some(part) = datatype.complex_part() {
             let part = |name: &[u8], offset: u32| Member {
                 name: name.to_vec(),
@@ -208,10 +208,10 @@ impl Builder {
         members: &[Member],
         offset: u64,
         lists: &[(u32, u64)],
-    ) -> Result<Option<Content>> {
+    ) -> Result<Option<FieldContent>> {
         let mut fields = Vec::new();
         for member in members {
-            let name = shown(&member.name);
+            let name = utf8_name(&member.name);
             let path = if path.is_empty() {
                 name.clone()
             } else {
@@ -227,7 +227,7 @@ impl Builder {
                 fields.push(Field { name, content });
             }
         }
-        Ok((!fields.is_empty()).then_some(Content::Group(fields)))
+        Ok((!fields.is_empty()).then_some(FieldContent::Group(fields)))
     }
 
     fn list(
@@ -237,7 +237,7 @@ impl Builder {
         dims: &[u32],
         offset: u64,
         lists: &[(u32, u64)],
-    ) -> Result<Option<Content>> {
+    ) -> Result<Option<FieldContent>> {
         if dims.contains(&0) {
             self.without_field(path, "an array without elements");
             return Ok(None);
@@ -252,7 +252,9 @@ impl Builder {
         let element = self.content(path, base, offset, &lists)?;
         Ok(element.map(|element| {
             let inner = dims.iter().rev();
-            inner.fold(element, |inner, &dim| Content::List(dim, Box::new(inner)))
+            inner.fold(element, |inner, &dim| {
+                FieldContent::List(dim, Box::new(inner))
+            })
         }))
     }
 
@@ -262,7 +264,7 @@ impl Builder {
         datatype: &Datatype,
         offset: u64,
         lists: &[(u32, u64)],
-    ) -> Result<Option<Content>> {
+    ) -> Result<Option<FieldContent>> {
         if let Class::VariableLength(base) = &datatype.class
             && lists.is_empty()
             && self.absent.is_none()
@@ -270,7 +272,7 @@ impl Builder {
         {
             return Ok(Some(content));
         }
-        let encoded = match Encoded::of(datatype)? {
+        let encoded = match ValueEncoding::from_datatype(datatype)? {
             Ok(encoded) => encoded,
             Err(reason) => {
                 self.without_field(path, reason);
@@ -300,8 +302,8 @@ impl Builder {
         match datatype.class {
             Class::Reference(kind) => Some(Absent::Null(kind, Arc::clone(&self.pointers))),
             _ => {
-                let integers = Datetime64::of(datatype)?.integers();
-                let stored = numbers::Stored::new(&integers)?;
+                let integers = Datetime64::from_datatype(datatype)?.integers();
+                let stored = numbers::StoredType::new(&integers)?;
                 Some(Absent::Integer(stored, i64::MIN.into()))
             }
         }
@@ -313,20 +315,20 @@ impl Builder {
     /// `Limit` for too many leaves.
     pub(super) fn of_encoded(
         &mut self,
-        encoded: Encoded,
+        encoded: ValueEncoding,
         datatype: &Datatype,
         offset: u64,
         lists: &[(u32, u64)],
         absent: Option<Absent>,
-    ) -> Result<Option<Content>> {
+    ) -> Result<Option<FieldContent>> {
         self.leaves += 1;
         if self.leaves > limits::PARQUET_COLUMNS {
             let most = limits::PARQUET_COLUMNS;
             return Err(Error::limit("columns of a Parquet file", most));
         }
         let is_optional = absent.is_some();
-        let stored = Stored {
-            place: Place {
+        let stored = StoredLeaf {
+            place: ValueLocation {
                 rows: self.rows.clone(),
                 offset: to_usize(offset)?,
                 size: to_usize(datatype.size.into())?,
@@ -337,7 +339,7 @@ impl Builder {
             absent,
             weight: datatype.weight(),
         };
-        Ok(Some(Content::Leaf(Box::new(Leaf {
+        Ok(Some(FieldContent::Leaf(Box::new(Leaf {
             kind: encoded.kind,
             body: encoded.body,
             is_optional,
@@ -348,12 +350,17 @@ impl Builder {
 
     /// Returns the leaf of variable-length sequences; `None` if Parquet cannot express their
     /// elements.
-    fn sequences(&mut self, size: u32, base: &Datatype, offset: u64) -> Result<Option<Content>> {
-        let Some(encoded) = Encoded::of_element(base)? else {
+    fn sequences(
+        &mut self,
+        size: u32,
+        base: &Datatype,
+        offset: u64,
+    ) -> Result<Option<FieldContent>> {
+        let Some(encoded) = ValueEncoding::of_element(base)? else {
             return Ok(None);
         };
         let sequences = Sequences {
-            place: Place {
+            place: ValueLocation {
                 rows: self.rows.clone(),
                 offset: to_usize(offset)?,
                 size: to_usize(size.into())?,
@@ -361,7 +368,7 @@ impl Builder {
             size: base.size.into(),
             pointers: Arc::clone(&self.pointers),
         };
-        Ok(Some(Content::Ragged(Box::new(Leaf {
+        Ok(Some(FieldContent::Ragged(Box::new(Leaf {
             kind: encoded.kind,
             body: Body::Counted,
             is_optional: false,

@@ -23,12 +23,12 @@ use h5fs_reader::model::datatype::{ByteOrder, Class, Float, ReferenceKind, Strin
 use h5fs_reader::model::datetime64::Datetime64;
 use h5fs_reader::model::number::{self, Integer};
 use h5fs_reader::model::text::without_padding;
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Datatype, Reference};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::stored as numbers;
+use crate::view::cf::stored_type as numbers;
 use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::schema::{Physical, Type, Unit};
 
@@ -48,10 +48,10 @@ pub(super) enum Encoding {
     /// A text of fixed length.
     Text(StringPadding),
     /// An integer that is multiplied by this factor.
-    Ticks(numbers::Stored, i128),
+    Ticks(numbers::StoredType, i128),
     /// A dictionary index. The second field is the bytes of an index, and the third the number of
     /// entries, rows or columns that it may refer to.
-    Index(numbers::Stored, u64, u64),
+    Index(numbers::StoredType, u64, u64),
     /// The path of a referenced object. A null reference is an error.
     Path(ReferenceKind, ValueWriter),
     /// Any other text that is computed from the stored bytes or their pointers.
@@ -60,7 +60,7 @@ pub(super) enum Encoding {
 
 /// The Parquet type of a datatype, the layout of its values in a page, and their encoding.
 #[derive(Debug)]
-pub(super) struct Encoded {
+pub(super) struct ValueEncoding {
     pub(super) kind: Type,
     pub(super) body: Body,
     pub(super) encoding: Encoding,
@@ -69,12 +69,14 @@ pub(super) struct Encoded {
 /// Bytes of the length before a BYTE_ARRAY.
 const LENGTH: u64 = 4;
 
-impl Encoded {
+impl ValueEncoding {
     /// Returns the encoding of a datatype without parts, or the reason if it does not have one.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
-    pub(super) fn of(datatype: &Datatype) -> Result<std::result::Result<Self, &'static str>> {
+    pub(super) fn from_datatype(
+        datatype: &Datatype,
+    ) -> Result<std::result::Result<Self, &'static str>> {
         let size = datatype.size;
         Ok(Ok(match &datatype.class {
             _ if datatype.is_boolean() => boolean(),
@@ -87,7 +89,7 @@ impl Encoded {
                 Some(real) => real,
                 None => return Ok(Err("floating-point numbers of more than 64 bits")),
             },
-            Class::Enumeration { base, members } if size == 1 => Encoded {
+            Class::Enumeration { base, members } if size == 1 => ValueEncoding {
                 kind: Type::STRING,
                 body: Body::Indices(dictionary(&names(base, members)?)),
                 encoding: Encoding::Copy,
@@ -104,7 +106,9 @@ impl Encoded {
             }
             Class::String { padding, .. } => texts(size.into(), Encoding::Text(*padding)),
             Class::Ucs4(_) => texts(size.into(), Encoding::Written(ValueWriter::new(datatype)?)),
-            Class::Opaque { .. } if Datetime64::of(datatype).is_some() => instants(datatype)?,
+            Class::Opaque { .. } if Datetime64::from_datatype(datatype).is_some() => {
+                instants(datatype)?
+            }
             Class::Opaque { .. } | Class::Bitfield { .. } | Class::Time { .. } if size > 0 => {
                 bytes(datatype)
             }
@@ -115,7 +119,7 @@ impl Encoded {
     }
 }
 
-impl Encoded {
+impl ValueEncoding {
     /// Returns whether a datatype without parts has an encoding.
     pub(super) fn is_of(datatype: &Datatype) -> bool {
         match &datatype.class {
@@ -173,16 +177,16 @@ impl Encoded {
     }
 }
 
-fn boolean() -> Encoded {
-    Encoded {
+fn boolean() -> ValueEncoding {
+    ValueEncoding {
         kind: Type::plain(Physical::Boolean),
         body: Body::Bits,
         encoding: Encoding::Boolean,
     }
 }
 
-fn texts(width: u64, encoding: Encoding) -> Encoded {
-    Encoded {
+fn texts(width: u64, encoding: Encoding) -> ValueEncoding {
+    ValueEncoding {
         kind: Type::STRING,
         body: Body::Slots(width.saturating_add(LENGTH)),
         encoding,
@@ -191,9 +195,9 @@ fn texts(width: u64, encoding: Encoding) -> Encoded {
 
 /// Returns the encoding of instants as Parquet timestamps, or as texts if Parquet does not have the
 /// unit.
-fn instants(datatype: &Datatype) -> Result<Encoded> {
-    let instants = Datetime64::of(datatype);
-    let stored = instants.and_then(|instants| numbers::Stored::new(&instants.integers()));
+fn instants(datatype: &Datatype) -> Result<ValueEncoding> {
+    let instants = Datetime64::from_datatype(datatype);
+    let stored = instants.and_then(|instants| numbers::StoredType::new(&instants.integers()));
     let ticks = instants.and_then(|instants| instants.ticks());
     let Some((ticks, stored)) = ticks.zip(stored) else {
         return Ok(counted(Encoding::Written(ValueWriter::new(datatype)?)));
@@ -203,7 +207,7 @@ fn instants(datatype: &Datatype) -> Result<Encoded> {
     } else {
         Unit::Microsecond
     };
-    Ok(Encoded {
+    Ok(ValueEncoding {
         kind: Type::timestamp(unit, false),
         body: Body::Plain(8),
         encoding: Encoding::Ticks(stored, ticks.each.into()),
@@ -211,16 +215,16 @@ fn instants(datatype: &Datatype) -> Result<Encoded> {
 }
 
 /// Returns the encoding of texts whose bytes are counted.
-fn counted(encoding: Encoding) -> Encoded {
-    Encoded {
+fn counted(encoding: Encoding) -> ValueEncoding {
+    ValueEncoding {
         kind: Type::STRING,
         body: Body::Counted,
         encoding,
     }
 }
 
-fn bytes(datatype: &Datatype) -> Encoded {
-    Encoded {
+fn bytes(datatype: &Datatype) -> ValueEncoding {
+    ValueEncoding {
         kind: Type {
             length: i32::try_from(datatype.size).ok(),
             ..Type::plain(Physical::FixedLenByteArray)
@@ -231,12 +235,12 @@ fn bytes(datatype: &Datatype) -> Encoded {
 }
 
 /// Returns the encoding of one-byte integers. The bytes of the source are the dictionary indices.
-fn of_bytes(datatype: &Datatype) -> Option<Encoded> {
+fn of_bytes(datatype: &Datatype) -> Option<ValueEncoding> {
     let Class::Integer { signed, bits, .. } = datatype.class else {
         return None;
     };
     let is_whole = datatype.size == 1 && (bits.offset, bits.precision) == (0, 8);
-    is_whole.then(|| Encoded {
+    is_whole.then(|| ValueEncoding {
         kind: Type::integer(8, signed),
         body: Body::Indices(dictionary(&all_bytes(signed))),
         encoding: Encoding::Copy,
@@ -244,7 +248,7 @@ fn of_bytes(datatype: &Datatype) -> Option<Encoded> {
 }
 
 /// Returns the encoding of integers of up to 64 bits.
-fn integer(datatype: &Datatype) -> Option<Encoded> {
+fn integer(datatype: &Datatype) -> Option<ValueEncoding> {
     let Class::Integer {
         order,
         signed,
@@ -272,7 +276,7 @@ fn integer(datatype: &Datatype) -> Option<Encoded> {
             size: width,
         },
     };
-    Some(Encoded {
+    Some(ValueEncoding {
         kind,
         body: Body::Plain(to_u64(width)),
         encoding,
@@ -280,7 +284,7 @@ fn integer(datatype: &Datatype) -> Option<Encoded> {
 }
 
 /// Returns the encoding of floating-point numbers that a 32-bit or 64-bit float represents exactly.
-fn real(size: u32, format: &Float) -> Option<Encoded> {
+fn real(size: u32, format: &Float) -> Option<ValueEncoding> {
     let is_within = |exponent: u8, mantissa: u8| {
         format.exponent_bits <= exponent && format.mantissa_bits <= mantissa
     };
@@ -302,7 +306,7 @@ fn real(size: u32, format: &Float) -> Option<Encoded> {
             size: width,
         },
     };
-    Some(Encoded {
+    Some(ValueEncoding {
         kind: Type::plain(if width == 4 {
             Physical::Float
         } else {
@@ -347,7 +351,7 @@ fn names(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>
         },
     };
     let writer = ValueWriter::new(&datatype)?;
-    let context = Context::without_pointers(limits::PARQUET_TEXT);
+    let context = TextContext::without_pointers(limits::PARQUET_TEXT);
     let texts = (0..=u8::MAX).map(|byte| {
         let mut text = Vec::new();
         writer.text(&[byte], &context, &mut text)?;
@@ -383,7 +387,7 @@ impl Encoding {
     pub(super) fn push(
         &self,
         value: &[u8],
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         match self {
@@ -436,7 +440,7 @@ impl Encoding {
 }
 
 /// Returns whether a stored reference is null.
-fn is_null(kind: ReferenceKind, value: &[u8], context: &Context<'_>) -> Result<bool> {
+fn is_null(kind: ReferenceKind, value: &[u8], context: &TextContext<'_>) -> Result<bool> {
     let container = context.container;
     let target = container.map(|container| container.reference(kind, value));
     Ok(matches!(target.transpose()?, None | Some(Reference::Null)))
@@ -508,18 +512,18 @@ mod tests {
             type_of(8, Class::Reference(ReferenceKind::Object)),
             type_of(4, Class::Compound(Vec::new())),
         ];
-        let said = types.each_ref().map(Encoded::is_of);
+        let said = types.each_ref().map(ValueEncoding::is_of);
         let made = types
             .each_ref()
-            .map(|own| Encoded::of(own).unwrap().is_ok());
+            .map(|own| ValueEncoding::from_datatype(own).unwrap().is_ok());
         assert_eq!(said, made);
         assert_eq!(said.iter().filter(|is| !**is).count(), 4);
     }
 
     fn encoded(datatype: &Datatype, value: &[u8]) -> (Type, Vec<u8>) {
-        let encoded = Encoded::of(datatype).unwrap().unwrap();
+        let encoded = ValueEncoding::from_datatype(datatype).unwrap().unwrap();
         let mut out = Vec::new();
-        let context = Context::without_pointers(usize::MAX);
+        let context = TextContext::without_pointers(usize::MAX);
         encoded.encoding.push(value, &context, &mut out).unwrap();
         (encoded.kind, out)
     }

@@ -9,22 +9,22 @@ use crate::view::parquet::thrift::Struct;
 /// A field of a table or of another field.
 pub(super) struct Field {
     pub(super) name: String,
-    pub(super) content: Content,
+    pub(super) content: FieldContent,
 }
 
 /// The content of a field.
-pub(super) enum Content {
+pub(super) enum FieldContent {
     Leaf(Box<Leaf>),
     /// The members of a compound.
     Group(Vec<Field>),
     /// A list with this many elements in each value.
-    List(u32, Box<Content>),
+    List(u32, Box<FieldContent>),
     /// A list of varying length in each value.
     Ragged(Box<Leaf>),
 }
 
 /// A leaf with its position in the tree.
-pub(super) struct Column {
+pub(super) struct LeafColumn {
     pub(super) leaf: Leaf,
     /// The names of the fields from the root to the leaf.
     pub(super) path: Vec<String>,
@@ -36,12 +36,12 @@ pub(super) struct Column {
 #[derive(Default)]
 pub(super) struct Flat {
     pub(super) elements: Vec<Struct>,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<LeafColumn>,
 }
 
 impl Flat {
     /// Flattens `fields`.
-    pub(super) fn of(fields: Vec<Field>) -> Self {
+    pub(super) fn flatten(fields: Vec<Field>) -> Self {
         let mut flat = Flat::default();
         flat.add_all(fields, &[], &[]);
         flat
@@ -55,11 +55,11 @@ impl Flat {
         }
     }
 
-    fn add(&mut self, name: &str, content: Content, path: &[String], lists: &[u32]) {
+    fn add(&mut self, name: &str, content: FieldContent, path: &[String], lists: &[u32]) {
         let mut path = path.to_vec();
         path.push(name.to_owned());
         match content {
-            Content::Leaf(leaf) => {
+            FieldContent::Leaf(leaf) => {
                 let repetition = if leaf.is_optional {
                     Repetition::Optional
                 } else {
@@ -67,23 +67,23 @@ impl Flat {
                 };
                 self.elements
                     .push(schema::leaf(name, leaf.kind, repetition));
-                self.columns.push(Column {
+                self.columns.push(LeafColumn {
                     leaf: *leaf,
                     path,
                     lists: lists.to_vec(),
                 });
             }
-            Content::Group(fields) => {
+            FieldContent::Group(fields) => {
                 let group = schema::group(name, fields.len(), Repetition::Required);
                 self.elements.push(group);
                 self.add_all(fields, &path, lists);
             }
-            Content::Ragged(leaf) => {
+            FieldContent::Ragged(leaf) => {
                 self.elements.extend(schema::list(name));
                 path.push("list".to_owned());
-                self.add("element", Content::Leaf(leaf), &path, lists);
+                self.add("element", FieldContent::Leaf(leaf), &path, lists);
             }
-            Content::List(count, element) => {
+            FieldContent::List(count, element) => {
                 self.elements.extend(schema::list(name));
                 path.push("list".to_owned());
                 let lists = [lists, &[count]].concat();
@@ -93,7 +93,7 @@ impl Flat {
     }
 }
 
-impl Column {
+impl LeafColumn {
     /// Returns whether the values of the column are elements of lists.
     pub(super) fn is_in_lists(&self) -> bool {
         !self.lists.is_empty() || self.leaf.ragged.is_some()
@@ -132,7 +132,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// Converts a name in the file to UTF-8.
-pub(super) fn shown(name: &[u8]) -> String {
+pub(super) fn utf8_name(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 

@@ -8,16 +8,16 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::View;
-use crate::view::parquet::field::{Column, Flat};
+use crate::view::parquet::field::{Flat, LeafColumn};
 use crate::view::parquet::footer::Footer;
-use crate::view::parquet::layout::{Counted, Layout, MAGIC};
+use crate::view::parquet::layout::{ColumnCounts, FileLayout, MAGIC};
 use crate::view::parquet::leaf::Written;
-use crate::view::parquet::pages::{ColumnChunk, Pages, Window, batch};
-use crate::view::parquet::ragged::Entries;
+use crate::view::parquet::pages::{ColumnChunk, PageWindow, Pages, batch};
+use crate::view::parquet::ragged::EntryCounts;
 use crate::view::parquet::row_groups::Demand;
 use crate::view::parquet::schema::Physical;
 use crate::view::parquet::statistics::{Keep, Statistics};
-use crate::view::parquet::table::Table;
+use crate::view::parquet::table::ParquetTable;
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::bounds::CountBounds;
 
@@ -25,16 +25,16 @@ use crate::view::texts::bounds::CountBounds;
 pub(crate) struct Plan {
     rows: Range<u64>,
     group_rows: u64,
-    columns: Vec<Column>,
+    columns: Vec<LeafColumn>,
     /// The number of fields, and the elements of the schema.
     schema: (usize, Vec<Struct>),
     pairs: Vec<(String, String)>,
 }
 
 /// The Parquet file of a table.
-struct File {
-    columns: Vec<Column>,
-    layout: Layout,
+struct ParquetFile {
+    columns: Vec<LeafColumn>,
+    layout: FileLayout,
     footer: Footer,
     statistics: Statistics,
     pages: Pages,
@@ -45,8 +45,8 @@ impl Plan {
     ///
     /// # Errors
     /// `Limit` if the table does not fit in a Parquet file.
-    pub(crate) fn of(table: Table) -> Result<Self> {
-        let Table {
+    pub(crate) fn new(table: ParquetTable) -> Result<Self> {
+        let ParquetTable {
             rows,
             unit,
             fields,
@@ -55,7 +55,7 @@ impl Plan {
         let mut pairs = description.pairs;
         pairs.extend(fields.absent());
         let count = fields.fields.len();
-        let flat = Flat::of(fields.fields);
+        let flat = Flat::flatten(fields.fields);
         let columns = flat.columns;
         let row_bytes = columns.iter().map(|column| column.leaf.values.row_bytes());
         let page_bytes = columns.iter().map(page_bytes);
@@ -80,7 +80,7 @@ impl Plan {
         self.counted_columns().next().is_some()
     }
 
-    fn counted_columns(&self) -> impl Iterator<Item = &Column> {
+    fn counted_columns(&self) -> impl Iterator<Item = &LeafColumn> {
         let columns = self.columns.iter();
         columns.filter(|column| column.leaf.is_counted())
     }
@@ -110,7 +110,7 @@ impl Plan {
             let first = self.rows.start.saturating_add(first);
             let rows = first..self.rows.end.min(first.saturating_add(self.group_rows));
             for column in self.counted_columns() {
-                let Counted { bytes, entries } = count(column, rows.clone(), bounds)?;
+                let ColumnCounts { bytes, entries } = count(column, rows.clone(), bounds)?;
                 counts.extend([bytes, entries].into_iter().flat_map(u64::to_le_bytes));
             }
         }
@@ -127,14 +127,14 @@ impl Plan {
         let (pairs, _) = numbers.as_chunks();
         let pairs = pairs.iter().map(|&pair| {
             let [bytes, entries] = pair.map(u64::from_le_bytes);
-            Counted { bytes, entries }
+            ColumnCounts { bytes, entries }
         });
-        let counts: Vec<Counted> = pairs.collect();
-        let layout = Layout::of(&self.columns, self.rows, self.group_rows, counts)?;
+        let counts: Vec<ColumnCounts> = pairs.collect();
+        let layout = FileLayout::compute(&self.columns, self.rows, self.group_rows, counts)?;
         let columns = &self.columns;
-        let statistics = Statistics::of(columns, &layout, keep);
-        let footer = Footer::of(self.schema, columns, &layout, &statistics, &self.pairs)?;
-        Ok(File {
+        let statistics = Statistics::new(columns, &layout, keep);
+        let footer = Footer::new(self.schema, columns, &layout, &statistics, &self.pairs)?;
+        Ok(ParquetFile {
             statistics,
             columns: self.columns,
             layout,
@@ -145,7 +145,7 @@ impl Plan {
 }
 
 /// Returns the maximum bytes of a row in a column's page.
-fn page_bytes(column: &Column) -> u64 {
+fn page_bytes(column: &LeafColumn) -> u64 {
     let values = match column.leaf.kind.physical {
         Physical::Boolean => 1,
         _ => column.leaf.body.bytes(8, column.repeats(), 0).div_ceil(8),
@@ -155,12 +155,12 @@ fn page_bytes(column: &Column) -> u64 {
 }
 
 /// Counts the bytes and entries of a column in some rows.
-fn count(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<Counted> {
+fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<ColumnCounts> {
     let Some(lists) = &column.leaf.ragged else {
         let bytes = bytes_of(column, rows, bounds)?;
-        return Ok(Counted { bytes, entries: 0 });
+        return Ok(ColumnCounts { bytes, entries: 0 });
     };
-    let found = Entries::of(&**lists, rows.clone(), bounds)?;
+    let found = EntryCounts::count(&**lists, rows.clone(), bounds)?;
     let bytes = match column.leaf.kind.physical {
         Physical::ByteArray => {
             if found.elements > limits::COUNTED_VALUES {
@@ -172,14 +172,14 @@ fn count(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<Coun
         }
         physical => found.elements.saturating_mul(physical.bytes()),
     };
-    Ok(Counted {
+    Ok(ColumnCounts {
         bytes,
         entries: found.count,
     })
 }
 
 /// Counts the bytes of a column's values in some rows.
-fn bytes_of(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
+fn bytes_of(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
     let cancel = bounds.cancel();
     let at_a_time = batch(&column.leaf);
     let (mut first, mut bytes) = (rows.start, 0);
@@ -194,15 +194,15 @@ fn bytes_of(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<u
         bytes += to_u64(written.bytes.len());
         if !bounds.pass(to_u64(written.bytes.len()))? {
             let what = "bytes of the texts of a Parquet file (several values may share one text)";
-            return Err(Error::limit(what, bounds.most()));
+            return Err(Error::limit(what, bounds.max_bytes()));
         }
     }
     Ok(bytes)
 }
 
-impl File {
+impl ParquetFile {
     /// Writes the groups that overlap the window.
-    fn write_groups(&self, cancel: &CancelToken, window: &mut Window) -> Result<()> {
+    fn write_groups(&self, cancel: &CancelToken, window: &mut PageWindow) -> Result<()> {
         while window.next() < self.layout.end() && !window.is_full() {
             let before = window.next();
             let number = self.layout.group_at(window.next());
@@ -232,7 +232,7 @@ impl File {
     }
 }
 
-impl View for File {
+impl View for ParquetFile {
     fn length(&self) -> u64 {
         self.layout.footer().saturating_add(self.footer.length())
     }
@@ -240,7 +240,7 @@ impl View for File {
     fn own_bytes(&self) -> u64 {
         let columns = self.columns.iter().map(|column| {
             let names: usize = column.path.iter().map(String::capacity).sum();
-            let own = to_u64(size_of::<Column>() + names);
+            let own = to_u64(size_of::<LeafColumn>() + names);
             own.saturating_add(column.leaf.values.own_bytes())
         });
         let columns = columns.fold(0, u64::saturating_add);
@@ -255,7 +255,7 @@ impl View for File {
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length)).min(self.length());
-        let mut window = Window::new(offset..end, 0);
+        let mut window = PageWindow::new(offset..end, 0);
         window.bytes(MAGIC)?;
         window.zeros_to(self.layout.start(0))?;
         self.write_groups(cancel, &mut window)?;
@@ -263,9 +263,10 @@ impl View for File {
         window.zeros_to(self.layout.footer())?;
         let (columns, layout) = (&self.columns, &self.layout);
         window.part(self.footer.length(), |range| {
-            self.statistics.with(columns, layout, cancel, |bounds| {
-                self.footer.read(range, columns, layout, bounds)
-            })
+            self.statistics
+                .with_bounds(columns, layout, cancel, |bounds| {
+                    self.footer.read(range, columns, layout, bounds)
+                })
         })?;
         Ok(window.out.into())
     }
@@ -281,14 +282,14 @@ mod tests {
 
     use super::*;
     use crate::view::parquet::encoding::{dictionary, push_text};
-    use crate::view::parquet::field::{Content, Field};
-    use crate::view::parquet::leaf::{Body, Leaf, Lists, Values};
+    use crate::view::parquet::field::{Field, FieldContent};
+    use crate::view::parquet::leaf::{Body, Leaf, LeafValues, Lists};
     use crate::view::parquet::schema::Type;
     use crate::view::parquet::table::{Description, Fields};
 
     /// Values that are functions of the row number.
     #[derive(Clone, Copy)]
-    enum Made {
+    enum TestValues {
         Number,
         Bit,
         Index,
@@ -296,7 +297,7 @@ mod tests {
         Some,
     }
 
-    impl Values for Made {
+    impl LeafValues for TestValues {
         fn row_bytes(&self) -> u64 {
             8
         }
@@ -304,11 +305,11 @@ mod tests {
         fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
             for row in rows {
                 match self {
-                    Made::Number => out.bytes.extend(row.to_le_bytes()),
-                    Made::Bit => out.bytes.push(u8::from(row % 3 == 0)),
-                    Made::Index => out.bytes.push((row % 2) as u8),
-                    Made::Text => push_text(row.to_string().as_bytes(), &mut out.bytes)?,
-                    Made::Some => {
+                    TestValues::Number => out.bytes.extend(row.to_le_bytes()),
+                    TestValues::Bit => out.bytes.push(u8::from(row % 3 == 0)),
+                    TestValues::Index => out.bytes.push((row % 2) as u8),
+                    TestValues::Text => push_text(row.to_string().as_bytes(), &mut out.bytes)?,
+                    TestValues::Some => {
                         out.present.push(row % 5 > 0);
                         if row % 5 > 0 {
                             out.bytes.extend(row.to_le_bytes());
@@ -338,17 +339,17 @@ mod tests {
         }
     }
 
-    fn field(name: &str, kind: Physical, body: Body, made: Made) -> Field {
+    fn field(name: &str, kind: Physical, body: Body, made: TestValues) -> Field {
         let leaf = Leaf {
             kind: Type::plain(kind),
             body,
-            is_optional: matches!(made, Made::Some),
+            is_optional: matches!(made, TestValues::Some),
             values: Box::new(made),
             ragged: None,
         };
         Field {
             name: name.to_owned(),
-            content: Content::Leaf(Box::new(leaf)),
+            content: FieldContent::Leaf(Box::new(leaf)),
         }
     }
 
@@ -360,33 +361,44 @@ mod tests {
         });
         let indices = Body::Indices(dictionary(&texts));
         let mut fields = vec![
-            field("number", Physical::Int64, Body::Plain(8), Made::Number),
-            field("bit", Physical::Boolean, Body::Bits, Made::Bit),
-            field("index", Physical::ByteArray, indices, Made::Index),
-            field("slot", Physical::ByteArray, Body::Slots(12), Made::Text),
-            field("text", Physical::ByteArray, Body::Counted, Made::Text),
-            field("some", Physical::Int64, Body::Slots(8), Made::Some),
-            field("list", Physical::Int64, Body::Counted, Made::Number),
+            field(
+                "number",
+                Physical::Int64,
+                Body::Plain(8),
+                TestValues::Number,
+            ),
+            field("bit", Physical::Boolean, Body::Bits, TestValues::Bit),
+            field("index", Physical::ByteArray, indices, TestValues::Index),
+            field(
+                "slot",
+                Physical::ByteArray,
+                Body::Slots(12),
+                TestValues::Text,
+            ),
+            field("text", Physical::ByteArray, Body::Counted, TestValues::Text),
+            field("some", Physical::Int64, Body::Slots(8), TestValues::Some),
+            field("list", Physical::Int64, Body::Counted, TestValues::Number),
         ];
         if let Some(Field { content, .. }) = fields.last_mut()
-            && let Content::Leaf(leaf) = std::mem::replace(content, Content::Group(Vec::new()))
+            && let FieldContent::Leaf(leaf) =
+                std::mem::replace(content, FieldContent::Group(Vec::new()))
         {
-            *content = Content::Ragged(Box::new(Leaf {
+            *content = FieldContent::Ragged(Box::new(Leaf {
                 ragged: Some(Box::new(Digits)),
                 ..*leaf
             }));
         }
-        let bits = field("bits", Physical::Boolean, Body::Bits, Made::Bit).content;
+        let bits = field("bits", Physical::Boolean, Body::Bits, TestValues::Bit).content;
         // The values are read by rows, with one value in each row.
         fields.push(Field {
             name: "bits".to_owned(),
-            content: Content::List(1, Box::new(bits)),
+            content: FieldContent::List(1, Box::new(bits)),
         });
         fields
     }
 
     fn file(rows: Range<u64>) -> impl View {
-        let table = Table {
+        let table = ParquetTable {
             rows,
             unit: 1,
             fields: Fields {
@@ -395,7 +407,7 @@ mod tests {
             },
             description: Description::default(),
         };
-        let mut plan = Plan::of(table).unwrap();
+        let mut plan = Plan::new(table).unwrap();
         plan.group_rows = 1000;
         let bounds = CountBounds::new(CancelToken::default(), u64::MAX);
         let counted = plan.counted(&bounds).unwrap();

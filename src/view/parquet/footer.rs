@@ -6,13 +6,13 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::parquet::field::Column;
+use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{PLAIN, RLE, RLE_DICTIONARY};
-use crate::view::parquet::layout::{Chunk, Group, Layout};
+use crate::view::parquet::layout::{ChunkLayout, FileLayout, RowGroup};
 use crate::view::parquet::leaf::Body;
-use crate::view::parquet::pages::Window;
+use crate::view::parquet::pages::PageWindow;
 use crate::view::parquet::schema;
-use crate::view::parquet::statistics::{Bounds, Statistics};
+use crate::view::parquet::statistics::{Statistics, ValueBounds};
 use crate::view::parquet::thrift::{Struct, Type};
 
 /// Number of groups between two recorded positions.
@@ -36,10 +36,10 @@ impl Footer {
     ///
     /// # Errors
     /// `Limit` for a footer that is too long. Each group repeats the names of all columns.
-    pub(super) fn of(
+    pub(super) fn new(
         (fields, elements): (usize, Vec<Struct>),
-        columns: &[Column],
-        layout: &Layout,
+        columns: &[LeafColumn],
+        layout: &FileLayout,
         statistics: &Statistics,
         pairs: &[(String, String)],
     ) -> Result<Self> {
@@ -61,7 +61,7 @@ impl Footer {
             if number.is_multiple_of(APART) {
                 footer.places.push(footer.groups);
             }
-            let described = described(columns, layout, number, statistics.none());
+            let described = described(columns, layout, number, statistics.placeholders());
             footer.groups += to_u64(described.len());
             if footer.metadata() > limits::PARQUET_FOOTER {
                 let most = limits::PARQUET_FOOTER;
@@ -88,17 +88,17 @@ impl Footer {
     pub(super) fn read(
         &self,
         range: Range<u64>,
-        columns: &[Column],
-        layout: &Layout,
-        bounds: Bounds<'_>,
+        columns: &[LeafColumn],
+        layout: &FileLayout,
+        bounds: ValueBounds<'_>,
     ) -> Result<Vec<u8>> {
-        let mut window = Window::new(range.clone(), 0);
+        let mut window = PageWindow::new(range.clone(), 0);
         window.bytes(&self.head)?;
         let inside = range.start.saturating_sub(to_u64(self.head.len()));
         window.part(self.groups, |part| {
             let behind = self.places.partition_point(|&place| place <= inside);
             let kept = behind.saturating_sub(1);
-            let mut groups = Window::new(part, self.places.get(kept).copied().unwrap_or(0));
+            let mut groups = PageWindow::new(part, self.places.get(kept).copied().unwrap_or(0));
             let mut number = to_u64(kept) * APART;
             while !groups.is_full() && number < layout.groups {
                 groups.bytes(&described(columns, layout, number, bounds))?;
@@ -129,7 +129,7 @@ fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
     // Readers use the bounds of a column only if its order is specified.
     let orders = (0..columns).map(|_| Struct::default().inner(1, Struct::default()));
     let writer = concat!("h5fs version ", env!("CARGO_PKG_VERSION"));
-    Struct::behind(4)
+    Struct::continuing_after(4)
         .structs(5, pairs)
         .binary(6, writer.as_bytes())
         .structs(7, orders)
@@ -137,17 +137,22 @@ fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
 }
 
 /// Returns the description of a group.
-fn described(columns: &[Column], layout: &Layout, number: u64, bounds: Bounds<'_>) -> Vec<u8> {
+fn described(
+    columns: &[LeafColumn],
+    layout: &FileLayout,
+    number: u64,
+    bounds: ValueBounds<'_>,
+) -> Vec<u8> {
     let group = layout.group(columns, number);
     let start = layout.start(number);
     let rows = layout.rows_of(number);
     let chunks = columns.iter().enumerate();
     let chunks = chunks.map(|(at, column)| {
-        let statistics = bounds.add(known(column, &rows), (number, at), column);
+        let statistics = bounds.add(known_statistics(column, &rows), (number, at), column);
         let metadata = chunk(column, &group, at, start).inner(12, statistics);
         Struct::default().i64(2, 0).inner(3, metadata)
     });
-    let bytes = group.chunks.iter().map(Chunk::length);
+    let bytes = group.chunks.iter().map(ChunkLayout::length);
     let bytes = bytes.fold(0, u64::saturating_add).cast_signed();
     Struct::default()
         .structs(1, chunks)
@@ -160,7 +165,7 @@ fn described(columns: &[Column], layout: &Layout, number: u64, bounds: Bounds<'_
 }
 
 /// Returns the statistics of a column in some rows that are known without reading its values.
-fn known(column: &Column, rows: &Range<u64>) -> Struct {
+fn known_statistics(column: &LeafColumn, rows: &Range<u64>) -> Struct {
     let mut statistics = Struct::default();
     if !column.leaf.is_optional && !column.is_in_lists() {
         statistics = statistics.i64(3, 0);
@@ -172,7 +177,7 @@ fn known(column: &Column, rows: &Range<u64>) -> Struct {
 }
 
 /// Returns the description of a column's chunk, without the statistics.
-fn chunk(column: &Column, group: &Group, at: usize, start: u64) -> Struct {
+fn chunk(column: &LeafColumn, group: &RowGroup, at: usize, start: u64) -> Struct {
     let chunk = &group.chunks[at];
     let begin = start.saturating_add(group.starts[at]);
     let has_dictionary = matches!(column.leaf.body, Body::Indices(_));

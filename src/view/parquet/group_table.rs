@@ -22,20 +22,20 @@ use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::stored as numbers;
+use crate::view::cf::stored_type as numbers;
 use crate::view::csv::fields::{Cell, Cells};
 use crate::view::elements::raw::Raw;
 use crate::view::parquet::columns::Builder;
-use crate::view::parquet::encoding::{Encoded, Encoding, dictionary, push_text};
-use crate::view::parquet::field::{Content, Field, shown};
+use crate::view::parquet::encoding::{Encoding, ValueEncoding, dictionary, push_text};
+use crate::view::parquet::field::{Field, FieldContent, utf8_name};
 use crate::view::parquet::leaf::{Body, Dictionary, Leaf, Written};
-use crate::view::parquet::ragged::Indexed;
+use crate::view::parquet::ragged::IndexedLists;
 use crate::view::parquet::runs::RunNumbers;
 use crate::view::parquet::schema::{Physical, Type, Unit};
-use crate::view::parquet::stored::{Absent, Place, Pointers, RowBytes};
-use crate::view::parquet::table::{Description, Fields, Table};
-use crate::view::parquet::texts::Texts;
-use crate::view::table::column::{Column, GroupTable, Missing, Part, Source};
+use crate::view::parquet::stored::{Absent, Pointers, RowBytes, ValueLocation};
+use crate::view::parquet::table::{Description, Fields, ParquetTable};
+use crate::view::parquet::texts::TextColumn;
+use crate::view::table::column::{Column, ColumnSource, GroupTable, MissingRule, RowField};
 use crate::view::table::rows::{Rows, Surroundings};
 use crate::view::table::time::{Time, TimeUnit};
 use crate::view::texts::json::SharedPaths;
@@ -44,7 +44,7 @@ use crate::view::texts::json::SharedPaths;
 const TIME_TEXT: u64 = 64;
 
 /// The file that contains the group.
-pub(crate) struct Around<'a> {
+pub(crate) struct TableFile<'a> {
     pub(crate) engine: Arc<Engine>,
     pub(crate) container: Arc<dyn Container>,
     pub(crate) paths: SharedPaths,
@@ -58,10 +58,10 @@ pub(crate) struct Around<'a> {
 /// Fails if an array is known to be unreadable; `Limit` for too many fields.
 pub(crate) fn group_table(
     table: &GroupTable,
-    around: &Around<'_>,
+    around: &TableFile<'_>,
     description: Description,
-) -> Result<Table> {
-    let mut opening = Opening {
+) -> Result<ParquetTable> {
+    let mut opening = FieldArrays {
         around,
         pointers: Arc::new(Pointers {
             container: Arc::clone(&around.container),
@@ -85,13 +85,13 @@ pub(crate) fn group_table(
             Some((name, source, count)) => (name, source, &columns[*count..]),
             None => (&column.name, &column.source, others),
         };
-        let name = shown(name);
+        let name = utf8_name(name);
         if let Some(content) = opening.content(&name, source.clone())? {
             fields.push(Field { name, content });
         }
         columns = others;
     }
-    Ok(Table {
+    Ok(ParquetTable {
         rows: 0..rows,
         unit: opening.unit.unwrap_or(1),
         fields: Fields {
@@ -105,17 +105,17 @@ pub(crate) fn group_table(
 /// Finds the value whose parts are the first columns: its name, its source and the number of its
 /// columns. In CSV, each part is a column. In Parquet, a compound is one group, and an array one
 /// list.
-fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, Source, usize)>> {
+fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usize)>> {
     let [first, ..] = columns else {
         return Ok(None);
     };
-    let Source::Values(part) = &first.source else {
+    let ColumnSource::Values(part) = &first.source else {
         return Ok(None);
     };
     if part.offset > 0 {
         return Ok(None);
     }
-    let Some(whole) = Part::of_array(part.node, &part.array)? else {
+    let Some(whole) = RowField::of_array(part.node, &part.array)? else {
         return Ok(None);
     };
     if !matches!(
@@ -140,18 +140,18 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, Source, usize)>> {
     let prefix = first.name.len() - inner.len();
     let prefix = &first.name[..prefix];
     let are_parts = |(column, part): (&Column, &Column)| {
-        let is_of = matches!(&column.source, Source::Values(own) if own.is_of(&whole));
+        let is_of = matches!(&column.source, ColumnSource::Values(own) if own.is_of(&whole));
         is_of && column.name.strip_prefix(prefix) == Some(&*part.name)
     };
     let count = parts.columns.len();
     let is_whole = count > 1 && count <= columns.len();
     let is_whole = is_whole && columns.iter().zip(&parts.columns).all(are_parts);
-    Ok(is_whole.then(|| (name.to_vec(), Source::Values(whole), count)))
+    Ok(is_whole.then(|| (name.to_vec(), ColumnSource::Values(whole), count)))
 }
 
 /// The arrays that are already open while fields are created.
-struct Opening<'a> {
-    around: &'a Around<'a>,
+struct FieldArrays<'a> {
+    around: &'a TableFile<'a>,
     pointers: Arc<Pointers>,
     readers: HashMap<*const Array, Arc<Reader>>,
     is_nan_missing: bool,
@@ -160,27 +160,27 @@ struct Opening<'a> {
     absent: Vec<(String, &'static str)>,
 }
 
-impl Opening<'_> {
-    fn content(&mut self, name: &str, source: Source) -> Result<Option<Content>> {
+impl FieldArrays<'_> {
+    fn content(&mut self, name: &str, source: ColumnSource) -> Result<Option<FieldContent>> {
         let content = match &source {
-            Source::Values(part) => match self.reals(part)? {
+            ColumnSource::Values(part) => match self.reals(part)? {
                 Some(reals) => Some(reals),
                 None => return self.values(name, part),
             },
-            Source::Masked { values, missing } => self.masked(values, missing)?,
-            Source::Times {
+            ColumnSource::Masked { values, missing } => self.masked(values, missing)?,
+            ColumnSource::Times {
                 values,
                 time: Time::Instant { unit, is_utc },
             } => self.instants(values, *unit, *is_utc)?,
-            Source::Times { .. } => {
+            ColumnSource::Times { .. } => {
                 let body = Body::Slots(TIME_TEXT + 4);
                 return self.texts(source, body).map(Some);
             }
-            Source::Categories { codes, names } => self.categories(codes, names)?,
-            Source::Lists { ends, values } => self.lists(ends, values)?,
-            Source::Places { values, bound } => self.places(values, *bound)?,
-            Source::Runs { ends, .. } => self.runs(ends)?,
-            Source::Texts(_) => None,
+            ColumnSource::Categories { codes, names } => self.categories(codes, names)?,
+            ColumnSource::Lists { ends, values } => self.lists(ends, values)?,
+            ColumnSource::Places { values, bound } => self.places(values, *bound)?,
+            ColumnSource::Runs { ends, .. } => self.runs(ends)?,
+            ColumnSource::Texts(_) => None,
         };
         match content {
             Some(content) => Ok(Some(content)),
@@ -189,13 +189,13 @@ impl Opening<'_> {
     }
 
     /// Returns the floating-point numbers of a frame as an optional field; `None` for other values.
-    fn reals(&mut self, part: &Part) -> Result<Option<Content>> {
+    fn reals(&mut self, part: &RowField) -> Result<Option<FieldContent>> {
         if !self.is_nan_missing || !matches!(part.datatype.class, Class::Float(_)) {
             return Ok(None);
         }
         match (
-            numbers::Stored::new(&part.datatype),
-            Encoded::of_number(&part.datatype),
+            numbers::StoredType::new(&part.datatype),
+            ValueEncoding::of_number(&part.datatype),
         ) {
             (Some(stored), Some(encoded)) => {
                 self.optional(encoded, part, Absent::Number(stored, f64::NAN))
@@ -204,7 +204,7 @@ impl Opening<'_> {
         }
     }
 
-    fn values(&mut self, name: &str, part: &Part) -> Result<Option<Content>> {
+    fn values(&mut self, name: &str, part: &RowField) -> Result<Option<FieldContent>> {
         let mut builder = self.builder(part)?;
         let content = builder.content(name, &part.datatype, part.offset, &[])?;
         self.absent.append(&mut builder.without_field);
@@ -214,19 +214,19 @@ impl Opening<'_> {
 
     /// Returns values that may be missing; `None` if missing values are not recognizable by their
     /// bytes.
-    fn masked(&mut self, values: &Part, missing: &Missing) -> Result<Option<Content>> {
-        let Ok(encoded) = Encoded::of(&values.datatype)? else {
+    fn masked(&mut self, values: &RowField, missing: &MissingRule) -> Result<Option<FieldContent>> {
+        let Ok(encoded) = ValueEncoding::from_datatype(&values.datatype)? else {
             return Ok(None);
         };
         let absent = match missing {
-            Missing::Where(mask) => Absent::Where(self.place(mask)?),
-            Missing::Number(number) => match numbers::Stored::new(&values.datatype) {
+            MissingRule::Where(mask) => Absent::Where(self.locate(mask)?),
+            MissingRule::Number(number) => match numbers::StoredType::new(&values.datatype) {
                 Some(stored) if !matches!(values.datatype.class, Class::Enumeration { .. }) => {
                     Absent::Number(stored, *number)
                 }
                 _ => return Ok(None),
             },
-            Missing::Text(text) => match &values.datatype.class {
+            MissingRule::Text(text) => match &values.datatype.class {
                 Class::String { padding, .. } => Absent::Text(*padding, Arc::clone(text)),
                 _ => return Ok(None),
             },
@@ -235,9 +235,14 @@ impl Opening<'_> {
     }
 
     /// Returns instants, in microseconds or nanoseconds since 1970.
-    fn instants(&mut self, values: &Part, unit: TimeUnit, is_utc: bool) -> Result<Option<Content>> {
+    fn instants(
+        &mut self,
+        values: &RowField,
+        unit: TimeUnit,
+        is_utc: bool,
+    ) -> Result<Option<FieldContent>> {
         const MICROSECONDS: u32 = 1_000_000;
-        let Some(stored) = numbers::Stored::new(&values.datatype) else {
+        let Some(stored) = numbers::StoredType::new(&values.datatype) else {
             return Ok(None);
         };
         let (counted, each) = match unit.of_second {
@@ -245,7 +250,7 @@ impl Opening<'_> {
             each if each <= MICROSECONDS => (Unit::Microsecond, MICROSECONDS / each),
             each => (Unit::Nanosecond, 1000 * MICROSECONDS / each),
         };
-        let encoded = Encoded {
+        let encoded = ValueEncoding {
             kind: Type::timestamp(counted, is_utc),
             body: Body::Plain(8),
             encoding: Encoding::Ticks(stored, each.into()),
@@ -255,14 +260,18 @@ impl Opening<'_> {
     }
 
     /// Returns categories as dictionary indices; `None` if there are too many for a dictionary.
-    fn categories(&mut self, codes: &Part, names: &Arc<Source>) -> Result<Option<Content>> {
-        let Some(stored) = numbers::Stored::new(&codes.datatype) else {
+    fn categories(
+        &mut self,
+        codes: &RowField,
+        names: &Arc<ColumnSource>,
+    ) -> Result<Option<FieldContent>> {
+        let Some(stored) = numbers::StoredType::new(&codes.datatype) else {
             return Ok(None);
         };
         let Some((kind, dictionary)) = self.dictionary(names)? else {
             return Ok(None);
         };
-        let encoded = Encoded {
+        let encoded = ValueEncoding {
             kind,
             encoding: Encoding::Index(stored, dictionary.index_bytes, dictionary.count),
             body: Body::Indices(dictionary),
@@ -272,17 +281,17 @@ impl Opening<'_> {
 
     /// Returns the dictionary of category names; `None` if there are too many names, or if a name
     /// is missing.
-    fn dictionary(&mut self, names: &Arc<Source>) -> Result<Option<(Type, Dictionary)>> {
+    fn dictionary(&mut self, names: &Arc<ColumnSource>) -> Result<Option<(Type, Dictionary)>> {
         let count = names.rows();
         if count == 0 || count > limits::PARQUET_DICTIONARY {
             return Ok(None);
         }
-        if let Source::Values(part) = &**names
-            && let Some(encoded) = Encoded::of_number(&part.datatype)
+        if let ColumnSource::Values(part) = &**names
+            && let Some(encoded) = ValueEncoding::of_number(&part.datatype)
         {
             return self.numbers(encoded, part, count).map(Some);
         }
-        let rows = self.opened(Source::clone(names))?;
+        let rows = self.open_column(ColumnSource::clone(names))?;
         let mut values = Vec::new();
         let mut bytes = 0;
         for number in 0..count {
@@ -302,12 +311,17 @@ impl Opening<'_> {
     }
 
     /// Returns the dictionary of categories that are numbers.
-    fn numbers(&mut self, encoded: Encoded, part: &Part, count: u64) -> Result<(Type, Dictionary)> {
+    fn numbers(
+        &mut self,
+        encoded: ValueEncoding,
+        part: &RowField,
+        count: u64,
+    ) -> Result<(Type, Dictionary)> {
         let kind = encoded.kind;
         let mut builder = self.builder(part)?;
         let content = builder.of_encoded(encoded, &part.datatype, part.offset, &[], None)?;
         let mut written = Written::default();
-        if let Some(Content::Leaf(leaf)) = content {
+        if let Some(FieldContent::Leaf(leaf)) = content {
             let values = &leaf.values;
             values.write(0..count, &CancelToken::default(), &mut written)?;
         }
@@ -317,15 +331,15 @@ impl Opening<'_> {
     }
 
     /// Returns integers that must be less than `bound`.
-    fn places(&mut self, values: &Part, bound: u64) -> Result<Option<Content>> {
-        let Some(stored) = numbers::Stored::new(&values.datatype) else {
+    fn places(&mut self, values: &RowField, bound: u64) -> Result<Option<FieldContent>> {
+        let Some(stored) = numbers::StoredType::new(&values.datatype) else {
             return Ok(None);
         };
-        let Some(encoded) = Encoded::of_number(&values.datatype) else {
+        let Some(encoded) = ValueEncoding::of_number(&values.datatype) else {
             return Ok(None);
         };
         let width = encoded.kind.physical.bytes();
-        let encoded = Encoded {
+        let encoded = ValueEncoding {
             encoding: Encoding::Index(stored, width, bound),
             ..encoded
         };
@@ -335,16 +349,16 @@ impl Opening<'_> {
     }
 
     /// Returns the run number of each row.
-    fn runs(&mut self, ends: &Part) -> Result<Option<Content>> {
-        let Some(stored) = numbers::Stored::new(&ends.datatype) else {
+    fn runs(&mut self, ends: &RowField) -> Result<Option<FieldContent>> {
+        let Some(stored) = numbers::StoredType::new(&ends.datatype) else {
             return Ok(None);
         };
         let values = RunNumbers {
-            place: self.place(ends)?,
+            place: self.locate(ends)?,
             stored,
             count: ends.rows().saturating_sub(1),
         };
-        Ok(Some(Content::Leaf(Box::new(Leaf {
+        Ok(Some(FieldContent::Leaf(Box::new(Leaf {
             kind: Type::plain(Physical::Int64),
             body: Body::Plain(8),
             is_optional: false,
@@ -354,15 +368,15 @@ impl Opening<'_> {
     }
 
     /// Returns lists of numbers or texts; `None` for other lists, and for nested lists.
-    fn lists(&mut self, ends: &[Part], values: &Part) -> Result<Option<Content>> {
-        let ([ends], Some(encoded)) = (ends, Encoded::of_element(&values.datatype)?) else {
+    fn lists(&mut self, ends: &[RowField], values: &RowField) -> Result<Option<FieldContent>> {
+        let ([ends], Some(encoded)) = (ends, ValueEncoding::of_element(&values.datatype)?) else {
             return Ok(None);
         };
-        let Some(stored) = numbers::Stored::new(&ends.datatype) else {
+        let Some(stored) = numbers::StoredType::new(&ends.datatype) else {
             return Ok(None);
         };
-        let lists = Indexed {
-            place: self.place(ends)?,
+        let lists = IndexedLists {
+            place: self.locate(ends)?,
             stored,
             elements: values.rows(),
         };
@@ -370,7 +384,7 @@ impl Opening<'_> {
         let (datatype, offset) = (&values.datatype, values.offset);
         let content = builder.of_encoded(encoded, datatype, offset, &[], None)?;
         Ok(content.map(|content| match content {
-            Content::Leaf(leaf) => Content::Ragged(Box::new(Leaf {
+            FieldContent::Leaf(leaf) => FieldContent::Ragged(Box::new(Leaf {
                 body: Body::Counted,
                 ragged: Some(Box::new(lists)),
                 ..*leaf
@@ -381,29 +395,29 @@ impl Opening<'_> {
 
     fn optional(
         &mut self,
-        encoded: Encoded,
-        values: &Part,
+        encoded: ValueEncoding,
+        values: &RowField,
         absent: Absent,
-    ) -> Result<Option<Content>> {
+    ) -> Result<Option<FieldContent>> {
         let (datatype, offset) = (&values.datatype, values.offset);
         let mut builder = self.builder(values)?;
         builder.of_encoded(encoded, datatype, offset, &[], Some(absent))
     }
 
     /// Returns the same texts as the column in the group's CSV.
-    fn texts(&mut self, source: Source, body: Body) -> Result<Content> {
-        let rows = self.opened(source)?;
-        Ok(Content::Leaf(Box::new(Leaf {
+    fn texts(&mut self, source: ColumnSource, body: Body) -> Result<FieldContent> {
+        let rows = self.open_column(source)?;
+        Ok(FieldContent::Leaf(Box::new(Leaf {
             kind: Type::STRING,
             body,
             is_optional: true,
-            values: Box::new(Texts { rows }),
+            values: Box::new(TextColumn { rows }),
             ragged: None,
         })))
     }
 
     /// Opens a table that has only this column.
-    fn opened(&self, source: Source) -> Result<Rows> {
+    fn open_column(&self, source: ColumnSource) -> Result<Rows> {
         let mut table = GroupTable::of_rows(source.rows());
         table.push(Vec::new(), source)?;
         let surroundings = Surroundings {
@@ -414,12 +428,12 @@ impl Opening<'_> {
         Rows::open(table, surroundings, self.around.verify)
     }
 
-    fn builder(&mut self, part: &Part) -> Result<Builder> {
-        Ok(Builder::of(self.rows(part)?, Arc::clone(&self.pointers)))
+    fn builder(&mut self, part: &RowField) -> Result<Builder> {
+        Ok(Builder::new(self.rows(part)?, Arc::clone(&self.pointers)))
     }
 
-    fn place(&mut self, part: &Part) -> Result<Place> {
-        Ok(Place {
+    fn locate(&mut self, part: &RowField) -> Result<ValueLocation> {
+        Ok(ValueLocation {
             rows: self.rows(part)?,
             offset: to_usize(part.offset)?,
             size: to_usize(part.datatype.size.into())?,
@@ -428,7 +442,7 @@ impl Opening<'_> {
 
     /// Opens the rows of an array for a single column, so that prefetching follows this column
     /// alone.
-    fn rows(&mut self, part: &Part) -> Result<RowBytes> {
+    fn rows(&mut self, part: &RowField) -> Result<RowBytes> {
         let reader = self.reader(part)?;
         Ok(RowBytes {
             content: Arc::new(Raw::new(reader)),
@@ -436,7 +450,7 @@ impl Opening<'_> {
         })
     }
 
-    fn reader(&mut self, part: &Part) -> Result<Arc<Reader>> {
+    fn reader(&mut self, part: &RowField) -> Result<Arc<Reader>> {
         let description = Arc::as_ptr(&part.array);
         if let Some(reader) = self.readers.get(&description) {
             return Ok(Arc::clone(reader));

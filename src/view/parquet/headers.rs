@@ -2,7 +2,7 @@
 
 use h5fs_reader::wire::to_u64;
 
-use crate::view::parquet::field::Column;
+use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::thrift::Struct;
 
@@ -26,7 +26,7 @@ pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
 }
 
 /// Returns the header of a data page with this many entries and bytes.
-pub(super) fn page_header(column: &Column, entries: u64, bytes: u64) -> Vec<u8> {
+pub(super) fn page_header(column: &LeafColumn, entries: u64, bytes: u64) -> Vec<u8> {
     let encoding = match column.leaf.body {
         Body::Indices(_) => RLE_DICTIONARY,
         _ => PLAIN,

@@ -7,7 +7,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::parquet::field::Column;
+use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::leaf::Body;
 use crate::view::parquet::levels::{ListLevels, packed_bytes, packed_head};
@@ -31,20 +31,20 @@ const READ_AHEAD: u64 = 1 << 20;
 const LITTLE: u64 = 64 << 10;
 
 /// The row groups of a file.
-pub(super) struct Layout {
+pub(super) struct FileLayout {
     /// The rows of the source that the file contains.
     pub(super) rows: Range<u64>,
     /// Number of rows in all groups except the last.
     pub(super) group_rows: u64,
     pub(super) groups: u64,
-    full: Arc<Group>,
-    last: Arc<Group>,
-    counts: Option<Counts>,
+    full: Arc<RowGroup>,
+    last: Arc<RowGroup>,
+    counts: Option<GroupCounts>,
 }
 
 /// The counts of a column in a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct ColumnCounts {
     /// Bytes of the column's values.
     pub(super) bytes: u64,
     /// For a column of lists: the number of elements, plus the number of empty lists.
@@ -52,9 +52,9 @@ pub(super) struct Counted {
 }
 
 /// The counts of all groups.
-struct Counts {
+struct GroupCounts {
     /// The counts of each counted column, group by group.
-    each: Vec<Counted>,
+    each: Vec<ColumnCounts>,
     columns: usize,
     /// The offset of each group, and the end of the last.
     starts: Vec<u64>,
@@ -62,17 +62,17 @@ struct Counts {
 
 /// A row group: the chunks of its columns.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct RowGroup {
     pub(super) rows: u64,
     /// The offset of each chunk within the group.
     pub(super) starts: Vec<u64>,
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<ChunkLayout>,
     pub(super) length: u64,
 }
 
 /// The lengths of the parts of a column's chunk, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chunk {
+pub(super) struct ChunkLayout {
     /// Length of the dictionary page.
     pub(super) dictionary: u64,
     /// Length of the header of the data page.
@@ -86,8 +86,8 @@ pub(super) struct Chunk {
     pub(super) entries: u64,
 }
 
-impl Chunk {
-    fn of(column: &Column, rows: u64, counted: Counted) -> Self {
+impl ChunkLayout {
+    fn new(column: &LeafColumn, rows: u64, counted: ColumnCounts) -> Self {
         let entries = match column.leaf.ragged {
             Some(_) => counted.entries,
             None => rows.saturating_mul(column.repeats()),
@@ -117,7 +117,7 @@ impl Chunk {
             .leaf
             .body
             .bytes(rows, column.repeats(), counted.bytes);
-        let mut chunk = Chunk {
+        let mut chunk = ChunkLayout {
             dictionary,
             header: 0,
             levels,
@@ -141,10 +141,10 @@ impl Chunk {
     }
 }
 
-impl Group {
-    fn of(columns: &[Column], rows: u64, counted: &[Counted]) -> Self {
+impl RowGroup {
+    fn new(columns: &[LeafColumn], rows: u64, counted: &[ColumnCounts]) -> Self {
         let mut counted = counted.iter();
-        let mut group = Group {
+        let mut group = RowGroup {
             rows,
             starts: Vec::with_capacity(columns.len()),
             chunks: Vec::with_capacity(columns.len()),
@@ -153,7 +153,7 @@ impl Group {
         for column in columns {
             let own = column.leaf.is_counted().then(|| counted.next().copied());
             let counted = own.flatten().unwrap_or_default();
-            let chunk = Chunk::of(column, rows, counted);
+            let chunk = ChunkLayout::new(column, rows, counted);
             group.starts.push(group.length);
             let end = group.length.saturating_add(chunk.length());
             let is_last = group.starts.len() == columns.len();
@@ -171,39 +171,39 @@ impl Group {
     }
 
     fn own_bytes(&self) -> u64 {
-        let each = size_of::<u64>() + size_of::<Chunk>();
+        let each = size_of::<u64>() + size_of::<ChunkLayout>();
         to_u64(self.chunks.capacity().saturating_mul(each))
     }
 }
 
-impl Layout {
+impl FileLayout {
     /// Computes the layout of `rows`. `counted` has the counts of each counted column, group by
     /// group.
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be, or a page is longer than Parquet allows.
-    pub(super) fn of(
-        columns: &[Column],
+    pub(super) fn compute(
+        columns: &[LeafColumn],
         rows: Range<u64>,
         group_rows: u64,
-        counted: Vec<Counted>,
+        counted: Vec<ColumnCounts>,
     ) -> Result<Self> {
         let count = rows.end.saturating_sub(rows.start);
         let groups = count.div_ceil(group_rows);
         let last_rows = count.saturating_sub(groups.saturating_sub(1).saturating_mul(group_rows));
-        let is_counted = |column: &&Column| column.leaf.is_counted();
+        let is_counted = |column: &&LeafColumn| column.leaf.is_counted();
         let counted_columns = columns.iter().filter(is_counted).count();
-        let zeros = vec![Counted::default(); counted_columns];
-        let mut layout = Layout {
+        let zeros = vec![ColumnCounts::default(); counted_columns];
+        let mut layout = FileLayout {
             rows,
             group_rows,
             groups,
-            full: Arc::new(Group::of(columns, group_rows, &zeros)),
-            last: Arc::new(Group::of(columns, last_rows, &zeros)),
+            full: Arc::new(RowGroup::new(columns, group_rows, &zeros)),
+            last: Arc::new(RowGroup::new(columns, last_rows, &zeros)),
             counts: None,
         };
         if counted_columns > 0 {
-            layout.counts = Some(Counts {
+            layout.counts = Some(GroupCounts {
                 each: counted,
                 columns: counted_columns,
                 starts: Vec::new(),
@@ -214,12 +214,12 @@ impl Layout {
         Ok(layout)
     }
 
-    fn find_starts(&mut self, columns: &[Column]) -> Result<()> {
+    fn find_starts(&mut self, columns: &[LeafColumn]) -> Result<()> {
         let mut starts = vec![ALIGNED];
         let mut end = ALIGNED;
         for number in 0..self.groups {
             let group = self.group(columns, number);
-            let pages = group.chunks.iter().map(Chunk::page);
+            let pages = group.chunks.iter().map(ChunkLayout::page);
             check_page(pages.max().unwrap_or(0))?;
             end = end.saturating_add(group.length);
             starts.push(end);
@@ -233,10 +233,10 @@ impl Layout {
     fn check(&self) -> Result<()> {
         const MOST: u64 = i64::MAX.unsigned_abs();
         if self.groups > 1 {
-            let pages = self.full.chunks.iter().map(Chunk::page);
+            let pages = self.full.chunks.iter().map(ChunkLayout::page);
             check_page(pages.max().unwrap_or(0))?;
         }
-        let pages = self.last.chunks.iter().map(Chunk::page);
+        let pages = self.last.chunks.iter().map(ChunkLayout::page);
         check_page(pages.max().unwrap_or(0))?;
         if self.footer() > MOST {
             return Err(Error::limit("size of a Parquet file", MOST));
@@ -303,17 +303,17 @@ impl Layout {
     /// Returns the rows of a group, as rows of the source.
     pub(super) fn rows_of(&self, number: u64) -> Range<u64> {
         let first = self.first_row(number);
-        first..first.saturating_add(self.like(number).rows)
+        first..first.saturating_add(self.group_of_same_rows(number).rows)
     }
 
     /// Returns a group with the same number of rows, without counts.
-    fn like(&self, number: u64) -> &Arc<Group> {
+    fn group_of_same_rows(&self, number: u64) -> &Arc<RowGroup> {
         let is_last = number.saturating_add(1) >= self.groups;
         if is_last { &self.last } else { &self.full }
     }
 
-    pub(super) fn group(&self, columns: &[Column], number: u64) -> Arc<Group> {
-        let like = self.like(number);
+    pub(super) fn group(&self, columns: &[LeafColumn], number: u64) -> Arc<RowGroup> {
+        let like = self.group_of_same_rows(number);
         match &self.counts {
             None => Arc::clone(like),
             Some(counts) => {
@@ -321,7 +321,7 @@ impl Layout {
                 let first = first.saturating_mul(counts.columns);
                 let end = first.saturating_add(counts.columns);
                 let counted = counts.each.get(first..end).unwrap_or_default();
-                Arc::new(Group::of(columns, like.rows, counted))
+                Arc::new(RowGroup::new(columns, like.rows, counted))
             }
         }
     }
@@ -337,7 +337,7 @@ impl Layout {
 /// Returns the number of zero bytes after a chunk. The kernel's read-ahead then reads these zeros
 /// instead of the next chunk, which may not be wanted. Columns of the same array do not need zeros,
 /// because they are decoded together.
-fn zeros_behind(column: &Column, length: u64, is_last: bool) -> u64 {
+fn zeros_behind(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
     let origin = column.leaf.values.origin();
     let is_kept_apart =
         origin.is_some_and(|origin| origin.is_costly() && (origin.is_alone || is_last));

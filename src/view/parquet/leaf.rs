@@ -16,7 +16,7 @@ pub(super) struct Leaf {
     pub(super) body: Body,
     /// Whether values may be missing. Values within lists of fixed length are never missing.
     pub(super) is_optional: bool,
-    pub(super) values: Box<dyn Values>,
+    pub(super) values: Box<dyn LeafValues>,
     /// The lists of a column of varying-length lists. `values` are then the elements of the lists.
     pub(super) ragged: Option<Box<dyn Lists>>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Dictionary {
 
 /// The array that contains the values of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct ValueOrigin {
     /// Whether the array does not contain the values of other leaves.
     pub(super) is_alone: bool,
     /// Whether the whole array is local.
@@ -58,10 +58,10 @@ pub(super) struct Origin {
     pub(super) is_decoded: bool,
 }
 
-impl Origin {
+impl ValueOrigin {
     /// Returns the origin of values in `content`.
-    pub(super) fn of(content: &dyn View, is_alone: bool) -> Self {
-        Origin {
+    pub(super) fn from_view(content: &dyn View, is_alone: bool) -> Self {
+        ValueOrigin {
             is_alone,
             is_near: content.is_near(),
             is_decoded: content.chunk_values() > 0,
@@ -75,7 +75,7 @@ impl Origin {
 }
 
 /// The values of a leaf.
-pub(super) trait Values: Send + Sync {
+pub(super) trait LeafValues: Send + Sync {
     /// Returns the bytes of memory that a row takes while it is read.
     fn row_bytes(&self) -> u64;
 
@@ -99,7 +99,7 @@ pub(super) trait Values: Send + Sync {
 
     /// Returns the array that contains the values; `None` if they are computed, or come from
     /// several arrays.
-    fn origin(&self) -> Option<Origin> {
+    fn origin(&self) -> Option<ValueOrigin> {
         None
     }
 

@@ -20,20 +20,20 @@ use std::sync::Arc;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::column::{Column, Numbers};
-use crate::view::cf::decoding::{Decoding, Meaning};
-use crate::view::cf::place::Place;
+use crate::view::cf::column::{DecodedColumn, RowNumberColumn};
+use crate::view::cf::decoding::{DecodedKind, Decoding};
+use crate::view::cf::row_mapping::RowMapping;
 use crate::view::cf::table::{LongColumn, LongTable};
-use crate::view::parquet::encoding::{Encoded, Encoding, dictionary};
-use crate::view::parquet::field::{Content, Field, shown};
-use crate::view::parquet::leaf::{Body, ENOUGH, Leaf, Origin, Values, Written};
+use crate::view::parquet::encoding::{Encoding, ValueEncoding, dictionary};
+use crate::view::parquet::field::{Field, FieldContent, utf8_name};
+use crate::view::parquet::leaf::{Body, ENOUGH, Leaf, LeafValues, ValueOrigin, Written};
 use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
 use crate::view::parquet::stored::Pointers;
-use crate::view::parquet::table::{Description, Fields, Table};
+use crate::view::parquet::table::{Description, Fields, ParquetTable};
 
 /// Bytes of elements to read at a time.
 const BATCH: u64 = 256 << 10;
@@ -47,24 +47,26 @@ pub(crate) fn long_table(
     unit: u64,
     pointers: Pointers,
     description: Description,
-) -> Result<Table> {
+) -> Result<ParquetTable> {
     let pointers = Arc::new(pointers);
     let mut fields = Vec::with_capacity(long.columns.len());
     let mut absent = Vec::new();
     for column in long.columns {
         let (name, leaf) = match column {
-            LongColumn::Numbers(numbers) => (shown(&numbers.name[0]), Ok(of_numbers(numbers))),
-            LongColumn::Values(column) => (shown(column.name()), of_column(*column, &pointers)?),
+            LongColumn::Numbers(numbers) => (utf8_name(&numbers.name[0]), Ok(of_numbers(numbers))),
+            LongColumn::Values(column) => {
+                (utf8_name(column.name()), of_column(*column, &pointers)?)
+            }
         };
         match leaf {
             Ok(leaf) => {
-                let content = Content::Leaf(Box::new(leaf));
+                let content = FieldContent::Leaf(Box::new(leaf));
                 fields.push(Field { name, content });
             }
             Err(reason) => absent.push((name, reason)),
         }
     }
-    Ok(Table {
+    Ok(ParquetTable {
         rows: 0..long.rows,
         unit,
         fields: Fields { fields, absent },
@@ -73,7 +75,7 @@ pub(crate) fn long_table(
 }
 
 /// Returns the leaf with the row numbers in a dimension.
-fn of_numbers(numbers: Numbers) -> Leaf {
+fn of_numbers(numbers: RowNumberColumn) -> Leaf {
     Leaf {
         kind: Type::plain(Physical::Int64),
         body: Body::Plain(8),
@@ -85,16 +87,16 @@ fn of_numbers(numbers: Numbers) -> Leaf {
 
 /// Returns the leaf of decoded elements, or the reason if they do not have one.
 fn of_column(
-    column: Column,
+    column: DecodedColumn,
     pointers: &Arc<Pointers>,
 ) -> Result<std::result::Result<Leaf, &'static str>> {
     let (elements, decoding) = column.elements();
     let encoded = match decoding.meaning() {
-        Meaning::Stored => match Encoded::of(&elements.datatype)? {
+        DecodedKind::Stored => match ValueEncoding::from_datatype(&elements.datatype)? {
             Ok(encoded) => encoded,
             Err(reason) => return Ok(Err(reason)),
         },
-        Meaning::Number(size) => Encoded {
+        DecodedKind::Number(size) => ValueEncoding {
             kind: Type::plain(if size == 4 {
                 Physical::Float
             } else {
@@ -103,43 +105,43 @@ fn of_column(
             body: Body::Plain(size.into()),
             encoding: Encoding::Copy,
         },
-        Meaning::Integer(integers) => match Encoded::of_number(&integers.datatype()) {
+        DecodedKind::Integer(integers) => match ValueEncoding::of_number(&integers.datatype()) {
             Some(encoded) => encoded,
             None => return Ok(Err("integers of more than 64 bits")),
         },
-        Meaning::Instant { is_nanosecond } => {
+        DecodedKind::Instant { is_nanosecond } => {
             let unit = if is_nanosecond {
                 Unit::Nanosecond
             } else {
                 Unit::Microsecond
             };
-            Encoded {
+            ValueEncoding {
                 kind: Type::timestamp(unit, false),
                 body: Body::Plain(8),
                 encoding: Encoding::Copy,
             }
         }
-        Meaning::Time(bytes) => of_text(Body::Slots(to_u64(bytes) + 4)),
-        Meaning::Boolean => Encoded {
+        DecodedKind::Time(bytes) => of_text(Body::Slots(to_u64(bytes) + 4)),
+        DecodedKind::Boolean => ValueEncoding {
             kind: Type::plain(Physical::Boolean),
             body: Body::Bits,
             encoding: Encoding::Copy,
         },
-        Meaning::Text => of_text(match elements.datatype.class {
+        DecodedKind::Text => of_text(match elements.datatype.class {
             Class::String { .. } => Body::Slots(u64::from(elements.datatype.size) + 4),
             Class::Ucs4(_) => Body::Slots(u64::from(elements.datatype.size) + 4),
             _ => Body::Counted,
         }),
     };
-    let is_stored = matches!(decoding.meaning(), Meaning::Stored);
-    let has_encoding = is_stored || matches!(decoding.meaning(), Meaning::Integer(_));
+    let is_stored = matches!(decoding.meaning(), DecodedKind::Stored);
+    let has_encoding = is_stored || matches!(decoding.meaning(), DecodedKind::Integer(_));
     let may_miss = matches!(
         decoding.meaning(),
-        Meaning::Number(_) | Meaning::Instant { .. } | Meaning::Time(_)
+        DecodedKind::Number(_) | DecodedKind::Instant { .. } | DecodedKind::Time(_)
     );
     let (kind, body) = (encoded.kind, encoded.body);
     let may_miss = may_miss || kind.is_real();
-    let is_shared = column.place().is_some();
+    let is_shared = column.row_mapping().is_some();
     let count = column.count();
     let values = LongValues {
         column,
@@ -166,8 +168,8 @@ fn of_column(
     }))
 }
 
-fn of_text(body: Body) -> Encoded {
-    Encoded {
+fn of_text(body: Body) -> ValueEncoding {
+    ValueEncoding {
         kind: Type::STRING,
         body,
         encoding: Encoding::Copy,
@@ -178,10 +180,10 @@ fn of_text(body: Body) -> Encoded {
 /// `body` is the layout that the values would have without a dictionary.
 fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
     let kind = values.kind;
-    let Some(place) = values.column.place() else {
+    let Some(place) = values.column.row_mapping() else {
         return Ok(None);
     };
-    if count == 0 || place.most() >= count {
+    if count == 0 || place.upper_bound() >= count {
         return Ok(None);
     }
     let size = u64::from(values.column.elements().0.datatype.size);
@@ -216,7 +218,7 @@ fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>
 
 /// The values of decoded elements.
 struct LongValues {
-    column: Column,
+    column: DecodedColumn,
     kind: Type,
     /// The encoding of stored values or of decoded integers; `None` for other values.
     encoding: Option<Encoding>,
@@ -230,7 +232,7 @@ impl LongValues {
     fn push(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let Pointers { container, paths } = &*self.pointers;
         let most = out.len().saturating_add(limits::PARQUET_TEXT);
-        let context = Context::new(&**container, &**paths, most);
+        let context = TextContext::new(&**container, &**paths, most);
         let decoding: &Decoding = self.column.elements().1;
         match &self.encoding {
             Some(encoding) if self.is_stored => {
@@ -274,7 +276,7 @@ impl LongValues {
         while next < rows.end && out.bytes.len() < enough {
             let first = next;
             let end = rows.end.min(next.saturating_add(at_a_time));
-            self.column.each(next..end, cancel, &mut |element| {
+            self.column.visit_rows(next..end, cancel, &mut |element| {
                 if out.bytes.len() >= enough {
                     return Ok(());
                 }
@@ -317,11 +319,11 @@ impl LongValues {
     }
 }
 
-impl Values for LongValues {
+impl LeafValues for LongValues {
     fn row_bytes(&self) -> u64 {
         /// Bytes of memory for the slot of a shared element, and for finding the element.
         const SHARED: u64 = 32;
-        let shared = if self.column.place().is_some() {
+        let shared = if self.column.row_mapping().is_some() {
             SHARED
         } else {
             0
@@ -338,9 +340,9 @@ impl Values for LongValues {
         self.write_until(ENOUGH, rows, cancel, out)
     }
 
-    fn origin(&self) -> Option<Origin> {
+    fn origin(&self) -> Option<ValueOrigin> {
         let content = &*self.column.elements().0.content;
-        Some(Origin::of(content, true))
+        Some(ValueOrigin::from_view(content, true))
     }
 
     fn own_bytes(&self) -> u64 {
@@ -350,7 +352,7 @@ impl Values for LongValues {
 
 /// The dictionary indices of a coordinate's values.
 struct Indices {
-    place: Place,
+    place: RowMapping,
     /// Bytes of an index.
     bytes: usize,
     /// The values in PLAIN encoding.
@@ -358,14 +360,14 @@ struct Indices {
     kind: Type,
 }
 
-impl Values for Indices {
+impl LeafValues for Indices {
     fn row_bytes(&self) -> u64 {
         to_u64(self.bytes)
     }
 
     fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
         for row in rows {
-            let index = self.place.of(row).to_le_bytes();
+            let index = self.place.element(row).to_le_bytes();
             out.bytes.extend_from_slice(&index[..self.bytes]);
         }
         Ok(())
@@ -374,7 +376,7 @@ impl Values for Indices {
     fn bounds(&self, rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
         let last = rows.end.checked_sub(1).filter(|last| *last >= rows.start)?;
         let values = if self.place.ascends() {
-            let [first, last] = [rows.start, last].map(|row| self.place.of(row));
+            let [first, last] = [rows.start, last].map(|row| self.place.element(row));
             self.values
                 .get(usize::try_from(first).ok()?..=usize::try_from(last).ok()?)?
         } else {
@@ -438,23 +440,23 @@ fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
 }
 
 /// The row numbers in a dimension.
-struct RowNumbers(Place);
+struct RowNumbers(RowMapping);
 
-impl Values for RowNumbers {
+impl LeafValues for RowNumbers {
     fn row_bytes(&self) -> u64 {
         8
     }
 
     fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
         for row in rows {
-            out.bytes.extend(self.0.of(row).to_le_bytes());
+            out.bytes.extend(self.0.element(row).to_le_bytes());
         }
         Ok(())
     }
 
     fn bounds(&self, rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
         let last = rows.end.checked_sub(1).filter(|last| *last >= rows.start)?;
-        let ends = [rows.start, last].map(|row| self.0.of(row).to_le_bytes().to_vec());
+        let ends = [rows.start, last].map(|row| self.0.element(row).to_le_bytes().to_vec());
         self.0.ascends().then_some(ends)
     }
 

@@ -10,9 +10,9 @@ use h5fs_reader::memory::marks::Marks;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::view::parquet::field::Column;
+use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{dictionary_header, page_header};
-use crate::view::parquet::layout::Chunk;
+use crate::view::parquet::layout::ChunkLayout;
 use crate::view::parquet::leaf::{Body, Leaf, Written};
 use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
 use crate::view::parquet::ragged;
@@ -28,17 +28,17 @@ const PAGE_MARKS: (usize, u64) = (256, 64 << 10);
 const BATCH: u64 = 64 << 10;
 
 /// A range of the file that is written from front to back, part by part.
-pub(super) struct Window {
+pub(super) struct PageWindow {
     range: Range<u64>,
     /// The offset of the next part.
     at: u64,
     pub(super) out: Vec<u8>,
 }
 
-impl Window {
+impl PageWindow {
     /// Creates the window of `range`. The first part has the offset `at`.
     pub(super) fn new(range: Range<u64>, at: u64) -> Self {
-        Window {
+        PageWindow {
             range,
             at,
             out: Vec::new(),
@@ -102,8 +102,8 @@ fn slice(bytes: &[u8], range: Range<u64>) -> Result<Vec<u8>> {
 
 /// A column's chunk to write.
 pub(super) struct ColumnChunk<'a> {
-    pub(super) column: &'a Column,
-    pub(super) chunk: Chunk,
+    pub(super) column: &'a LeafColumn,
+    pub(super) chunk: ChunkLayout,
     pub(super) rows: Range<u64>,
     /// The numbers of the group and of the column.
     pub(super) number: (u64, usize),
@@ -137,7 +137,7 @@ impl Pages {
         &self,
         own: &ColumnChunk<'_>,
         cancel: &CancelToken,
-        window: &mut Window,
+        window: &mut PageWindow,
     ) -> Result<()> {
         let (column, chunk) = (own.column, &own.chunk);
         if let Body::Indices(dictionary) = &column.leaf.body {
@@ -175,18 +175,18 @@ impl Pages {
                 let what = "parquet: the lists have another length than counted";
                 return Err(Error::corrupt(what, None));
             }
-            return even(leaf, elements, width, range, cancel);
+            return fixed_width_values(leaf, elements, width, range, cancel);
         }
         match &leaf.body {
             Body::Bits if leaf.is_optional => present_bits(own, range, cancel),
             Body::Bits => bits_of(own, range, cancel),
             Body::Plain(width) if !leaf.is_optional => {
                 let width = width.saturating_mul(repeats);
-                even(leaf, own.rows.clone(), width, range, cancel)
+                fixed_width_values(leaf, own.rows.clone(), width, range, cancel)
             }
             Body::Indices(dictionary) if !leaf.is_optional => {
                 let width = dictionary.index_bytes.saturating_mul(repeats);
-                even(leaf, own.rows.clone(), width, range, cancel)
+                fixed_width_values(leaf, own.rows.clone(), width, range, cancel)
             }
             _ => self.dense(own, range, cancel),
         }
@@ -200,13 +200,13 @@ impl Pages {
         cancel: &CancelToken,
     ) -> Result<Vec<u8>> {
         let marks = self.marks_of(own.number);
-        let (mut at, mut row) = match lock(&marks).before(range.start) {
+        let (mut at, mut row) = match lock(&marks).last_before(range.start) {
             Some((at, &row)) => (at, row),
             None => (0, own.rows.start),
         };
         let leaf = &own.column.leaf;
         let at_a_time = batch(leaf);
-        let mut window = Window::new(range.clone(), at);
+        let mut window = PageWindow::new(range.clone(), at);
         while !window.is_full() && row < own.rows.end {
             let end = own.rows.end.min(row.saturating_add(at_a_time));
             let mut written = Written::default();
@@ -252,7 +252,11 @@ pub(super) fn batch(leaf: &Leaf) -> u64 {
     (BATCH / width.max(leaf.values.row_bytes()).max(16)).max(1)
 }
 
-fn write_levels(own: &ColumnChunk<'_>, cancel: &CancelToken, window: &mut Window) -> Result<()> {
+fn write_levels(
+    own: &ColumnChunk<'_>,
+    cancel: &CancelToken,
+    window: &mut PageWindow,
+) -> Result<()> {
     let entries = own.chunk.entries;
     if let Some(lists) = &own.column.leaf.ragged {
         for are_definitions in [false, true] {
@@ -288,7 +292,7 @@ fn write_levels(own: &ColumnChunk<'_>, cancel: &CancelToken, window: &mut Window
 /// Writes levels of one bit each. `make` returns the bytes of a range of the levels.
 fn write_bits(
     entries: u64,
-    window: &mut Window,
+    window: &mut PageWindow,
     make: impl FnOnce(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<()> {
     let head = packed_head(entries);
@@ -340,7 +344,7 @@ fn elements(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<
 }
 
 /// Returns a range of bytes of values that take `width` bytes in each row.
-fn even(
+fn fixed_width_values(
     leaf: &Leaf,
     rows: Range<u64>,
     width: u64,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::stored as numbers;
+use crate::view::cf::stored_type as numbers;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{ENOUGH, Lists, Values, Written};
-use crate::view::parquet::stored::{Place, Pointers};
+use crate::view::parquet::leaf::{ENOUGH, LeafValues, Lists, Written};
+use crate::view::parquet::stored::{Pointers, ValueLocation};
 use crate::view::texts::bounds::CountBounds;
 
 /// Number of rows whose lists are read at a time.
@@ -20,19 +20,19 @@ const ROWS: u64 = 16 << 10;
 
 /// The number of entries and elements of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Entries {
+pub(super) struct EntryCounts {
     /// Number of elements, plus the number of empty lists.
     pub(super) count: u64,
     pub(super) elements: u64,
 }
 
-impl Entries {
+impl EntryCounts {
     /// Counts the entries of the lists of some rows.
     ///
     /// # Errors
     /// Fails if the lists cannot be read.
-    pub(super) fn of(lists: &dyn Lists, rows: Range<u64>, bounds: &CountBounds) -> Result<Self> {
-        let mut entries = Entries::default();
+    pub(super) fn count(lists: &dyn Lists, rows: Range<u64>, bounds: &CountBounds) -> Result<Self> {
+        let mut entries = EntryCounts::default();
         let mut first = rows.start;
         while first < rows.end {
             bounds.pass(0)?;
@@ -83,15 +83,15 @@ pub(super) fn levels(
 }
 
 /// Lists of elements in one array, with an index of their ends.
-pub(super) struct Indexed {
+pub(super) struct IndexedLists {
     /// The index with the ends.
-    pub(super) place: Place,
-    pub(super) stored: numbers::Stored,
+    pub(super) place: ValueLocation,
+    pub(super) stored: numbers::StoredType,
     /// The number of elements.
     pub(super) elements: u64,
 }
 
-impl Indexed {
+impl IndexedLists {
     /// Returns the offset of each list of some rows, and the end of the last list.
     fn ends(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let before = rows.start.saturating_sub(1);
@@ -99,14 +99,15 @@ impl Indexed {
         if rows.start == 0 {
             ends.push(0);
         }
-        self.place.each(before..rows.end, cancel, &mut |value| {
-            let end = self.stored.read(value).as_integer();
-            let end = end.and_then(|end| u64::try_from(end).ok());
-            let end = end.filter(|&end| end <= self.elements);
-            let nowhere = || Error::corrupt("table: a list without an end", None);
-            ends.push(end.ok_or_else(nowhere)?);
-            Ok(())
-        })?;
+        self.place
+            .visit_rows(before..rows.end, cancel, &mut |value| {
+                let end = self.stored.read(value).as_integer();
+                let end = end.and_then(|end| u64::try_from(end).ok());
+                let end = end.filter(|&end| end <= self.elements);
+                let nowhere = || Error::corrupt("table: a list without an end", None);
+                ends.push(end.ok_or_else(nowhere)?);
+                Ok(())
+            })?;
         if ends.is_sorted() {
             Ok(ends)
         } else {
@@ -116,7 +117,7 @@ impl Indexed {
     }
 }
 
-impl Lists for Indexed {
+impl Lists for IndexedLists {
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let ends = self.ends(&rows, cancel)?;
         Ok(ends.windows(2).map(|ends| ends[1] - ends[0]).collect())
@@ -144,7 +145,7 @@ impl Lists for Indexed {
 #[derive(Clone)]
 pub(super) struct Sequences {
     /// The pointers to the sequences.
-    pub(super) place: Place,
+    pub(super) place: ValueLocation,
     /// Bytes of an element.
     pub(super) size: u64,
     pub(super) pointers: Arc<Pointers>,
@@ -153,7 +154,7 @@ pub(super) struct Sequences {
 impl Lists for Sequences {
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let mut lengths = Vec::with_capacity(to_usize(rows.end - rows.start)?);
-        self.place.each(rows, cancel, &mut |pointer| {
+        self.place.visit_rows(rows, cancel, &mut |pointer| {
             let bytes = self
                 .pointers
                 .container
@@ -186,14 +187,16 @@ impl SequenceValues {
         out: &mut Written,
     ) -> Result<u64> {
         let mut row = rows.start;
-        self.sequences.place.each(rows, cancel, &mut |pointer| {
-            if out.bytes.len() < enough {
-                cancel.go_on()?;
-                self.push(pointer, &mut out.bytes)?;
-                row += 1;
-            }
-            Ok(())
-        })?;
+        self.sequences
+            .place
+            .visit_rows(rows, cancel, &mut |pointer| {
+                if out.bytes.len() < enough {
+                    cancel.go_on()?;
+                    self.push(pointer, &mut out.bytes)?;
+                    row += 1;
+                }
+                Ok(())
+            })?;
         Ok(row)
     }
 
@@ -202,7 +205,7 @@ impl SequenceValues {
         const MOST: u64 = limits::TEXT_ELEMENT_BYTES;
         let Sequences { size, pointers, .. } = &self.sequences;
         let Pointers { container, paths } = &**pointers;
-        let context = Context::new(&**container, &**paths, limits::PARQUET_TEXT);
+        let context = TextContext::new(&**container, &**paths, limits::PARQUET_TEXT);
         let length = container.variable_length_bytes(pointer, *size)?;
         let length = length.unwrap_or(0);
         let before = out.len();
@@ -222,7 +225,7 @@ impl SequenceValues {
     }
 }
 
-impl Values for SequenceValues {
+impl LeafValues for SequenceValues {
     fn row_bytes(&self) -> u64 {
         self.sequences.place.rows.each
     }

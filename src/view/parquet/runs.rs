@@ -6,9 +6,9 @@ use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 
-use crate::view::cf::stored as numbers;
-use crate::view::parquet::leaf::{Values, Written};
-use crate::view::parquet::stored::Place;
+use crate::view::cf::stored_type as numbers;
+use crate::view::parquet::leaf::{LeafValues, Written};
+use crate::view::parquet::stored::ValueLocation;
 use crate::view::table::runs::find;
 
 /// Entries of the index to read at a time.
@@ -17,8 +17,8 @@ const PLACES: u64 = 16 << 10;
 /// The number of the run that contains each element, as INT64.
 pub(super) struct RunNumbers {
     /// The index: the beginning of each run, and the end of the last.
-    pub(super) place: Place,
-    pub(super) stored: numbers::Stored,
+    pub(super) place: ValueLocation,
+    pub(super) stored: numbers::StoredType,
     /// Number of runs.
     pub(super) count: u64,
 }
@@ -26,7 +26,7 @@ pub(super) struct RunNumbers {
 impl RunNumbers {
     fn places(&self, numbers: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let mut places = Vec::with_capacity(to_usize(numbers.end - numbers.start)?);
-        self.place.each(numbers, cancel, &mut |value| {
+        self.place.visit_rows(numbers, cancel, &mut |value| {
             let place = self.stored.read(value).as_integer();
             let place = place.and_then(|place| u64::try_from(place).ok());
             let nowhere = || Error::corrupt("table: a position below 0", None);
@@ -37,7 +37,7 @@ impl RunNumbers {
     }
 }
 
-impl Values for RunNumbers {
+impl LeafValues for RunNumbers {
     fn row_bytes(&self) -> u64 {
         8
     }

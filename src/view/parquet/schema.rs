@@ -140,7 +140,7 @@ impl Logical {
         }
     }
 
-    fn written(self) -> Option<Struct> {
+    fn to_struct(self) -> Option<Struct> {
         let union = Struct::default();
         match self {
             Logical::None => None,
@@ -172,7 +172,7 @@ pub(super) fn leaf(name: &str, kind: Type, repetition: Repetition) -> Struct {
     if let Some(converted) = kind.logical.converted() {
         element = element.i32(6, converted);
     }
-    match kind.logical.written() {
+    match kind.logical.to_struct() {
         Some(logical) => element.inner(10, logical),
         None => element,
     }

@@ -15,8 +15,8 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::parquet::field::Column;
-use crate::view::parquet::layout::Layout;
+use crate::view::parquet::field::LeafColumn;
+use crate::view::parquet::layout::FileLayout;
 use crate::view::parquet::leaf::{Body, Written};
 use crate::view::parquet::schema::{Logical, Physical, Type};
 use crate::view::parquet::thrift::Struct;
@@ -47,15 +47,15 @@ pub(super) struct Statistics {
 
 /// The bounds that were found; empty while the length of the footer is computed.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Bounds<'a> {
+pub(super) struct ValueBounds<'a> {
     columns: &'a [usize],
     records: &'a [u8],
 }
 
 impl Statistics {
-    pub(super) fn of(columns: &[Column], layout: &Layout, keep: Keep) -> Self {
+    pub(super) fn new(columns: &[LeafColumn], layout: &FileLayout, keep: Keep) -> Self {
         let may_be_sorted =
-            |(_, column): &(usize, &Column)| layout.groups > 1 && is_searched(column);
+            |(_, column): &(usize, &LeafColumn)| layout.groups > 1 && is_searched(column);
         let searched = columns.iter().enumerate().filter(may_be_sorted);
         Statistics {
             columns: searched.map(|(number, _)| number).collect(),
@@ -65,8 +65,8 @@ impl Statistics {
     }
 
     /// Returns placeholders for the columns that may have bounds.
-    pub(super) fn none(&self) -> Bounds<'_> {
-        Bounds {
+    pub(super) fn placeholders(&self) -> ValueBounds<'_> {
+        ValueBounds {
             columns: &self.columns,
             records: &[],
         }
@@ -77,15 +77,15 @@ impl Statistics {
     /// # Errors
     /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) once the request is cancelled. Otherwise
     /// fails as `take` does.
-    pub(super) fn with<T>(
+    pub(super) fn with_bounds<T>(
         &self,
-        columns: &[Column],
-        layout: &Layout,
+        columns: &[LeafColumn],
+        layout: &FileLayout,
         cancel: &CancelToken,
-        take: impl FnOnce(Bounds<'_>) -> Result<T>,
+        take: impl FnOnce(ValueBounds<'_>) -> Result<T>,
     ) -> Result<T> {
         if self.columns.is_empty() {
-            return take(Bounds::default());
+            return take(ValueBounds::default());
         }
         let mut found = cancel.lock(&self.found)?;
         let text = match &*found {
@@ -96,13 +96,18 @@ impl Statistics {
             }
         };
         drop(found);
-        take(Bounds {
+        take(ValueBounds {
             columns: &self.columns,
             records: text.bytes(),
         })
     }
 
-    fn search(&self, columns: &[Column], layout: &Layout, cancel: &CancelToken) -> Result<Vec<u8>> {
+    fn search(
+        &self,
+        columns: &[LeafColumn],
+        layout: &FileLayout,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>> {
         cancel.begin_heavy()?;
         let mut left = limits::PARQUET_SORTED;
         let mut records = Vec::new();
@@ -129,14 +134,14 @@ impl Statistics {
     }
 }
 
-impl Bounds<'_> {
+impl ValueBounds<'_> {
     /// Adds the bounds of a column in a group to its statistics, or a placeholder of the same
     /// length.
     pub(super) fn add(
         self,
         statistics: Struct,
         (group, number): (u64, usize),
-        column: &Column,
+        column: &LeafColumn,
     ) -> Struct {
         let Ok(place) = self.columns.binary_search(&number) else {
             return statistics;
@@ -160,7 +165,7 @@ impl Bounds<'_> {
 
 /// Returns whether a search may find bounds of a column: its values are numbers in a local array of
 /// their own.
-fn is_searched(column: &Column) -> bool {
+fn is_searched(column: &LeafColumn) -> bool {
     let leaf = &column.leaf;
     let is_number = match leaf.kind.physical {
         Physical::Int32 | Physical::Int64 => leaf.kind.logical != Logical::String,
@@ -175,15 +180,15 @@ fn is_searched(column: &Column) -> bool {
 /// Returns the records of a column whose values only rise or only fall, one for each group. Returns
 /// `None` for other columns, and for more values than `left` allows to read.
 fn sorted(
-    column: &Column,
-    layout: &Layout,
+    column: &LeafColumn,
+    layout: &FileLayout,
     left: &mut u64,
     cancel: &CancelToken,
 ) -> Result<Option<Vec<u8>>> {
     if layout.count() > *left {
         return Ok(None);
     }
-    let mut run = Run::default();
+    let mut run = ValueOrder::default();
     let mut records = Vec::new();
     for number in 0..layout.groups {
         let rows = layout.rows_of(number);
@@ -211,17 +216,17 @@ type Plain = [u8; VALUE];
 
 /// The order of the values read so far.
 #[derive(Default)]
-struct Run {
+struct ValueOrder {
     /// The order of each value relative to the next different value.
     order: Option<Ordering>,
     last: Option<i128>,
 }
 
-impl Run {
+impl ValueOrder {
     /// Returns the first and last value of a group; `None` if a value is missing or out of order.
     fn group(
         &mut self,
-        column: &Column,
+        column: &LeafColumn,
         rows: Range<u64>,
         cancel: &CancelToken,
     ) -> Result<Option<[Plain; 2]>> {
@@ -308,14 +313,14 @@ fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::parquet::field::{Content, Field, Flat};
-    use crate::view::parquet::leaf::{Leaf, Origin, Values};
+    use crate::view::parquet::field::{Field, FieldContent, Flat};
+    use crate::view::parquet::leaf::{Leaf, LeafValues, ValueOrigin};
     use h5fs_reader::error::Error;
 
     /// Numbers in an array of their own. Rows after the last number cannot be read.
-    struct Numbers(Vec<Option<f64>>);
+    struct TestNumbers(Vec<Option<f64>>);
 
-    impl Values for Numbers {
+    impl LeafValues for TestNumbers {
         fn row_bytes(&self) -> u64 {
             8
         }
@@ -331,8 +336,8 @@ mod tests {
             Ok(())
         }
 
-        fn origin(&self) -> Option<Origin> {
-            Some(Origin {
+        fn origin(&self) -> Option<ValueOrigin> {
+            Some(ValueOrigin {
                 is_alone: true,
                 is_near: true,
                 is_decoded: false,
@@ -350,17 +355,17 @@ mod tests {
             kind: Type::plain(Physical::Double),
             body: Body::Plain(8),
             is_optional: true,
-            values: Box::new(Numbers(values.to_vec())),
+            values: Box::new(TestNumbers(values.to_vec())),
             ragged: None,
         };
-        let content = Content::Leaf(Box::new(leaf));
+        let content = FieldContent::Leaf(Box::new(leaf));
         let name = "x".to_owned();
-        let columns = Flat::of(vec![Field { name, content }]).columns;
-        let layout = Layout::of(&columns, 0..6, 2, Vec::new()).unwrap();
-        let statistics = Statistics::of(&columns, &layout, Box::new(|find| find()));
+        let columns = Flat::flatten(vec![Field { name, content }]).columns;
+        let layout = FileLayout::compute(&columns, 0..6, 2, Vec::new()).unwrap();
+        let statistics = Statistics::new(&columns, &layout, Box::new(|find| find()));
         let cancel = CancelToken::default();
-        let records = statistics.with(&columns, &layout, &cancel, |found| {
-            let lengths = [found, statistics.none()];
+        let records = statistics.with_bounds(&columns, &layout, &cancel, |found| {
+            let lengths = [found, statistics.placeholders()];
             let lengths = lengths.map(|bounds| {
                 let added = bounds.add(Struct::default(), (1, 0), &columns[0]);
                 added.end().len()
@@ -378,37 +383,37 @@ mod tests {
         is_found(&records[0]).then(|| records.iter().map(both).collect())
     }
 
-    fn of(values: [f64; 6]) -> Option<Vec<[f64; 2]>> {
+    fn bounds_of_values(values: [f64; 6]) -> Option<Vec<[f64; 2]>> {
         bounds(&values.map(Some))
     }
 
     #[test]
     fn columns_that_are_sorted_have_bounds() {
         let inf = f64::INFINITY;
-        let ascending = of([-inf, -2.5, -2.5, 1.0, 3.0, inf]);
+        let ascending = bounds_of_values([-inf, -2.5, -2.5, 1.0, 3.0, inf]);
         assert_eq!(ascending.unwrap(), [[-inf, -2.5], [-2.5, 1.0], [3.0, inf]]);
-        let descending = of([9.0, 9.0, 9.0, 1.0, 1.0, -4.0]);
+        let descending = bounds_of_values([9.0, 9.0, 9.0, 1.0, 1.0, -4.0]);
         assert_eq!(descending.unwrap(), [[9.0, 9.0], [1.0, 9.0], [-4.0, 1.0]]);
-        assert_eq!(of([7.0; 6]).unwrap(), [[7.0; 2]; 3]);
+        assert_eq!(bounds_of_values([7.0; 6]).unwrap(), [[7.0; 2]; 3]);
     }
 
     #[test]
     fn a_zero_bounds_the_other_one() {
-        let [first, second, _] = *of([0.0, 1.0, 1.0, 2.0, 3.0, 4.0]).unwrap() else {
+        let [first, second, _] = *bounds_of_values([0.0, 1.0, 1.0, 2.0, 3.0, 4.0]).unwrap() else {
             panic!("three groups")
         };
         assert!(first[0].is_sign_negative() && second[0] == 1.0);
-        let of_zeros = of([-1.0, -0.0, 0.0, -0.0, 0.0, 0.0]).unwrap();
+        let of_zeros = bounds_of_values([-1.0, -0.0, 0.0, -0.0, 0.0, 0.0]).unwrap();
         assert!(of_zeros[0][1].is_sign_positive());
         assert!(of_zeros[2][0].is_sign_negative() && of_zeros[2][1].is_sign_positive());
     }
 
     #[test]
     fn others_have_none() {
-        assert_eq!(of([1.0, 2.0, 3.0, 2.5, 4.0, 5.0]), None);
-        assert_eq!(of([2.0, 2.0, 1.0, 1.0, 1.0, 1.5]), None);
-        assert_eq!(of([1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]), None);
-        assert_eq!(of([f64::NAN; 6]), None);
+        assert_eq!(bounds_of_values([1.0, 2.0, 3.0, 2.5, 4.0, 5.0]), None);
+        assert_eq!(bounds_of_values([2.0, 2.0, 1.0, 1.0, 1.0, 1.5]), None);
+        assert_eq!(bounds_of_values([1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]), None);
+        assert_eq!(bounds_of_values([f64::NAN; 6]), None);
         let missing = [1.0, 2.0, 3.0, 4.0, 5.0].map(Some);
         assert_eq!(bounds(&[&missing[..], &[None]].concat()), None);
         // The same holds if a part cannot be read.
@@ -433,15 +438,15 @@ mod tests {
     #[test]
     fn no_more_values_are_looked_at_than_are_counted() {
         let columns = Vec::new();
-        let layout = Layout::of(&columns, 0..1000, 100, Vec::new()).unwrap();
+        let layout = FileLayout::compute(&columns, 0..1000, 100, Vec::new()).unwrap();
         let leaf = Leaf {
             kind: Type::plain(Physical::Double),
             body: Body::Plain(8),
             is_optional: false,
-            values: Box::new(Numbers(vec![Some(1.0); 1000])),
+            values: Box::new(TestNumbers(vec![Some(1.0); 1000])),
             ragged: None,
         };
-        let column = Column {
+        let column = LeafColumn {
             leaf,
             path: Vec::new(),
             lists: Vec::new(),

@@ -7,16 +7,16 @@ use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ReferenceKind, StringPadding};
 use h5fs_reader::model::text::without_padding;
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::model::{Container, Datatype, Reference};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::View;
-use crate::view::cf::stored as numbers;
-use crate::view::elements::missing::Missing;
+use crate::view::cf::stored_type as numbers;
+use crate::view::elements::missing::MissingValues;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{ENOUGH, Origin, Values, Written};
+use crate::view::parquet::leaf::{ENOUGH, LeafValues, ValueOrigin, Written};
 use crate::view::texts::json::SharedPaths;
 
 /// Bytes of rows to read at a time.
@@ -40,7 +40,7 @@ pub(super) struct RowBytes {
 
 /// The location of a value in each row.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct ValueLocation {
     pub(super) rows: RowBytes,
     /// The offset of the value in the row.
     pub(super) offset: usize,
@@ -49,8 +49,8 @@ pub(super) struct Place {
 }
 
 /// The values of a leaf.
-pub(super) struct Stored {
-    pub(super) place: Place,
+pub(super) struct StoredLeaf {
+    pub(super) place: ValueLocation,
     /// The lists that contain the value, outermost first. Each has a length, and the distance in
     /// bytes between two elements.
     pub(super) lists: Vec<(u32, u64)>,
@@ -64,20 +64,20 @@ pub(super) struct Stored {
 /// The rule that marks missing values.
 pub(super) enum Absent {
     /// A value is missing if the same row of this mask is not zero.
-    Where(Place),
+    Where(ValueLocation),
     /// A value is missing if it equals this number.
-    Number(numbers::Stored, f64),
+    Number(numbers::StoredType, f64),
     /// A value is missing if it is this integer.
-    Integer(numbers::Stored, i128),
+    Integer(numbers::StoredType, i128),
     /// A value is missing if it is negative.
-    Negative(numbers::Stored),
+    Negative(numbers::StoredType),
     /// A value is missing if it has this text.
     Text(StringPadding, Arc<[u8]>),
     /// A value is missing if it is a null reference.
     Null(ReferenceKind, Arc<Pointers>),
     /// A value is missing by the mask of the array. `at` is the index of the element in its row.
     Masked {
-        missing: Arc<Missing>,
+        missing: Arc<MissingValues>,
         datatype: Datatype,
         /// Number of elements in a row.
         of_row: u64,
@@ -107,18 +107,18 @@ impl RowBytes {
     }
 }
 
-impl Place {
+impl ValueLocation {
     /// Returns the array that contains the value.
-    pub(super) fn origin(&self) -> Origin {
+    pub(super) fn origin(&self) -> ValueOrigin {
         let is_alone = self.rows.each == to_u64(self.size);
-        Origin::of(&*self.rows.content, is_alone)
+        ValueOrigin::from_view(&*self.rows.content, is_alone)
     }
 
     /// Passes the value of each row to `take`.
     ///
     /// # Errors
     /// Fails if a row cannot be read, or as `take` does.
-    pub(super) fn each(
+    pub(super) fn visit_rows(
         &self,
         rows: Range<u64>,
         cancel: &CancelToken,
@@ -130,7 +130,7 @@ impl Place {
             let end = rows.end.min(first.saturating_add(at_a_time));
             let bytes = self.rows.read(&(first..end), cancel)?;
             for row in self.rows.split(&bytes, end - first)? {
-                take(self.of(row, 0)?)?;
+                take(self.value_bytes(row, 0)?)?;
             }
             first = cancel.advance(first, end)?;
         }
@@ -138,7 +138,7 @@ impl Place {
     }
 
     /// Returns the bytes of the value that is `distance` bytes after this location in the row.
-    fn of<'a>(&self, row: &'a [u8], distance: usize) -> Result<&'a [u8]> {
+    fn value_bytes<'a>(&self, row: &'a [u8], distance: usize) -> Result<&'a [u8]> {
         let start = self.offset.saturating_add(distance);
         let value = row.get(start..start.saturating_add(self.size));
         value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))
@@ -147,7 +147,7 @@ impl Place {
 
 impl Absent {
     /// Returns whether each value in some rows is missing.
-    fn among(
+    fn find_missing(
         &self,
         values: &[&[u8]],
         rows: &Range<u64>,
@@ -159,7 +159,7 @@ impl Absent {
             Absent::Where(place) => {
                 let bytes = place.rows.read(rows, cancel)?;
                 let rows = place.rows.split(&bytes, rows.end - rows.start)?;
-                let values = rows.map(|row| place.of(row, 0));
+                let values = rows.map(|row| place.value_bytes(row, 0));
                 let is_set = |value: &[u8]| value.iter().any(|&byte| byte != 0);
                 values
                     .map(|value| value.map(is_set))
@@ -195,7 +195,7 @@ impl Absent {
             } => {
                 let first = rows.start.saturating_mul(*of_row);
                 let count = (rows.end - rows.start).saturating_mul(*of_row);
-                let all = missing.among(datatype, first, count, bytes)?;
+                let all = missing.find_missing(datatype, first, count, bytes)?;
                 let of_row = to_usize(*of_row)?.max(1);
                 all.chunks(of_row)
                     .map(|row| row.get(*at).copied().unwrap_or(false))
@@ -205,7 +205,7 @@ impl Absent {
     }
 }
 
-impl Stored {
+impl StoredLeaf {
     /// Appends the values of `rows` until `out` has `enough` bytes. Returns the next row.
     fn write_until(
         &self,
@@ -246,9 +246,9 @@ impl Stored {
         };
         let each = self.place.rows.split(&bytes, count)?;
         let values: Vec<&[u8]> = each
-            .map(|row| self.place.of(row, 0))
+            .map(|row| self.place.value_bytes(row, 0))
             .collect::<Result<_>>()?;
-        let missing = absent.among(&values, rows, &bytes, cancel)?;
+        let missing = absent.find_missing(&values, rows, &bytes, cancel)?;
         for (number, (value, is_missing)) in (0..).zip(values.iter().zip(missing)) {
             if out.bytes.len() >= enough {
                 return Ok(number);
@@ -320,7 +320,7 @@ impl Stored {
                 let most = to_u64(limits::PARQUET_TEXT);
                 return Err(Error::limit("texts of a row of a Parquet file", most));
             }
-            return self.push(self.place.of(row, distance)?, out);
+            return self.push(self.place.value_bytes(row, distance)?, out);
         };
         let apart = to_usize(apart)?;
         for number in 0..to_usize(count.into())? {
@@ -332,12 +332,12 @@ impl Stored {
 
     fn push(&self, value: &[u8], out: &mut Written) -> Result<()> {
         let Pointers { container, paths } = &*self.pointers;
-        let context = Context::new(&**container, &**paths, limits::PARQUET_TEXT);
+        let context = TextContext::new(&**container, &**paths, limits::PARQUET_TEXT);
         self.encoding.push(value, &context, &mut out.bytes)
     }
 }
 
-impl Values for Stored {
+impl LeafValues for StoredLeaf {
     fn row_bytes(&self) -> u64 {
         self.place.rows.each
     }
@@ -351,7 +351,7 @@ impl Values for Stored {
         self.write_until(ENOUGH, rows, cancel, out)
     }
 
-    fn origin(&self) -> Option<Origin> {
+    fn origin(&self) -> Option<ValueOrigin> {
         Some(self.place.origin())
     }
 

@@ -7,7 +7,7 @@ use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Container, NodeId};
 
 use crate::limits;
-use crate::view::parquet::field::{Field, shown};
+use crate::view::parquet::field::{Field, utf8_name};
 
 /// The fields of a table, and the columns without a field.
 pub(super) struct Fields {
@@ -17,7 +17,7 @@ pub(super) struct Fields {
 }
 
 /// A table.
-pub(crate) struct Table {
+pub(crate) struct ParquetTable {
     /// The rows of the source that the table contains.
     pub(super) rows: Range<u64>,
     /// Number of rows in a chunk of the source; 1 if chunks do not matter.
@@ -39,20 +39,20 @@ pub(crate) struct Description {
     pub(super) pairs: Vec<(String, String)>,
     /// The last array, and its attributes. Many columns may be parts of one array, which has the
     /// same attributes for each of them.
-    last: Option<(NodeId, Texts)>,
+    last: Option<(NodeId, AttributeTexts)>,
 }
 
 /// The attributes of an array that describe its columns.
-type Texts = Vec<(&'static str, String)>;
+type AttributeTexts = Vec<(&'static str, String)>;
 
 /// The attributes that describe a column.
 const ATTRIBUTES: [&str; 3] = ["units", "long_name", "description"];
 
 impl Description {
     /// Creates the description of the object at `path`.
-    pub(crate) fn of(path: &[u8]) -> Self {
+    pub(crate) fn new(path: &[u8]) -> Self {
         Description {
-            pairs: vec![("h5fs.path".to_owned(), shown(path))],
+            pairs: vec![("h5fs.path".to_owned(), utf8_name(path))],
             last: None,
         }
     }
@@ -76,7 +76,7 @@ impl Description {
             _ => &self.last.insert((node, texts(container, node)?)).1,
         };
         for (name, value) in texts {
-            let key = format!("{name}:{}", shown(column));
+            let key = format!("{name}:{}", utf8_name(column));
             self.pairs.push((key, value.clone()));
         }
         Ok(())
@@ -88,12 +88,12 @@ impl Description {
 ///
 /// # Errors
 /// Fails with a temporary error of an attribute.
-fn texts(container: &dyn Container, node: NodeId) -> Result<Texts> {
+fn texts(container: &dyn Container, node: NodeId) -> Result<AttributeTexts> {
     let mut texts = Vec::new();
     for name in ATTRIBUTES {
         let value = match text(container, node, name.as_bytes()) {
             Ok(None) => continue,
-            Ok(Some(value)) => shown(&value),
+            Ok(Some(value)) => utf8_name(&value),
             Err(error) if error.is_passing() => return Err(error),
             Err(error) => format!("cannot be read: {error}"),
         };
@@ -104,10 +104,10 @@ fn texts(container: &dyn Container, node: NodeId) -> Result<Texts> {
     Ok(texts)
 }
 
-impl Table {
+impl ParquetTable {
     /// Returns the table with only these rows.
     pub(crate) fn part(self, rows: Range<u64>) -> Self {
-        Table { rows, ..self }
+        ParquetTable { rows, ..self }
     }
 }
 

@@ -9,18 +9,18 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::parquet::encoding::push_text;
-use crate::view::parquet::leaf::{ENOUGH, Values, Written};
+use crate::view::parquet::leaf::{ENOUGH, LeafValues, Written};
 use crate::view::table::rows::Rows;
 
 /// Bytes of rows to read at a time.
 const BATCH: u64 = 64 << 10;
 
 /// The texts of the only column of some rows.
-pub(super) struct Texts {
+pub(super) struct TextColumn {
     pub(super) rows: Rows,
 }
 
-impl Values for Texts {
+impl LeafValues for TextColumn {
     fn row_bytes(&self) -> u64 {
         self.rows.row_bytes()
     }
@@ -39,7 +39,7 @@ impl Values for Texts {
     }
 }
 
-impl Texts {
+impl TextColumn {
     /// Appends the texts of `rows` until `out` has `enough` bytes. Returns the next row.
     fn write_until(
         &self,

@@ -120,7 +120,7 @@ impl Struct {
     }
 
     /// Creates a struct that continues after field `number`, whose bytes were written elsewhere.
-    pub(super) fn behind(number: i16) -> Self {
+    pub(super) fn continuing_after(number: i16) -> Self {
         Struct {
             bytes: Vec::new(),
             last: number,

@@ -44,7 +44,7 @@ pub(crate) struct Origin {
 
 impl Interlace {
     /// Returns the number of axes after the axis of the samples.
-    pub(crate) fn behind(self) -> usize {
+    pub(crate) fn axes_after(self) -> usize {
         match self {
             Interlace::Pixel => 0,
             Interlace::Line => 1,
@@ -52,7 +52,7 @@ impl Interlace {
         }
     }
 
-    pub(super) fn named(mode: &[u8]) -> Option<Self> {
+    pub(super) fn from_name(mode: &[u8]) -> Option<Self> {
         match mode {
             b"INTERLACE_PIXEL" => Some(Interlace::Pixel),
             b"INTERLACE_LINE" => Some(Interlace::Line),
@@ -63,13 +63,13 @@ impl Interlace {
 
     /// Returns whether an array of `dims` has three or four samples on that axis.
     pub(super) fn fits(self, dims: &[u64]) -> bool {
-        let colours = dims.iter().rev().nth(self.behind());
+        let colours = dims.iter().rev().nth(self.axes_after());
         dims.len() > 2 && matches!(colours, Some(3 | 4))
     }
 }
 
 impl Origin {
-    pub(super) fn named(corner: &[u8]) -> Self {
+    pub(super) fn from_name(corner: &[u8]) -> Self {
         Origin {
             is_below: matches!(corner, b"LL" | b"LR"),
             is_right: matches!(corner, b"UR" | b"LR"),
@@ -118,7 +118,7 @@ mod tests {
     fn a_part_without_all_axes_of_a_picture_has_no_colours() {
         let whole = Appearance {
             interlace: Some(Interlace::Plane),
-            origin: Origin::named(b"LL"),
+            origin: Origin::from_name(b"LL"),
             ..Appearance::default()
         };
         let part = |selector: &[u8]| whole.of_part(selector, 5);
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn corners() {
         let corners = [&b"UL"[..], b"LL", b"UR", b"LR", b"no"].map(|corner| {
-            let origin = Origin::named(corner);
+            let origin = Origin::from_name(corner);
             (origin.is_below, origin.is_right)
         });
         let expected = [

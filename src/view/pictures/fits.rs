@@ -19,13 +19,13 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::model::{Array, Datatype};
 
 use crate::view::View;
-use crate::view::elements::converted::Converted;
+use crate::view::elements::converted::ConvertedElements;
 use crate::view::elements::normal::normal;
-use crate::view::elements::{Elements, as_numpy_has_it, opened};
+use crate::view::elements::{Elements, as_numpy_has_it, element_type};
 use crate::view::pictures::fits::cards::Cards;
-use crate::view::pictures::fits::column::Columns;
-use crate::view::pictures::fits::number::{Number, Record};
-use crate::view::pictures::framed::Framed;
+use crate::view::pictures::fits::column::FitsColumns;
+use crate::view::pictures::fits::number::{FitsNumber, RecordValues};
+use crate::view::pictures::framed::FramedFile;
 use crate::view::pictures::image::Pixel;
 
 /// Bytes of a FITS block.
@@ -36,10 +36,10 @@ const BLOCK: u64 = 2880;
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
-pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Framed>> {
-    match Kind::of(&elements.datatype, elements.dims.as_deref()) {
-        Some(Kind::Image(pixel)) => image(pixel, elements, attributes).map(Some),
-        Some(Kind::Table(columns)) => table(&columns, elements, attributes).map(Some),
+pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<FramedFile>> {
+    match HduKind::from_datatype(&elements.datatype, elements.dims.as_deref()) {
+        Some(HduKind::Image(pixel)) => image(pixel, elements, attributes).map(Some),
+        Some(HduKind::Table(columns)) => table(&columns, elements, attributes).map(Some),
         None => Ok(None),
     }
 }
@@ -49,33 +49,33 @@ pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Fram
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
 pub(crate) fn is_of(array: &Array) -> Result<bool> {
-    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
-    Ok(Kind::of(&datatype, dims.as_deref()).is_some())
+    let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
+    Ok(HduKind::from_datatype(&datatype, dims.as_deref()).is_some())
 }
 
 /// The form of an array in FITS.
-enum Kind {
+enum HduKind {
     Image(Pixel),
-    Table(Columns),
+    Table(FitsColumns),
 }
 
-impl Kind {
-    fn of(datatype: &Datatype, dims: Option<&[u64]>) -> Option<Self> {
+impl HduKind {
+    fn from_datatype(datatype: &Datatype, dims: Option<&[u64]>) -> Option<Self> {
         let dims = dims?;
-        if let Some(pixel) = Pixel::of(datatype) {
-            return (!dims.is_empty()).then_some(Kind::Image(pixel));
+        if let Some(pixel) = Pixel::from_datatype(datatype) {
+            return (!dims.is_empty()).then_some(HduKind::Image(pixel));
         }
         let datatype = as_numpy_has_it(datatype);
         let is_record = matches!(datatype.class, Class::Compound(_) | Class::Complex(_));
-        let columns = is_record.then(|| Columns::of(&datatype))?;
-        columns.map(Kind::Table)
+        let columns = is_record.then(|| FitsColumns::from_datatype(&datatype))?;
+        columns.map(HduKind::Table)
     }
 }
 
-fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<Framed> {
+fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<FramedFile> {
     let elements = normal(elements)?;
     let dims = elements.dims.unwrap_or_default();
-    let number = Number::of(pixel);
+    let number = FitsNumber::from_pixel(pixel);
     let mut cards = Cards::default();
     cards.logical("SIMPLE", true);
     cards.integer("BITPIX", number.bits());
@@ -91,19 +91,19 @@ fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<Framed>
     let content = if number.is_as_stored() {
         elements.content
     } else {
-        converted(elements.content, Record::of(number), count)
+        converted(elements.content, RecordValues::from_number(number), count)
     };
     let bytes = count.saturating_mul(size);
-    Framed::new(cards.header(), content, bytes, BLOCK)
+    FramedFile::new(cards.header(), content, bytes, BLOCK)
 }
 
-fn table(columns: &Columns, elements: Elements, attributes: &Cards) -> Result<Framed> {
+fn table(columns: &FitsColumns, elements: Elements, attributes: &Cards) -> Result<FramedFile> {
     let rows = product(&elements.dims.unwrap_or_default())?;
     let record = columns.record(elements.datatype.size);
     let width = record.size();
     let header = table_header(&columns.cards(), width, rows, attributes);
     let content = converted(elements.content, record, rows);
-    Framed::new(header, content, rows.saturating_mul(width), BLOCK)
+    FramedFile::new(header, content, rows.saturating_mul(width), BLOCK)
 }
 
 /// Creates the headers of a table. `columns` has the cards of its columns.
@@ -124,8 +124,8 @@ fn table_header(columns: &Cards, width: u64, rows: u64, attributes: &Cards) -> V
     [primary.header(), cards.header()].concat()
 }
 
-fn converted(content: Box<dyn View>, record: Record, count: u64) -> Box<dyn View> {
-    Box::new(Converted {
+fn converted(content: Box<dyn View>, record: RecordValues, count: u64) -> Box<dyn View> {
+    Box::new(ConvertedElements {
         content,
         count,
         stored_size: record.stored_size(),

@@ -36,7 +36,7 @@ impl Head for Vec<u8> {
 }
 
 /// A file with a header, the elements, and zeros up to a multiple of a block.
-pub(crate) struct Framed {
+pub(crate) struct FramedFile {
     head: Box<dyn Head>,
     content: Box<dyn View>,
     /// The offset of the end of the elements.
@@ -44,7 +44,7 @@ pub(crate) struct Framed {
     length: u64,
 }
 
-impl Framed {
+impl FramedFile {
     /// Creates a file with `bytes` bytes of elements after `head`, padded with zeros to a multiple
     /// of `block`.
     ///
@@ -57,7 +57,7 @@ impl Framed {
         block: u64,
     ) -> Result<Self> {
         let length = length(head.length(), bytes, block)?;
-        Ok(Framed {
+        Ok(FramedFile {
             content_end: head.length().saturating_add(bytes),
             head: Box::new(head),
             content,
@@ -79,7 +79,7 @@ pub(crate) fn length(head: u64, bytes: u64, block: u64) -> Result<u64> {
         .ok_or_else(|| Error::limit("size of an array", MOST))
 }
 
-impl View for Framed {
+impl View for FramedFile {
     fn length(&self) -> u64 {
         self.length
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn any_range_of_it_is_that_of_the_whole() {
         let content = Box::new(Text::new(b"elements".to_vec()));
-        let framed = Framed::new(b"head".to_vec(), content, 8, 8).unwrap();
+        let framed = FramedFile::new(b"head".to_vec(), content, 8, 8).unwrap();
         let whole = b"headelements\0\0\0\0";
         assert_eq!(framed.length(), 16);
         for start in 0..=17 {

@@ -8,7 +8,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::{Container, Node};
 
 use crate::view::pictures::image::Image;
-use crate::view::pictures::look::image_of;
+use crate::view::pictures::picture_style::image_of;
 
 /// Minimum number of digits in a name.
 const DIGITS: usize = 6;
@@ -33,7 +33,7 @@ impl Frames {
         suffix: &'static [u8],
     ) -> Result<Option<Self>> {
         let image = image_of(container, node)?;
-        Ok(image.and_then(|image| Self::of(&image, suffix)))
+        Ok(image.and_then(|image| Self::from_image(&image, suffix)))
     }
 
     /// Returns whether the array `node` has, or may have, several pictures. If its attributes
@@ -48,7 +48,7 @@ impl Frames {
     }
 
     /// Returns the pictures of `image`; `None` if it is a single picture.
-    fn of(image: &Image, suffix: &'static [u8]) -> Option<Self> {
+    fn from_image(image: &Image, suffix: &'static [u8]) -> Option<Self> {
         let dims = image.leading().to_vec();
         let count = image.pages().filter(|_| !dims.is_empty())?;
         Some(Frames {
@@ -98,7 +98,7 @@ mod tests {
             interlace,
             ..Appearance::default()
         };
-        Frames::of(&Image::of(&int(2), dims, appearance)?, b".png")
+        Frames::from_image(&Image::from_datatype(&int(2), dims, appearance)?, b".png")
     }
 
     #[test]

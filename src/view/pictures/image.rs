@@ -30,14 +30,14 @@ pub(crate) struct Image {
 /// The type of one number of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pixel {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PixelKind,
     /// Bytes of the number: 1, 2, 4 or 8.
     pub(crate) bytes: u8,
     pub(crate) is_big_endian: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PixelKind {
     /// One byte, 0 or 1.
     Boolean,
     Unsigned,
@@ -49,8 +49,12 @@ pub(crate) enum Kind {
 impl Image {
     /// Returns the pictures of an array with this datatype, dimensions and appearance; `None` if
     /// the array does not have numbers, or is empty.
-    pub(crate) fn of(datatype: &Datatype, dims: &[u64], appearance: Appearance) -> Option<Self> {
-        let pixel = Pixel::of(datatype)?;
+    pub(crate) fn from_datatype(
+        datatype: &Datatype,
+        dims: &[u64],
+        appearance: Appearance,
+    ) -> Option<Self> {
+        let pixel = Pixel::from_datatype(datatype)?;
         let (leading, height, width, samples) = match (appearance.interlace, dims) {
             (Some(Interlace::Pixel), [leading @ .., height, width, samples])
             | (Some(Interlace::Line), [leading @ .., height, samples, width])
@@ -65,7 +69,7 @@ impl Image {
         // A selection from the axis of samples is not a colour.
         if appearance.interlace.is_some() && !matches!(samples, 3 | 4) {
             let interlace = None;
-            return Self::of(
+            return Self::from_datatype(
                 datatype,
                 dims,
                 Appearance {
@@ -106,16 +110,16 @@ impl Image {
 
 impl Pixel {
     /// Returns the number type of a datatype; `None` if pictures cannot have such numbers.
-    pub(crate) fn of(datatype: &Datatype) -> Option<Self> {
+    pub(crate) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let descr = numpy_descr(&as_numpy_has_it(datatype))?;
         let [order, kind, bytes @ (b'1' | b'2' | b'4' | b'8')] = *descr.as_bytes() else {
             return None;
         };
         let kind = match kind {
-            b'b' => Kind::Boolean,
-            b'u' => Kind::Unsigned,
-            b'i' => Kind::Signed,
-            b'f' => Kind::Float,
+            b'b' => PixelKind::Boolean,
+            b'u' => PixelKind::Unsigned,
+            b'i' => PixelKind::Signed,
+            b'f' => PixelKind::Float,
             _ => return None,
         };
         Some(Pixel {
@@ -128,7 +132,7 @@ impl Pixel {
     /// Returns the greatest number of an unsigned type.
     pub(crate) fn greatest(self) -> f64 {
         match self.kind {
-            Kind::Boolean => 1.0,
+            PixelKind::Boolean => 1.0,
             _ => (f64::from(self.bytes) * 8.0).exp2() - 1.0,
         }
     }
@@ -137,7 +141,7 @@ impl Pixel {
     pub(crate) fn integer(self, bytes: &[u8]) -> i128 {
         let word = self.word(bytes);
         match self.kind {
-            Kind::Signed => {
+            PixelKind::Signed => {
                 let unused = u64::BITS - 8 * u32::from(self.bytes);
                 ((word << unused).cast_signed() >> unused).into()
             }
@@ -197,7 +201,7 @@ mod tests {
             interlace,
             ..Appearance::default()
         };
-        let image = Image::of(&int(2), dims, appearance)?;
+        let image = Image::from_datatype(&int(2), dims, appearance)?;
         Some((
             image.leading().to_vec(),
             image.height,
@@ -235,17 +239,17 @@ mod tests {
     #[test]
     fn the_types_of_pixels() {
         let pixel = |datatype: &Datatype| {
-            let pixel = Pixel::of(datatype)?;
+            let pixel = Pixel::from_datatype(datatype)?;
             Some((pixel.kind, pixel.bytes, pixel.is_big_endian))
         };
-        assert_eq!(pixel(&int(2)), Some((Kind::Signed, 2, false)));
+        assert_eq!(pixel(&int(2)), Some((PixelKind::Signed, 2, false)));
         let unsigned = Datatype::integer(8, false, ByteOrder::Big);
-        assert_eq!(pixel(&unsigned), Some((Kind::Unsigned, 8, true)));
+        assert_eq!(pixel(&unsigned), Some((PixelKind::Unsigned, 8, true)));
         let half = Datatype::ieee(2, ByteOrder::Little);
-        assert_eq!(pixel(&half), Some((Kind::Float, 2, false)));
+        assert_eq!(pixel(&half), Some((PixelKind::Float, 2, false)));
         assert_eq!(
             pixel(&type_of(1, Class::Bool)),
-            Some((Kind::Boolean, 1, false))
+            Some((PixelKind::Boolean, 1, false))
         );
         assert_eq!(pixel(&int(3)), None);
         let record = Class::Compound(vec![member("a", 0, int(2))]);

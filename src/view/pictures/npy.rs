@@ -14,15 +14,15 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::to_u64;
 
 use crate::view::elements::normal::normal;
-use crate::view::elements::{Elements, as_numpy_has_it, opened};
-use crate::view::pictures::framed::{self, Framed};
+use crate::view::elements::{Elements, as_numpy_has_it, element_type};
+use crate::view::pictures::framed::{self, FramedFile};
 
 /// Creates the file of `elements`; `None` if NumPy does not have their datatype, or for a null
 /// dataspace.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
-pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
+pub(crate) fn file(elements: Elements) -> Result<Option<FramedFile>> {
     let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
         return Ok(None);
     };
@@ -33,7 +33,7 @@ pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
 ///
 /// # Errors
 /// Fails as [`file`] does.
-pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Framed>> {
+pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<FramedFile>> {
     let Some(dims) = &elements.dims else {
         return Ok(None);
     };
@@ -41,7 +41,7 @@ pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Framed>>
         return Ok(None);
     };
     let bytes = bytes(elements.datatype.size, dims)?;
-    Framed::new(header, elements.content, bytes, 1).map(Some)
+    FramedFile::new(header, elements.content, bytes, 1).map(Some)
 }
 
 /// Returns the length of the file of `array` without reading its elements; `None` if the array does
@@ -50,7 +50,7 @@ pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Framed>>
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
 pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
-    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+    let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
     match (numpy_literal(&as_numpy_has_it(&datatype)), dims) {
         (Some(descr), Some(dims)) => length_of_type(&descr, datatype.size, &dims),
         _ => Ok(None),

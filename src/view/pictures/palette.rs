@@ -8,7 +8,7 @@ use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Container, NodeId};
 
 use crate::view::elements::Elements;
-use crate::view::pictures::image::{Kind, Pixel};
+use crate::view::pictures::image::{Pixel, PixelKind};
 
 /// Number of values of a byte.
 const ENTRIES: usize = 256;
@@ -43,18 +43,18 @@ impl Palette {
         if let Err(error) = &array.storage {
             return Err(error.clone());
         }
-        let elements = Elements::whole(Arc::new(Reader::new(engine, Arc::clone(array))?))?;
-        let pixel = Pixel::of(&elements.datatype).map(|pixel| (pixel.kind, pixel.bytes));
+        let elements = Elements::from_reader(Arc::new(Reader::new(engine, Arc::clone(array))?))?;
+        let pixel = Pixel::from_datatype(&elements.datatype).map(|pixel| (pixel.kind, pixel.bytes));
         match elements.dims.as_deref() {
-            Some(&[entries @ 1..=256, 3]) if pixel == Some((Kind::Unsigned, 1)) => {
+            Some(&[entries @ 1..=256, 3]) if pixel == Some((PixelKind::Unsigned, 1)) => {
                 let bytes = elements.read(0, entries * 3)?;
-                Ok(Self::of(bytes.as_chunks().0))
+                Ok(Self::from_colours(bytes.as_chunks().0))
             }
             _ => Err(unfit()),
         }
     }
 
-    fn of(known: &[[u8; 3]]) -> Self {
+    fn from_colours(known: &[[u8; 3]]) -> Self {
         let mut entries = Box::new([[0; 3]; ENTRIES]);
         for (entry, colour) in entries.iter_mut().zip(known) {
             *entry = *colour;
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn numbers_without_a_colour_are_black() {
-        let palette = Palette::of(&[[255, 0, 1], [2, 3, 4]]);
+        let palette = Palette::from_colours(&[[255, 0, 1], [2, 3, 4]]);
         assert_eq!(palette.bytes()[..7], [255, 0, 1, 2, 3, 4, 0]);
         assert_eq!(palette.bytes().len(), 768);
         let planes = palette.wide_planes();

@@ -27,9 +27,9 @@ pub(crate) mod stored;
 use crate::limits;
 use crate::view::elements::Elements;
 use crate::view::pictures::image::Image;
-use crate::view::pictures::look::Look;
+use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::png::picture::Picture;
-use crate::view::pictures::png::stored::Stored;
+use crate::view::pictures::png::stored::UncompressedPng;
 
 /// Returns whether an array with these pictures is a single picture with rows and columns.
 pub(crate) fn is_picture(image: &Image) -> bool {
@@ -37,23 +37,24 @@ pub(crate) fn is_picture(image: &Image) -> bool {
 }
 
 /// A picture in one of the two forms of its file.
-pub(crate) enum File {
+pub(crate) enum PngFile {
     /// A small picture, which will be compressed.
     Compressed(Picture),
-    Stored(Stored),
+    Stored(UncompressedPng),
 }
 
-impl File {
+impl PngFile {
     /// Creates the file of `elements` with the appearance `look`; `None` if they are not a picture.
-    pub(crate) fn of(elements: Elements, look: Look) -> Option<Self> {
+    pub(crate) fn from_elements(elements: Elements, look: PictureStyle) -> Option<Self> {
         let dims = elements.dims.as_deref().unwrap_or_default();
-        let image = Image::of(&elements.datatype, dims, look.appearance).filter(is_picture)?;
+        let image =
+            Image::from_datatype(&elements.datatype, dims, look.appearance).filter(is_picture)?;
         let is_small = is_small(&image);
         let picture = Picture::new(image, elements, look.palette);
         Some(if is_small {
-            File::Compressed(picture)
+            PngFile::Compressed(picture)
         } else {
-            File::Stored(Stored::new(picture))
+            PngFile::Stored(UncompressedPng::new(picture))
         })
     }
 }

@@ -25,11 +25,11 @@ use crate::limits;
 use crate::view::cf::decoded;
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::FindPath;
-use crate::view::elements::missing::Missing;
+use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::appearance::Appearance;
-use crate::view::pictures::image::{Image, Kind, Pixel};
-use crate::view::pictures::look::Look;
+use crate::view::pictures::image::{Image, Pixel, PixelKind};
 use crate::view::pictures::palette::Palette;
+use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::png::is_picture;
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::pictures::png::picture::Picture;
@@ -41,7 +41,7 @@ const COLOURS: u8 = 255;
 
 /// A function that returns the elements that a selector picks, and which of them are missing. An
 /// empty selector picks all elements.
-pub(crate) type PartOf<'a> = dyn Fn(&str) -> Result<(Elements, Option<Missing>)> + 'a;
+pub(crate) type PartOf<'a> = dyn Fn(&str) -> Result<(Elements, Option<MissingValues>)> + 'a;
 
 /// An array to draw.
 pub(crate) struct Drawn<'a> {
@@ -58,7 +58,7 @@ impl Drawn<'_> {
         &self,
         selector: &str,
         appearance: Appearance,
-    ) -> Result<(Elements, Option<Missing>)> {
+    ) -> Result<(Elements, Option<MissingValues>)> {
         if appearance.is_in_colours() {
             (self.part)(selector)
         } else {
@@ -67,7 +67,7 @@ impl Drawn<'_> {
     }
 
     /// Returns the numbers that a selector picks, decoded by the netCDF conventions.
-    pub(crate) fn numbers(&self, selector: &str) -> Result<(Elements, Option<Missing>)> {
+    pub(crate) fn numbers(&self, selector: &str) -> Result<(Elements, Option<MissingValues>)> {
         let (elements, missing) = (self.part)(selector)?;
         let stored = elements.datatype.clone();
         let elements = decoded::numbers(self.container, self.node, self.path, elements)?;
@@ -78,21 +78,21 @@ impl Drawn<'_> {
 
     /// Returns the fill value of the array as a missing value, if the file defines one other than
     /// 0.
-    fn fill(&self, elements: &Elements) -> Option<Missing> {
+    fn fill(&self, elements: &Elements) -> Option<MissingValues> {
         let Fill::Value(fill) = &self.node.array()?.fill else {
             return None;
         };
-        let pixel = Pixel::of(&elements.datatype)?;
+        let pixel = Pixel::from_datatype(&elements.datatype)?;
         let value = number(pixel, fill.get(..pixel.bytes.into())?);
         let is_one = fill.len() == usize::from(pixel.bytes);
-        (is_one && value != 0.0 && !value.is_nan()).then_some(Missing::Equal(value))
+        (is_one && value != 0.0 && !value.is_nan()).then_some(MissingValues::Equal(value))
     }
 }
 
 /// Returns the number in some bytes.
 fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
     match pixel.kind {
-        Kind::Float => pixel.float(bytes),
+        PixelKind::Float => pixel.float(bytes),
         _ => pixel.integer(bytes) as f64,
     }
 }
@@ -111,7 +111,7 @@ pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u
     let block: Vec<_> = part
         .map(|(start, length)| Extent::cut(start, length))
         .collect();
-    mappings.touched(&block).count() > limits::HTML_SOURCES
+    mappings.overlapping(&block).count() > limits::HTML_SOURCES
 }
 
 /// Returns the bytes that are decoded or read for one picture.
@@ -155,17 +155,17 @@ pub(crate) fn size(image: &Image) -> (u64, u64) {
 pub(crate) fn file(
     drawn: &Drawn<'_>,
     selector: &str,
-    look: Look,
+    look: PictureStyle,
     shading: &Shading,
     (memory, cancel): (&HeldMemory, &CancelToken),
 ) -> Result<Option<Text>> {
     let (elements, missing) = drawn.pixels(selector, look.appearance)?;
     let dims = elements.dims.clone().unwrap_or_default();
-    let image = Image::of(&elements.datatype, &dims, look.appearance);
+    let image = Image::from_datatype(&elements.datatype, &dims, look.appearance);
     let Some(image) = image.filter(is_picture) else {
         return Ok(None);
     };
-    let shaded = Shaded {
+    let shaded = ShadedPicture {
         missing,
         datatype: elements.datatype.clone(),
         palette: look.palette,
@@ -177,16 +177,16 @@ pub(crate) fn file(
 }
 
 /// A picture to encode.
-struct Shaded<'a> {
+struct ShadedPicture<'a> {
     image: Image,
     datatype: Datatype,
-    missing: Option<Missing>,
+    missing: Option<MissingValues>,
     palette: Option<Palette>,
     picture: Picture,
     shading: &'a Shading,
 }
 
-impl Shaded<'_> {
+impl ShadedPicture<'_> {
     fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
         // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
@@ -264,7 +264,7 @@ impl Shaded<'_> {
             let opacity = 3;
             let places = (0..self.image.samples).cycle();
             out.extend(values.zip(places).map(|(bytes, place)| {
-                let share = if place == opacity && pixel.kind == Kind::Float {
+                let share = if place == opacity && pixel.kind == PixelKind::Float {
                     number(pixel, bytes)
                 } else {
                     let share = self.shading.scale.share(number(pixel, bytes));
@@ -298,11 +298,13 @@ impl Shaded<'_> {
         let width = self.image.width;
         match &self.missing {
             None => Ok(Vec::new()),
-            Some(missing @ Missing::Equal(_)) => missing.among(&self.datatype, 0, 0, stored),
+            Some(missing @ MissingValues::Equal(_)) => {
+                missing.find_missing(&self.datatype, 0, 0, stored)
+            }
             Some(missing) => {
                 let step = step(&self.image);
                 let first = number * step * width;
-                let all = missing.among(&self.datatype, first, width, &[])?;
+                let all = missing.find_missing(&self.datatype, first, width, &[])?;
                 let step = usize::try_from(step).unwrap_or(usize::MAX);
                 Ok(all.into_iter().step_by(step).collect())
             }

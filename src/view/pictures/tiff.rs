@@ -15,18 +15,18 @@ mod field;
 use std::ops::Range;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::text::Object;
+use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::elements::converted::Converted;
+use crate::view::elements::converted::ConvertedElements;
 use crate::view::elements::normal::normal;
 use crate::view::pictures::appearance::{Interlace, Origin};
-use crate::view::pictures::framed::{self, Framed, Head};
-use crate::view::pictures::image::{Image, Kind, Pixel, single};
-use crate::view::pictures::look::Look;
-use crate::view::pictures::tiff::field::{Field, Numbers};
+use crate::view::pictures::framed::{self, FramedFile, Head};
+use crate::view::pictures::image::{Image, Pixel, PixelKind, single};
+use crate::view::pictures::picture_style::PictureStyle;
+use crate::view::pictures::tiff::field::{Field, NumberBuffer};
 
 /// The alignment of the pixels in bytes.
 const ALIGNMENT: u64 = 4096;
@@ -40,12 +40,12 @@ const COLOURS: usize = 3 * 256;
 /// # Errors
 /// `Limit` if the file is longer than any file can be; `Unsupported` for colours between rows and
 /// columns.
-pub(crate) fn file(elements: Elements, look: Look) -> Result<Option<Framed>> {
+pub(crate) fn file(elements: Elements, look: PictureStyle) -> Result<Option<FramedFile>> {
     let dims = elements.dims.as_deref().unwrap_or_default();
-    let image = Image::of(&elements.datatype, dims, look.appearance);
+    let image = Image::from_datatype(&elements.datatype, dims, look.appearance);
     image.as_ref().map_or(Ok(()), refuse_lines)?;
     let colours = look.palette.map(|palette| palette.wide_planes());
-    let Some(headers) = Headers::of(image, colours) else {
+    let Some(headers) = Headers::new(image, colours) else {
         return Ok(None);
     };
     let bytes = headers.pixel_bytes();
@@ -54,7 +54,7 @@ pub(crate) fn file(elements: Elements, look: Look) -> Result<Option<Framed>> {
     } else {
         widened(elements.content, headers.image.pixel, bytes / 4)
     };
-    Framed::new(headers, content, bytes, 1).map(Some)
+    FramedFile::new(headers, content, bytes, 1).map(Some)
 }
 
 /// Returns the length of the file of an image without reading its elements; `None` if it does not
@@ -66,7 +66,7 @@ pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
     image.as_ref().map_or(Ok(()), refuse_lines)?;
     let colours = image.as_ref().and_then(|image| image.appearance.palette);
     // The length does not depend on the colours.
-    let headers = Headers::of(image, colours.map(|_| vec![0; COLOURS]));
+    let headers = Headers::new(image, colours.map(|_| vec![0; COLOURS]));
     let length = |headers: Headers| framed::length(headers.length(), headers.pixel_bytes(), 1);
     headers.map(length).transpose()
 }
@@ -96,7 +96,7 @@ fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
             single(u16::from_le_bytes(half)).to_le_bytes()
         });
     };
-    Box::new(Converted {
+    Box::new(ConvertedElements {
         content,
         conversion: convert,
         count,
@@ -128,10 +128,10 @@ struct Headers {
 }
 
 impl Headers {
-    fn of(image: Option<Image>, colours: Option<Vec<u16>>) -> Option<Self> {
+    fn new(image: Option<Image>, colours: Option<Vec<u16>>) -> Option<Self> {
         let mut image = image?;
         let stored_bytes = image.pixel.bytes;
-        if (image.pixel.kind, stored_bytes) == (Kind::Float, 2) {
+        if (image.pixel.kind, stored_bytes) == (PixelKind::Float, 2) {
             image.pixel.bytes = 4;
         }
         // Width and height are 32-bit numbers in TIFF.
@@ -176,12 +176,12 @@ impl Headers {
     }
 
     /// Creates an empty buffer with the byte order of the file.
-    fn numbers(&self) -> Numbers {
-        Numbers::new(self.image.pixel.is_big_endian, self.is_big)
+    fn numbers(&self) -> NumberBuffer {
+        NumberBuffer::new(self.image.pixel.is_big_endian, self.is_big)
     }
 
     /// Returns the offset of the directory of a page.
-    fn place(&self, page: u64) -> u64 {
+    fn directory_offset(&self, page: u64) -> u64 {
         match page.checked_sub(1) {
             Some(before) => self.first + before * self.stride,
             None => {
@@ -209,7 +209,7 @@ impl Headers {
         } else {
             out.short(42);
         }
-        out.offset(self.place(0));
+        out.offset(self.directory_offset(0));
         out.bytes
     }
 
@@ -218,9 +218,9 @@ impl Headers {
         let samples = to_usize(self.image.samples).unwrap_or(1);
         let bits = u16::from(self.image.pixel.bytes) * 8;
         let format = match self.image.pixel.kind {
-            Kind::Boolean | Kind::Unsigned => 1,
-            Kind::Signed => 2,
-            Kind::Float => 3,
+            PixelKind::Boolean | PixelKind::Unsigned => 1,
+            PixelKind::Signed => 2,
+            PixelKind::Float => 3,
         };
         let strip = self.start + page * self.page_bytes;
         let mut fields = vec![
@@ -262,11 +262,11 @@ impl Headers {
         }
         fields.push(Field::shorts(339, vec![format; samples]));
         let next = if page + 1 < self.pages {
-            self.place(page + 1)
+            self.directory_offset(page + 1)
         } else {
             0
         };
-        self.written(&fields, self.place(page), next)
+        self.write_directory(&fields, self.directory_offset(page), next)
     }
 
     /// Returns the meaning of the numbers: palette indices, 0 as white, 0 as black, or red, green
@@ -291,7 +291,7 @@ impl Headers {
     }
 
     /// Formats the directory of `fields` for the offset `place`.
-    fn written(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
+    fn write_directory(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;
         let mut out = self.numbers();
@@ -355,9 +355,9 @@ impl Headers {
         };
         let page = behind / self.stride + 1;
         if page < self.pages {
-            return (self.place(page), self.directory(page));
+            return (self.directory_offset(page), self.directory(page));
         }
-        let end = self.place(self.pages);
+        let end = self.directory_offset(self.pages);
         let zeros = usize::try_from(self.start - end).unwrap_or(0);
         (end, vec![0; zeros])
     }
@@ -377,9 +377,11 @@ fn is_of_imagej(image: &Image) -> bool {
     match image.samples {
         1 => matches!(
             (kind, bytes),
-            (Kind::Boolean | Kind::Unsigned, 1) | (Kind::Unsigned, 2) | (Kind::Float, 4)
+            (PixelKind::Boolean | PixelKind::Unsigned, 1)
+                | (PixelKind::Unsigned, 2)
+                | (PixelKind::Float, 4)
         ),
-        3 => (kind, bytes) == (Kind::Unsigned, 1),
+        3 => (kind, bytes) == (PixelKind::Unsigned, 1),
         _ => false,
     }
 }
@@ -411,7 +413,7 @@ fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
 
 /// Returns the shape in tifffile's format.
 fn shaped(image: &Image) -> Vec<u8> {
-    let mut object = Object::default();
+    let mut object = JsonObject::default();
     object.json("shape", format_args!("{:?}", image.dims));
     object.finish().into_bytes()
 }
@@ -425,13 +427,13 @@ mod tests {
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::int;
 
-    fn of_pixels() -> Look {
-        let mut look = Look::default();
+    fn of_pixels() -> PictureStyle {
+        let mut look = PictureStyle::default();
         look.appearance.interlace = Some(Interlace::Pixel);
         look
     }
 
-    fn file_of(datatype: Datatype, dims: &[u64], bytes: &[u8], look: Look) -> Vec<u8> {
+    fn file_of(datatype: Datatype, dims: &[u64], bytes: &[u8], look: PictureStyle) -> Vec<u8> {
         let elements = Elements {
             datatype,
             dims: Some(dims.to_vec()),
@@ -455,7 +457,7 @@ mod tests {
             int(2),
             &[2, 3],
             &[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255],
-            Look::default(),
+            PictureStyle::default(),
         );
         let entry = |tag: u16, kind: u16, value: u32| {
             let mut bytes = tag.to_le_bytes().to_vec();
@@ -505,9 +507,10 @@ mod tests {
             let look = if is_coloured {
                 of_pixels()
             } else {
-                Look::default()
+                PictureStyle::default()
             };
-            let headers = Headers::of(Image::of(datatype, dims, look.appearance), None).unwrap();
+            let headers =
+                Headers::new(Image::from_datatype(datatype, dims, look.appearance), None).unwrap();
             String::from_utf8(headers.description).unwrap()
         };
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
@@ -536,7 +539,10 @@ mod tests {
 
     fn of_bytes(dims: &[u64]) -> Option<Headers> {
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
-        Headers::of(Image::of(&bytes, dims, Appearance::default()), None)
+        Headers::new(
+            Image::from_datatype(&bytes, dims, Appearance::default()),
+            None,
+        )
     }
 
     #[test]
@@ -556,7 +562,10 @@ mod tests {
     fn directories_stand_at_a_fixed_distance() {
         let headers = of_bytes(&[1_000_000, 1, 2]).unwrap();
         let mut out = Vec::new();
-        let (page, next) = (headers.place(700_000), headers.place(700_001));
+        let (page, next) = (
+            headers.directory_offset(700_000),
+            headers.directory_offset(700_001),
+        );
         headers.write(page..next, &mut out);
         assert_eq!(out, headers.directory(700_000));
         let after = out.len() - 4;
@@ -584,7 +593,7 @@ mod tests {
         }
         assert_eq!(single(0x7e01), 0x7fc0_2000);
         let half = Datatype::ieee(2, ByteOrder::Big);
-        let whole = file_of(half, &[1, 2], &[0x3c, 0, 0xc0, 0], Look::default());
+        let whole = file_of(half, &[1, 2], &[0x3c, 0, 0xc0, 0], PictureStyle::default());
         assert_eq!(whole[4096..], [0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0]);
     }
 }

@@ -12,7 +12,7 @@ use h5fs_reader::memory::distinct::keep_first_of_each;
 use h5fs_reader::model::attribute_value::targets;
 use h5fs_reader::model::{Node, NodeKind};
 
-use crate::view::table::column::{GroupTable, Missing, Source};
+use crate::view::table::column::{ColumnSource, GroupTable, MissingRule};
 use crate::view::table::group::{ENCODING, Group, part_of};
 
 /// The encodings of a column with values and a mask.
@@ -70,11 +70,11 @@ fn rows_of(group: &Group<'_>, name: &[u8]) -> Result<u64> {
 }
 
 /// Returns the values of a column that is an encoded group.
-fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
+fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<ColumnSource> {
     let column = group.at(node.id);
     let encoding = column.text(ENCODING)?.unwrap_or_default();
     match &encoding[..] {
-        b"categorical" => Ok(Source::Categories {
+        b"categorical" => Ok(ColumnSource::Categories {
             codes: column.part(b"codes")?,
             names: Arc::new(categories(&column)?),
         }),
@@ -89,26 +89,26 @@ fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
 
 /// Returns the names of a column's categories: an array, or an encoded group for strings of pandas
 /// 3.
-fn categories(column: &Group<'_>) -> Result<Source> {
+fn categories(column: &Group<'_>) -> Result<ColumnSource> {
     const CATEGORIES: &[u8] = b"categories";
     let node = column.member(CATEGORIES)?;
     match node.kind {
         NodeKind::Group => encoded(column, &node, CATEGORIES),
-        _ => Ok(Source::Values(part_of(&node, CATEGORIES)?)),
+        _ => Ok(ColumnSource::Values(part_of(&node, CATEGORIES)?)),
     }
 }
 
 /// Returns the values of a group with values and a mask.
-fn nullable(column: &Group<'_>) -> Result<Source> {
+fn nullable(column: &Group<'_>) -> Result<ColumnSource> {
     let mask = column.part(b"mask")?;
     let values = column.part(b"values")?;
     if mask.rows() != values.rows() {
         let what = "table: the mask of a column has another length than the column";
         return Err(Error::corrupt(what, None));
     }
-    Ok(Source::Masked {
+    Ok(ColumnSource::Masked {
         values,
-        missing: Missing::Where(mask),
+        missing: MissingRule::Where(mask),
     })
 }
 
@@ -119,9 +119,9 @@ fn add_array(group: &Group<'_>, node: &Node, name: &[u8], table: &mut GroupTable
     match categories.first() {
         Some(&Some(categories)) => {
             let categories = group.container.node(categories)?;
-            let source = Source::Categories {
+            let source = ColumnSource::Categories {
                 codes: values,
-                names: Arc::new(Source::Values(part_of(&categories, b"categories")?)),
+                names: Arc::new(ColumnSource::Values(part_of(&categories, b"categories")?)),
             };
             table.push(name.to_vec(), source)
         }

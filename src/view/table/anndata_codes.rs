@@ -10,7 +10,7 @@ use h5fs_reader::model::{Datatype, Node, NodeKind};
 use h5fs_reader::wire::to_usize;
 
 use crate::view::elements::Elements;
-use crate::view::table::column::Part;
+use crate::view::table::column::RowField;
 use crate::view::table::group::{Group, part_of};
 
 /// Returns the elements with category names, if `node` is `obs` or `var` of the file with root
@@ -18,7 +18,7 @@ use crate::view::table::group::{Group, part_of};
 ///
 /// # Errors
 /// Fails if the names cannot be read.
-pub(crate) fn named(root: &Group<'_>, node: &Node, elements: Elements) -> Result<Elements> {
+pub(crate) fn replace_codes(root: &Group<'_>, node: &Node, elements: Elements) -> Result<Elements> {
     let Class::Compound(members) = &elements.datatype.class else {
         return Ok(elements);
     };
@@ -26,7 +26,7 @@ pub(crate) fn named(root: &Group<'_>, node: &Node, elements: Elements) -> Result
     if !array.is_some_and(|array| array.datatype == elements.datatype) {
         return Ok(elements);
     }
-    let (Some(names), Some(records)) = (names(root, node)?, Part::of(node)?) else {
+    let (Some(names), Some(records)) = (names(root, node)?, RowField::from_node(node)?) else {
         return Ok(elements);
     };
     let mut members = members.clone();
@@ -60,7 +60,7 @@ fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
 }
 
 /// Returns the enumeration type of a field whose codes have names.
-fn categories(names: &Group<'_>, records: &Part, member: &Member) -> Result<Option<Datatype>> {
+fn categories(names: &Group<'_>, records: &RowField, member: &Member) -> Result<Option<Datatype>> {
     let &Class::Integer { order, .. } = &member.datatype.class else {
         return Ok(None);
     };

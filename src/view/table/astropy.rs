@@ -15,7 +15,7 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::elements::missing::number_of;
-use crate::view::table::column::{GroupTable, Missing, Part};
+use crate::view::table::column::{GroupTable, MissingRule, RowField};
 use crate::view::table::group::{Group, missing, part_of, unknown};
 
 /// Maximum depth of nested mappings within a column.
@@ -39,13 +39,13 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
 /// # Errors
 /// `Corrupt` without columns, if a column does not have values, or if the lengths differ.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
-    let mut columns = Columns::default();
+    let mut columns = AstropyColumns::default();
     let list = group.at(group.member(b"columns")?.id);
     let names = texts(group, b"colnames")?;
     let mut links = list.container.links(list.id)?;
     let mut number = 0;
     while let Some(link) = links.next()? {
-        let Some(node) = list.followed(&link)? else {
+        let Some(node) = list.follow_link(&link)? else {
             return Err(missing(&link.name, "has no target"));
         };
         let own = match node.kind {
@@ -62,7 +62,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let rows = columns.list.first().map_or(0, |(_, part)| part.rows());
     let mut table = GroupTable::of_rows(rows);
     // Several columns may be aliases of the same array.
-    let mut known: HashMap<NodeId, Option<Missing>> = HashMap::new();
+    let mut known: HashMap<NodeId, Option<MissingRule>> = HashMap::new();
     for (name, values) in columns.list {
         let missing = match known.entry(values.node) {
             Entry::Occupied(known) => known.into_mut(),
@@ -75,11 +75,11 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 
 /// The arrays of the columns, with their names.
 #[derive(Default)]
-struct Columns {
-    list: Vec<(Vec<u8>, Part)>,
+struct AstropyColumns {
+    list: Vec<(Vec<u8>, RowField)>,
 }
 
-impl Columns {
+impl AstropyColumns {
     /// Adds the arrays of a column, at least one.
     fn add(&mut self, group: &Group<'_>, node: &Node, name: &[u8], depth: usize) -> Result<()> {
         let before = self.list.len();
@@ -101,7 +101,7 @@ impl Columns {
     ) -> Result<()> {
         group.budget.spend_on_name(name.len())?;
         if let NodeKind::Array(_) = node.kind {
-            let part = Part::of(node)?;
+            let part = RowField::from_node(node)?;
             self.list.extend(part.map(|part| (name.to_vec(), part)));
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl Columns {
             if self.list.len() > limits::CSV_COLUMNS {
                 break;
             }
-            if let Some(node) = column.followed(&link)? {
+            if let Some(node) = column.follow_link(&link)? {
                 self.add_within(&column, &node, &[name, b".", &link.name].concat(), depth)?;
             }
         }
@@ -131,7 +131,7 @@ impl Columns {
 }
 
 /// Returns how missing values are marked; `None` if the array does not have a mask.
-fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
+fn missing_values(group: &Group<'_>, values: &RowField) -> Result<Option<MissingRule>> {
     let Some(extras) = group.container.extras() else {
         return Ok(None);
     };
@@ -139,19 +139,19 @@ fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
         None => return Ok(None),
         Some(Mask::Number(text)) => return number(group, &text).map(Some),
         Some(Mask::Node(node)) => part_of(&*group.container.node(node)?, b"mask")?,
-        Some(Mask::Array(array)) => Part::of_array(values.node, &array)?
+        Some(Mask::Array(array)) => RowField::of_array(values.node, &array)?
             .ok_or_else(|| unknown(b"mask", "a mask without rows"))?,
     };
     if mask.rows() != values.rows() {
         return Err(missing(b"mask", "has an unexpected length"));
     }
-    Ok(Some(Missing::Where(mask)))
+    Ok(Some(MissingRule::Where(mask)))
 }
 
 /// Parses a mask that is the value of missing elements.
-fn number(group: &Group<'_>, text: &[u8]) -> Result<Missing> {
+fn number(group: &Group<'_>, text: &[u8]) -> Result<MissingRule> {
     group.budget.spend(to_u64(text.len()))?;
-    Ok(Missing::Number(number_of(text)?))
+    Ok(MissingRule::Number(number_of(text)?))
 }
 
 /// Returns the text of a scalar in the group. The budget is charged, because many aliases may refer

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::piece;
+use h5fs_reader::memory::allocation_size;
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
@@ -40,5 +40,5 @@ impl Budget {
 
 /// Returns the bytes of memory of a name of this many bytes.
 fn name_weight(bytes: usize) -> u64 {
-    piece(bytes).saturating_add(to_u64(size_of::<Vec<u8>>()))
+    allocation_size(bytes).saturating_add(to_u64(size_of::<Vec<u8>>()))
 }

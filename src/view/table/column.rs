@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result, quote};
-use h5fs_reader::memory::piece;
+use h5fs_reader::memory::allocation_size;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::shape::product;
 use h5fs_reader::model::{Array, Datatype, Node, NodeId};
@@ -11,7 +11,7 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::elements::as_numpy_has_it;
-use crate::view::table::objects::Texts;
+use crate::view::table::objects::PickledTexts;
 use crate::view::table::time::Time;
 
 /// Maximum number of elements in a row for which the elements become columns. Longer rows become
@@ -40,36 +40,45 @@ pub(crate) struct Column {
     /// The name, with bytes as in the file.
     pub(crate) name: Vec<u8>,
     /// The location of the values.
-    pub(crate) source: Source,
+    pub(crate) source: ColumnSource,
 }
 
 /// The source of a column's values.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub(crate) enum ColumnSource {
     /// The stored value.
-    Values(Part),
+    Values(RowField),
     /// The stored value, unless it is marked as missing.
-    Masked { values: Part, missing: Missing },
+    Masked {
+        values: RowField,
+        missing: MissingRule,
+    },
     /// The number of a category, counted from 0; negative for a missing value.
-    Categories { codes: Part, names: Arc<Source> },
+    Categories {
+        codes: RowField,
+        names: Arc<ColumnSource>,
+    },
     /// The ends of each row's list in the next array. The last array has the values.
-    Lists { ends: Vec<Part>, values: Part },
+    Lists {
+        ends: Vec<RowField>,
+        values: RowField,
+    },
     /// Integers that are indices, each less than `bound`.
-    Places { values: Part, bound: u64 },
+    Places { values: RowField, bound: u64 },
     /// The number of the run that contains the row, counted from 0. `ends` has the beginning of
     /// each run, and the end of the last.
-    Runs { ends: Part, rows: u64 },
+    Runs { ends: RowField, rows: u64 },
     /// Numbers that represent times.
-    Times { values: Part, time: Time },
+    Times { values: RowField, time: Time },
     /// Texts in a pickle.
-    Texts(Texts),
+    Texts(PickledTexts),
 }
 
 /// The rule that marks missing values.
 #[derive(Debug, Clone)]
-pub(crate) enum Missing {
+pub(crate) enum MissingRule {
     /// A value is missing if the same row of this mask is not zero.
-    Where(Part),
+    Where(RowField),
     /// A value is missing if it equals this number.
     Number(f64),
     /// A value is missing if it equals this text.
@@ -79,7 +88,7 @@ pub(crate) enum Missing {
 /// One value for each row of an array, at a fixed offset in the row. Rows are the parts of the
 /// array along its first dimension.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
+pub(crate) struct RowField {
     /// The node of the array.
     pub(crate) node: NodeId,
     /// The array.
@@ -90,12 +99,12 @@ pub(crate) struct Part {
     pub(crate) datatype: Datatype,
 }
 
-impl Part {
+impl RowField {
     /// Returns the whole rows of an array; `None` for a node without rows.
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
-    pub(crate) fn of(node: &Node) -> Result<Option<Self>> {
+    pub(crate) fn from_node(node: &Node) -> Result<Option<Self>> {
         let array = node.array();
         array.map_or(Ok(None), |array| Self::of_array(node.id, array))
     }
@@ -108,7 +117,7 @@ impl Part {
         let Some((_, inner)) = array.shape.dims().split_first() else {
             return Ok(None);
         };
-        Ok(Some(Part {
+        Ok(Some(RowField {
             node,
             array: Arc::clone(array),
             offset: 0,
@@ -131,7 +140,7 @@ impl Part {
 
     /// Returns the value of `datatype` at an offset within this value.
     pub(crate) fn at(&self, offset: u64, datatype: Datatype) -> Self {
-        Part {
+        RowField {
             node: self.node,
             array: Arc::clone(&self.array),
             offset: self.offset.saturating_add(offset),
@@ -172,20 +181,20 @@ impl Part {
     /// Returns the same value as another datatype class of the same size.
     pub(crate) fn taken_as(self, class: Class) -> Self {
         let size = self.datatype.size;
-        Part {
+        RowField {
             datatype: Datatype { size, class },
             ..self
         }
     }
 
     /// Returns whether both parts are in the same array.
-    pub(crate) fn is_of(&self, other: &Part) -> bool {
+    pub(crate) fn is_of(&self, other: &RowField) -> bool {
         Arc::ptr_eq(&self.array, &other.array)
     }
 
     /// Returns approximately the bytes of memory that the part takes, without its array.
     fn weight(&self) -> u64 {
-        to_u64(size_of::<Part>()).saturating_add(self.datatype.weight())
+        to_u64(size_of::<RowField>()).saturating_add(self.datatype.weight())
     }
 
     /// Returns approximately the bytes of memory that the part and its array take.
@@ -194,13 +203,13 @@ impl Part {
     }
 }
 
-impl Source {
+impl ColumnSource {
     /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u64 {
         match self {
-            Source::Texts(texts) => texts.rows(),
-            Source::Runs { rows, .. } => *rows,
-            _ => self.of_rows().map_or(0, Part::rows),
+            ColumnSource::Texts(texts) => texts.rows(),
+            ColumnSource::Runs { rows, .. } => *rows,
+            _ => self.of_rows().map_or(0, RowField::rows),
         }
     }
 
@@ -210,23 +219,23 @@ impl Source {
     }
 
     /// Returns the part with a value for each row of the table.
-    fn of_rows(&self) -> Option<&Part> {
+    fn of_rows(&self) -> Option<&RowField> {
         Some(match self {
-            Source::Values(values)
-            | Source::Masked { values, .. }
-            | Source::Places { values, .. }
-            | Source::Times { values, .. } => values,
-            Source::Categories { codes, .. } => codes,
-            Source::Lists { ends, values } => ends.first().unwrap_or(values),
-            Source::Texts(_) | Source::Runs { .. } => return None,
+            ColumnSource::Values(values)
+            | ColumnSource::Masked { values, .. }
+            | ColumnSource::Places { values, .. }
+            | ColumnSource::Times { values, .. } => values,
+            ColumnSource::Categories { codes, .. } => codes,
+            ColumnSource::Lists { ends, values } => ends.first().unwrap_or(values),
+            ColumnSource::Texts(_) | ColumnSource::Runs { .. } => return None,
         })
     }
 
     /// Returns the text that marks a missing value.
     fn missing_text(&self) -> Option<&Arc<[u8]>> {
         match self {
-            Source::Masked {
-                missing: Missing::Text(text),
+            ColumnSource::Masked {
+                missing: MissingRule::Text(text),
                 ..
             } => Some(text),
             _ => None,
@@ -236,21 +245,21 @@ impl Source {
     /// Returns approximately the bytes of memory that the source takes. The array of rows and the
     /// text for missing values are not included, because columns may share them.
     pub(super) fn weight(&self) -> u64 {
-        let rows = self.of_rows().map_or(0, Part::weight);
+        let rows = self.of_rows().map_or(0, RowField::weight);
         let others = match self {
-            Source::Categories { names, .. } => {
+            ColumnSource::Categories { names, .. } => {
                 names.weight().saturating_add(names.shared_weight(None))
             }
-            Source::Masked {
-                missing: Missing::Where(mask),
+            ColumnSource::Masked {
+                missing: MissingRule::Where(mask),
                 ..
             } => mask.whole_weight(),
-            Source::Lists { ends, values } => ends
+            ColumnSource::Lists { ends, values } => ends
                 .iter()
-                .map(Part::whole_weight)
+                .map(RowField::whole_weight)
                 .fold(values.whole_weight(), u64::saturating_add),
-            Source::Texts(texts) => texts.weight(),
-            Source::Runs { ends, .. } => ends.whole_weight(),
+            ColumnSource::Texts(texts) => texts.weight(),
+            ColumnSource::Runs { ends, .. } => ends.whole_weight(),
             _ => 0,
         };
         rows.saturating_add(others)
@@ -258,15 +267,15 @@ impl Source {
 
     /// Returns approximately the bytes of memory of the shared array and text, if the previous
     /// column has different ones.
-    fn shared_weight(&self, before: Option<&Source>) -> u64 {
-        let array = before.and_then(Source::of_rows);
-        let is_new = |own: &&Part| !array.is_some_and(|array| array.is_of(own));
+    fn shared_weight(&self, before: Option<&ColumnSource>) -> u64 {
+        let array = before.and_then(ColumnSource::of_rows);
+        let is_new = |own: &&RowField| !array.is_some_and(|array| array.is_of(own));
         let array = self.of_rows().filter(is_new);
-        let text = before.and_then(Source::missing_text);
+        let text = before.and_then(ColumnSource::missing_text);
         let is_new = |own: &&Arc<[u8]>| !text.is_some_and(|text| Arc::ptr_eq(text, own));
         let text = self.missing_text().filter(is_new);
         let array = array.map_or(0, |part| part.array.weight());
-        array.saturating_add(text.map_or(0, |text| piece(text.len())))
+        array.saturating_add(text.map_or(0, |text| allocation_size(text.len())))
     }
 }
 
@@ -283,7 +292,7 @@ impl GroupTable {
     ///
     /// # Errors
     /// `Corrupt` for a column of another length; `Limit` for too many columns.
-    pub(crate) fn push(&mut self, name: Vec<u8>, source: Source) -> Result<()> {
+    pub(crate) fn push(&mut self, name: Vec<u8>, source: ColumnSource) -> Result<()> {
         let rows = source.rows();
         if rows != self.rows {
             let name = quote(&name);
@@ -302,7 +311,7 @@ impl GroupTable {
             .saturating_add(source.weight())
             .saturating_add(source.shared_weight(last))
             .saturating_add(to_u64(size_of::<Column>()))
-            .saturating_add(piece(name.len()));
+            .saturating_add(allocation_size(name.len()));
         if self.weight > limits::TABLE_BYTES {
             return Err(too_heavy());
         }
@@ -318,8 +327,8 @@ impl GroupTable {
     pub(crate) fn push_values(
         &mut self,
         name: &[u8],
-        values: &Part,
-        missing: Option<&Missing>,
+        values: &RowField,
+        missing: Option<&MissingRule>,
     ) -> Result<()> {
         self.taken_apart = self.taken_apart.saturating_add(1);
         if self.taken_apart > 2 * limits::CSV_COLUMNS {
@@ -351,8 +360,8 @@ impl GroupTable {
             _ => {
                 let values = values.clone();
                 let source = match missing.cloned() {
-                    Some(missing) => Source::Masked { values, missing },
-                    None => Source::Values(values),
+                    Some(missing) => ColumnSource::Masked { values, missing },
+                    None => ColumnSource::Values(values),
                 };
                 self.push(name.to_vec(), source)
             }
@@ -365,17 +374,17 @@ impl GroupTable {
     }
 }
 
-impl Missing {
+impl MissingRule {
     /// Returns the rule for each of `count` elements of a value.
-    fn of_elements(&self, count: usize) -> Result<Vec<Missing>> {
-        let Missing::Where(mask) = self else {
+    fn of_elements(&self, count: usize) -> Result<Vec<MissingRule>> {
+        let MissingRule::Where(mask) = self else {
             return Ok(vec![self.clone(); count]);
         };
         let elements = mask.elements()?;
         if elements.len() != count {
             return Err(Error::corrupt("table: a mask of another shape", None));
         }
-        Ok(elements.into_iter().map(Missing::Where).collect())
+        Ok(elements.into_iter().map(MissingRule::Where).collect())
     }
 }
 
@@ -448,7 +457,7 @@ mod tests {
     use h5fs_reader::model::storage::Pipeline;
     use h5fs_reader::testing::{int, member, type_of};
 
-    fn part(datatype: Datatype, dims: &[u64]) -> Result<Part> {
+    fn part(datatype: Datatype, dims: &[u64]) -> Result<RowField> {
         let array = Array {
             datatype,
             shape: Shape::fixed(dims.to_vec()),
@@ -458,7 +467,7 @@ mod tests {
             pipeline: Pipeline(Vec::new()),
             storage: Ok(Storage::Fill),
         };
-        let part = Part::of_array(NodeId::of(1), &Arc::new(array))?;
+        let part = RowField::of_array(NodeId::for_test(1), &Arc::new(array))?;
         Ok(part.expect("an array with rows"))
     }
 
@@ -476,7 +485,7 @@ mod tests {
     }
 
     /// Returns the columns: name, offset in the row, bytes.
-    fn columns(values: &Part) -> Result<Vec<(String, u64, u32)>> {
+    fn columns(values: &RowField) -> Result<Vec<(String, u64, u32)>> {
         let mut table = GroupTable::of_rows(values.rows());
         table.push_values(b"v", values, None)?;
         let columns = table.columns.into_iter().map(|column| {
@@ -520,17 +529,17 @@ mod tests {
         let values = part(int(4), &[3, 2]).unwrap();
         let mask = part(int(1), &[3, 2]).unwrap();
         let mut table = GroupTable::of_rows(3);
-        let missing = Missing::Where(mask);
+        let missing = MissingRule::Where(mask);
         table.push_values(b"v", &values, Some(&missing)).unwrap();
         let masks = table.columns.iter().map(|column| match &column.source {
-            Source::Masked {
+            ColumnSource::Masked {
                 values,
-                missing: Missing::Where(mask),
+                missing: MissingRule::Where(mask),
             } => (values.offset, mask.offset),
             other => panic!("{other:?}"),
         });
         assert_eq!(masks.collect::<Vec<_>>(), [(0, 0), (4, 1)]);
-        let missing = Missing::Where(part(int(1), &[3, 3]).unwrap());
+        let missing = MissingRule::Where(part(int(1), &[3, 3]).unwrap());
         let other = table.push_values(b"w", &values, Some(&missing));
         assert!(matches!(other, Err(Error::Corrupt { .. })));
     }
@@ -542,8 +551,8 @@ mod tests {
             let mut table = GroupTable::of_rows(2);
             (0..8).try_for_each(|_| {
                 let values = part(int(1), &[2])?;
-                let missing = Missing::Text(share());
-                table.push(b"v".to_vec(), Source::Masked { values, missing })
+                let missing = MissingRule::Text(share());
+                table.push(b"v".to_vec(), ColumnSource::Masked { values, missing })
             })?;
             Ok(table.weight())
         };
@@ -557,7 +566,7 @@ mod tests {
     fn columns_of_another_length_are_refused() {
         let mut table = GroupTable::of_rows(3);
         let values = part(int(4), &[4]).unwrap();
-        let refused = table.push(b"v".to_vec(), Source::Values(values));
+        let refused = table.push(b"v".to_vec(), ColumnSource::Values(values));
         assert!(matches!(refused, Err(Error::Corrupt { .. })));
     }
 

@@ -14,7 +14,7 @@ use h5fs_reader::model::{NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::table::column::{GroupTable, Part, Source};
+use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::group::{Group, part_of};
 
 /// The attribute that lists the columns.
@@ -50,21 +50,21 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
         match (ends.is_empty(), elements.first()) {
             (true, Some(&Some(elements))) => {
                 let elements = group.container.node(elements)?;
-                let source = Source::Categories {
+                let source = ColumnSource::Categories {
                     codes: values,
-                    names: Arc::new(Source::Values(part_of(&elements, b"elements")?)),
+                    names: Arc::new(ColumnSource::Values(part_of(&elements, b"elements")?)),
                 };
                 table.push(name.clone(), source)?;
             }
             (true, _) => table.push_values(name, &values, None)?,
-            (false, _) => table.push(name.clone(), Source::Lists { ends, values })?,
+            (false, _) => table.push(name.clone(), ColumnSource::Lists { ends, values })?,
         }
     }
     Ok(table)
 }
 
 /// Returns the indexes of the column `name` with the values of `node`, outermost first.
-fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<Part>> {
+fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<RowField>> {
     let mut ends = Vec::new();
     let mut name = name.to_vec();
     loop {

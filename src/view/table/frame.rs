@@ -11,18 +11,18 @@ use h5fs_reader::model::{Datatype, NodeId};
 use h5fs_reader::wire::to_u64;
 
 use crate::view::table::budget::Budget;
-use crate::view::table::column::{GroupTable, Missing, Part, Source};
+use crate::view::table::column::{ColumnSource, GroupTable, MissingRule, RowField};
 use crate::view::table::group::Group;
 use crate::view::table::labels::Labels;
 use crate::view::table::pickle::Pickle;
 use crate::view::table::time::{Frequency, Time, TimeUnit};
 
 /// A column with its name.
-pub(super) type Named = (Vec<u8>, Source);
+pub(super) type NamedColumn = (Vec<u8>, ColumnSource);
 
 /// The description of values in the file.
 #[derive(Default)]
-pub(super) struct Kind {
+pub(super) struct ValueDescription {
     /// The name of the datatype in pandas (`datetime64[us]`, `float64`); may be empty.
     pub(super) name: Vec<u8>,
     /// Whether the values are instants in a time zone, which are stored in UTC.
@@ -34,7 +34,7 @@ pub(super) struct Kind {
 }
 
 /// Returns the source of the values of a part, by their description.
-pub(super) fn source(values: Part, kind: &Kind) -> Source {
+pub(super) fn source(values: RowField, kind: &ValueDescription) -> ColumnSource {
     let name = &kind.name[..];
     let class = name.split(|&byte| byte == b'[').next().unwrap_or(name);
     let time = match class {
@@ -47,7 +47,7 @@ pub(super) fn source(values: Part, kind: &Kind) -> Source {
         _ => kind.frequency.map(Time::Period),
     };
     match (time, &values.datatype.class) {
-        (Some(time), Class::Integer { .. }) => Source::Times { values, time },
+        (Some(time), Class::Integer { .. }) => ColumnSource::Times { values, time },
         // The class is PyTables' time column of 32 bits.
         (Some(time), &Class::Time { order, bits }) => {
             let signed = true;
@@ -56,20 +56,20 @@ pub(super) fn source(values: Part, kind: &Kind) -> Source {
                 signed,
                 bits,
             });
-            Source::Times { values, time }
+            ColumnSource::Times { values, time }
         }
         (_, class) => match (class, &kind.missing) {
-            _ if is_bool(name, &values) => Source::Values(values.taken_as(Class::Bool)),
-            (Class::String { .. }, Some(missing)) => Source::Masked {
+            _ if is_bool(name, &values) => ColumnSource::Values(values.taken_as(Class::Bool)),
+            (Class::String { .. }, Some(missing)) => ColumnSource::Masked {
                 values,
-                missing: Missing::Text(Arc::clone(missing)),
+                missing: MissingRule::Text(Arc::clone(missing)),
             },
-            _ => Source::Values(values),
+            _ => ColumnSource::Values(values),
         },
     }
 }
 
-fn is_bool(kind: &[u8], values: &Part) -> bool {
+fn is_bool(kind: &[u8], values: &RowField) -> bool {
     let is_bits = matches!(values.datatype.class, Class::Bitfield { .. });
     values.datatype.size == 1 && (kind == b"bool" || is_bits)
 }
@@ -115,7 +115,7 @@ fn time_unit(kind: &[u8]) -> TimeUnit {
 }
 
 /// Returns the default name of an index without a name, as `reset_index` chooses it.
-pub(super) fn unnamed_index(columns: &[Named]) -> Vec<u8> {
+pub(super) fn unnamed_index(columns: &[NamedColumn]) -> Vec<u8> {
     let is_taken = columns.iter().any(|(name, _)| name == b"index");
     if is_taken { "level_0" } else { "index" }.into()
 }
@@ -127,7 +127,7 @@ pub(super) fn unnamed_index(columns: &[Named]) -> Vec<u8> {
 /// Fails as [`GroupTable::push`] does.
 pub(super) fn add(
     table: &mut GroupTable,
-    mut columns: Vec<Named>,
+    mut columns: Vec<NamedColumn>,
     first: &[Vec<u8>],
     order: &Labels,
 ) -> Result<()> {
@@ -138,7 +138,7 @@ pub(super) fn add(
             name.truncate(name.len() - MIDNIGHT.len());
         }
         match &source {
-            Source::Values(values) if values.datatype.complex_part().is_some() => {
+            ColumnSource::Values(values) if values.datatype.complex_part().is_some() => {
                 table.push_values(&name, values, None)?;
             }
             _ => table.push(name, source)?,

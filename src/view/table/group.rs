@@ -12,7 +12,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::table::budget::Budget;
-use crate::view::table::column::{Part, too_heavy};
+use crate::view::table::column::{RowField, too_heavy};
 
 /// The attribute with the AnnData encoding of an object.
 pub(super) const ENCODING: &[u8] = b"encoding-type";
@@ -56,7 +56,7 @@ impl<'a> Group<'a> {
             None => return Ok(None),
             Some(link) => link,
         };
-        self.followed(&link)
+        self.follow_link(&link)
     }
 
     /// Returns the node of a member that must exist.
@@ -73,7 +73,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// `Unsupported` if the member does not have rows. The error names the member's encoding.
-    pub(crate) fn part(&self, name: &[u8]) -> Result<Part> {
+    pub(crate) fn part(&self, name: &[u8]) -> Result<RowField> {
         let node = self.member(name)?;
         if matches!(node.kind, NodeKind::Group)
             && let Some(encoding) = self.at(node.id).text(ENCODING)?
@@ -89,7 +89,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// `Limit` if the budget is exceeded. Fails if the link cannot be followed.
-    pub(crate) fn followed(&self, link: &Link) -> Result<Option<Arc<Node>>> {
+    pub(crate) fn follow_link(&self, link: &Link) -> Result<Option<Arc<Node>>> {
         self.budget
             .spend(MEMBER.saturating_add(to_u64(link.name.len())))?;
         let container = self.container;
@@ -135,7 +135,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// `Limit` if the part is long, or has more values than a table may have columns. Fails if the
     /// array cannot be read.
-    fn bytes(&self, part: &Part) -> Result<Vec<u8>> {
+    fn bytes(&self, part: &RowField) -> Result<Vec<u8>> {
         let most = to_u64(limits::CSV_COLUMNS);
         if part.rows() > most {
             return Err(Error::limit("names of a table", most));
@@ -158,7 +158,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// `Limit` for a long sequence. Fails if the sequence cannot be read.
-    pub(crate) fn first_sequence(&self, part: &Part) -> Result<Vec<u8>> {
+    pub(crate) fn first_sequence(&self, part: &RowField) -> Result<Vec<u8>> {
         let reader = Reader::new(self.engine, Arc::clone(&part.array))?;
         let element = reader.read(0, to_usize(part.datatype.size.into())?)?;
         let length = self.container.variable_length_bytes(&element, 1)?;
@@ -176,7 +176,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// Fails as [`names`](Self::names) does.
-    pub(crate) fn numbers(&self, part: &Part) -> Result<Option<Vec<i128>>> {
+    pub(crate) fn numbers(&self, part: &RowField) -> Result<Option<Vec<i128>>> {
         Ok(numbers(&part.datatype, &self.bytes(part)?))
     }
 
@@ -185,7 +185,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// `Limit` for too many or too long texts; `Unsupported` for other values. Fails if the array
     /// cannot be read.
-    pub(crate) fn names(&self, part: &Part) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn names(&self, part: &RowField) -> Result<Vec<Vec<u8>>> {
         let bytes = self.bytes(part)?;
         if let Some(numbers) = numbers(&part.datatype, &bytes) {
             let texts = numbers.iter().map(|number| number.to_string().into_bytes());
@@ -208,10 +208,10 @@ fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
 ///
 /// # Errors
 /// `Unsupported` if the node does not have rows.
-pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<Part> {
+pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<RowField> {
     let part = match node.kind {
         NodeKind::Group => None,
-        _ => Part::of(node)?,
+        _ => RowField::from_node(node)?,
     };
     part.ok_or_else(|| match node.kind {
         NodeKind::Group => unknown(name, "a group"),

@@ -2,10 +2,10 @@
 //! whose parts are joined as `a.b`.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::number::{Real, append};
+use h5fs_reader::model::number::{FloatValue, append};
 
 use crate::view::table::budget::Budget;
-use crate::view::table::pickle::{Index, Pickle, Value};
+use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 use crate::view::table::time::{Frequency, Time, TimeUnit};
 
 /// Names of columns.
@@ -21,7 +21,7 @@ pub(super) struct Labels {
 ///
 /// # Errors
 /// `Limit` if the budget is exceeded.
-pub(super) fn labels(pickle: &Pickle, list: Index, budget: &Budget) -> Result<Option<Labels>> {
+pub(super) fn labels(pickle: &Pickle, list: ValueIndex, budget: &Budget) -> Result<Option<Labels>> {
     let Some(items) = pickle.items(list) else {
         return Ok(None);
     };
@@ -55,7 +55,7 @@ pub(super) fn name(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
 ///
 /// # Errors
 /// Fails as [`labels`] does.
-pub(super) fn label(pickle: &Pickle, item: Index, budget: &Budget) -> Result<Option<Vec<u8>>> {
+pub(super) fn label(pickle: &Pickle, item: ValueIndex, budget: &Budget) -> Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     budget.spend_on_name(0)?;
     let alone = [item];
@@ -77,39 +77,48 @@ pub(super) fn label(pickle: &Pickle, item: Index, budget: &Budget) -> Result<Opt
 }
 
 /// Appends a name or a part of a name. Returns whether its kind is supported.
-fn write_part(pickle: &Pickle, item: Index, budget: &Budget, out: &mut Vec<u8>) -> Result<bool> {
+fn write_part(
+    pickle: &Pickle,
+    item: ValueIndex,
+    budget: &Budget,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
     let length = match pickle.get(item) {
-        Some(Value::Text(text)) => text.len(),
+        Some(PickleValue::Text(text)) => text.len(),
         _ => 0,
     };
     budget.spend(1 + length as u64)?;
     match pickle.get(item) {
-        Some(Value::None) => {}
-        Some(Value::Bool(value)) => out.extend_from_slice(if *value { b"True" } else { b"False" }),
+        Some(PickleValue::None) => {}
+        Some(PickleValue::Bool(value)) => {
+            out.extend_from_slice(if *value { b"True" } else { b"False" })
+        }
         _ => return Ok(write(pickle, item, out).is_some()),
     }
     Ok(true)
 }
 
 /// Returns whether [`write`] supports an object, without copying its text.
-pub(super) fn is_known(pickle: &Pickle, item: Index) -> bool {
+pub(super) fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
     match pickle.get(item) {
-        Some(Value::Float(_) | Value::Integer(_) | Value::Text(_)) => true,
-        Some(Value::Object { .. }) => time(pickle, item).is_some() || date(pickle, item).is_some(),
+        Some(PickleValue::Float(_) | PickleValue::Integer(_) | PickleValue::Text(_)) => true,
+        Some(PickleValue::Object { .. }) => {
+            time(pickle, item).is_some() || date(pickle, item).is_some()
+        }
         _ => false,
     }
 }
 
 /// Appends the text of an object that is neither missing nor a boolean; `None` for an unsupported
 /// object.
-pub(super) fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<()> {
+pub(super) fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Option<()> {
     if let Some((time, count)) = time(pickle, item) {
         time.write(count, out);
         return Some(());
     }
     match pickle.get(item)? {
-        Value::Float(number) => Real::Double(*number).write(out),
-        Value::Object { .. } => {
+        PickleValue::Float(number) => FloatValue::Double(*number).write(out),
+        PickleValue::Object { .. } => {
             let (year, month, day) = date(pickle, item)?;
             append(out, format_args!("{year:04}-{month:02}-{day:02}"));
         }
@@ -119,7 +128,7 @@ pub(super) fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<(
 }
 
 /// Returns the year, the month and the day of a `datetime.date`, which the pickle stores as bytes.
-fn date(pickle: &Pickle, item: Index) -> Option<(u16, u8, u8)> {
+fn date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
     let (b"date", &[state]) = pickle.call(item)? else {
         return None;
     };
@@ -143,15 +152,15 @@ fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
 }
 
 /// Returns whether an object is an instant or a duration.
-fn is_time(pickle: &Pickle, item: Index) -> bool {
+fn is_time(pickle: &Pickle, item: ValueIndex) -> bool {
     let time = time(pickle, item).map(|(time, _)| time);
     matches!(time, Some(Time::Instant { .. } | Time::Duration(_)))
 }
 
 /// Returns the time and the count of a pandas time object.
-fn time(pickle: &Pickle, item: Index) -> Option<(Time, i64)> {
+fn time(pickle: &Pickle, item: ValueIndex) -> Option<(Time, i64)> {
     let (name, arguments) = pickle.call(item)?;
-    let unit = |rest: &[Index]| match rest.first() {
+    let unit = |rest: &[ValueIndex]| match rest.first() {
         Some(&unit) => time_unit(pickle.integer(unit)?),
         None => Some(TimeUnit::NANOSECOND),
     };
@@ -184,7 +193,7 @@ fn time_unit(number: i64) -> Option<TimeUnit> {
 }
 
 /// Returns the period length of a pandas offset object.
-pub(super) fn frequency(pickle: &Pickle, item: Index) -> Option<Frequency> {
+pub(super) fn frequency(pickle: &Pickle, item: ValueIndex) -> Option<Frequency> {
     let second = |of_second| Frequency::Second(TimeUnit { of_second });
     let (name, arguments) = pickle.call(item)?;
     Some(match name {

@@ -3,25 +3,25 @@
 use std::ops::Range;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::to_u64;
 
-use crate::view::table::place::Values;
+use crate::view::table::column_location::ArrayValues;
 
 /// The lists of a column.
 pub(super) struct Lists {
     /// The ends of the lists, outermost level first; at least one index.
-    pub(super) ends: Vec<Values>,
+    pub(super) ends: Vec<ArrayValues>,
     /// The values in the innermost lists.
-    pub(super) values: Values,
+    pub(super) values: ArrayValues,
 }
 
 impl Lists {
     /// Returns the average number of values in a row, including inner lists.
     pub(super) fn values_per_row(&self) -> u64 {
         let levels = self.ends.iter().skip(1).chain([&self.values]);
-        let values = levels.map(Values::rows).fold(1, u64::saturating_add);
-        let rows = self.ends.first().map_or(1, Values::rows);
+        let values = levels.map(ArrayValues::rows).fold(1, u64::saturating_add);
+        let rows = self.ends.first().map_or(1, ArrayValues::rows);
         values.div_ceil(rows.max(1))
     }
 
@@ -30,16 +30,21 @@ impl Lists {
     /// # Errors
     /// `Corrupt` if an index decreases or exceeds the next array; `Limit` for a list that is too
     /// long. Fails if a part of the list cannot be read.
-    pub(super) fn write(&self, row: u64, context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn write(
+        &self,
+        row: u64,
+        context: &TextContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         self.write_level(&self.ends, row, context, out)
     }
 
     /// Appends the list of a row at the first level of `ends`.
     fn write_level(
         &self,
-        ends: &[Values],
+        ends: &[ArrayValues],
         row: u64,
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let Some((ends, inner)) = ends.split_first() else {
@@ -53,7 +58,7 @@ impl Lists {
             check(self.values.bytes(list.end - list.start), context)?;
             let count = list.end - list.start;
             let rows = self.values.read(list)?;
-            for value in self.values.each(&rows, count) {
+            for value in self.values.row_values(&rows, count) {
                 out.extend_from_slice(separator);
                 self.values.write(value?, context, out)?;
                 separator = b", ";
@@ -71,7 +76,7 @@ impl Lists {
 }
 
 /// Rejects more bytes than a text may have.
-fn check(bytes: u64, context: &Context<'_>) -> Result<()> {
+fn check(bytes: u64, context: &TextContext<'_>) -> Result<()> {
     let most = to_u64(context.limit);
     if bytes <= most {
         Ok(())
@@ -81,10 +86,10 @@ fn check(bytes: u64, context: &Context<'_>) -> Result<()> {
 }
 
 /// Returns the range of items that belong to the list of a row.
-fn list_of(ends: &Values, row: u64) -> Result<Range<u64>> {
+fn list_of(ends: &ArrayValues, row: u64) -> Result<Range<u64>> {
     let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1))?;
     let mut places = [0, 0];
-    for value in ends.each(&rows, 2) {
+    for value in ends.row_values(&rows, 2) {
         let place = u64::try_from(ends.integer(value?)?);
         let place = place.map_err(|_| Error::corrupt("table: a list without an end", None))?;
         places = [places[1], place];

@@ -19,27 +19,27 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::elements::dimensions::{has_no_values, is_scale, listed};
-use crate::view::table::column::{GroupTable, Part};
+use crate::view::table::column::{GroupTable, RowField};
 use crate::view::table::group::{Group, refuse_large};
 
 /// The common property of the columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Rows {
+struct RowShape {
     count: u64,
     scale: Option<NodeId>,
 }
 
 /// A member that can be a column.
-struct Member {
+struct ColumnCandidate {
     name: Vec<u8>,
     order: Option<u64>,
     node: Arc<Node>,
-    rows: Rows,
+    rows: RowShape,
 }
 
-impl Member {
+impl ColumnCandidate {
     /// Returns the sort key of the member.
-    fn place(&self) -> (Option<u64>, &[u8]) {
+    fn sort_key(&self) -> (Option<u64>, &[u8]) {
         (self.order, &self.name)
     }
 }
@@ -52,7 +52,7 @@ impl Member {
 pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
     let mut met = HashSet::new();
     let mut are_two = false;
-    let all = each(group, Damaged::IsNone, &mut |member| {
+    let all = visit_candidates(group, DamagePolicy::IsNone, &mut |member| {
         are_two = !met.insert(member.rows);
         !are_two
     })?;
@@ -66,18 +66,18 @@ pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
 /// `Limit` for too many columns. Fails if the members cannot be read.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut members = Vec::new();
-    let mut counts: HashMap<Rows, usize> = HashMap::new();
+    let mut counts: HashMap<RowShape, usize> = HashMap::new();
     let mut weight = 0;
-    let all = each(group, Damaged::IsRefused, &mut |member| {
+    let all = visit_candidates(group, DamagePolicy::IsRefused, &mut |member| {
         *counts.entry(member.rows).or_default() += 1;
         let array = member.node.array().map_or(0, |array| array.weight());
-        weight += to_u64(size_of::<Member>() + member.name.len()) + array;
+        weight += to_u64(size_of::<ColumnCandidate>() + member.name.len()) + array;
         members.push(member);
         weight <= limits::TABLE_BYTES
     })?;
     refuse_large(weight, all)?;
-    members.sort_by(|one, other| one.place().cmp(&other.place()));
-    let count = |rows: Rows| counts.get(&rows).copied().unwrap_or(0);
+    members.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
+    let count = |rows: RowShape| counts.get(&rows).copied().unwrap_or(0);
     let most = members.iter().map(|member| count(member.rows)).max();
     let mut chosen = members.iter().map(|member| member.rows);
     let Some(rows) = chosen.find(|&rows| Some(count(rows)) == most) else {
@@ -87,7 +87,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     members.sort_by_key(|member| rows.scale != Some(member.node.id));
     let mut table = GroupTable::of_rows(rows.count);
     for member in &members {
-        if let Some(values) = Part::of(&member.node)? {
+        if let Some(values) = RowField::from_node(&member.node)? {
             table.push_values(&member.name, &values, None)?;
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 
 /// The treatment of a member that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Damaged {
+enum DamagePolicy {
     /// The member is skipped.
     IsNone,
     /// The member is an error, because it may be a column.
@@ -105,10 +105,10 @@ enum Damaged {
 
 /// Passes the members that can be columns to `visit` until it returns false. Returns whether the
 /// number of links is within the limit of a table.
-fn each(
+fn visit_candidates(
     group: &Group<'_>,
-    damaged: Damaged,
-    visit: &mut dyn FnMut(Member) -> bool,
+    damaged: DamagePolicy,
+    visit: &mut dyn FnMut(ColumnCandidate) -> bool,
 ) -> Result<bool> {
     let mut links = group.container.links(group.id)?;
     let mut is_wanted = true;
@@ -124,21 +124,21 @@ fn each(
 }
 
 fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
-    matches!(link.target, LinkTarget::Hard(node) if group.container.looks_like_group(node))
+    matches!(link.target, LinkTarget::Hard(node) if group.container.is_likely_group(node))
 }
 
 /// Returns the column that a link leads to, if any.
-fn member(group: &Group<'_>, damaged: Damaged, link: Link) -> Result<Option<Member>> {
+fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option<ColumnCandidate>> {
     let named = |error: Error| error.within(format_args!("table: {}", quote(&link.name)));
-    let is_none = || damaged == Damaged::IsNone || looks_like_group(group, &link);
-    let node = match group.followed(&link) {
+    let is_none = || damaged == DamagePolicy::IsNone || looks_like_group(group, &link);
+    let node = match group.follow_link(&link) {
         Ok(Some(node)) => node,
         Ok(None) => return Ok(None),
         Err(error) if !error.is_passing() && is_none() => return Ok(None),
         Err(error) => return Err(named(error)),
     };
     let rows = rows_of(group, &node).map_err(named)?;
-    Ok(rows.map(|rows| Member {
+    Ok(rows.map(|rows| ColumnCandidate {
         name: link.name,
         order: link.order,
         node,
@@ -147,7 +147,7 @@ fn member(group: &Group<'_>, damaged: Damaged, link: Link) -> Result<Option<Memb
 }
 
 /// Returns the rows of a one-dimensional array with values; `None` for any other object.
-fn rows_of(group: &Group<'_>, node: &Node) -> Result<Option<Rows>> {
+fn rows_of(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
     let NodeKind::Array(array) = &node.kind else {
         return Ok(None);
     };
@@ -161,9 +161,9 @@ fn rows_of(group: &Group<'_>, node: &Node) -> Result<Option<Rows>> {
     if is_scale(container, node.id)? {
         let has_values = !has_no_values(container, node.id)?;
         let scale = Some(node.id);
-        return Ok(has_values.then_some(Rows { count, scale }));
+        return Ok(has_values.then_some(RowShape { count, scale }));
     }
     let scales = listed(container, node.id)?;
     let scale = scales.first().copied().flatten();
-    Ok(Some(Rows { count, scale }))
+    Ok(Some(RowShape { count, scale }))
 }

@@ -8,15 +8,15 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 use crate::view::table::budget::Budget;
 use crate::view::table::labels::{self, Labels};
-use crate::view::table::pickle::{Index, Pickle, Value};
+use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
 /// The texts of a column of an object array. A pickle may refer to one text very often, so each
 /// text is created when it is read.
 #[derive(Debug, Clone)]
-pub(crate) struct Texts {
+pub(crate) struct PickledTexts {
     pickle: Arc<Pickle>,
     /// The list with the items of all columns, in C order.
-    items: Index,
+    items: ValueIndex,
     /// The number of this column. `columns` is the number of all columns.
     column: usize,
     columns: usize,
@@ -25,9 +25,9 @@ pub(crate) struct Texts {
 /// Reads a pickled array, and returns the texts of its columns. A vector has one column. Returns
 /// `None` if the pickle is not an array, or has objects other than texts, numbers, times and
 /// missing values.
-pub(super) fn columns(bytes: &[u8]) -> Option<Vec<Texts>> {
+pub(super) fn columns(bytes: &[u8]) -> Option<Vec<PickledTexts>> {
     let pickle = Pickle::read(bytes)?;
-    let Value::Object {
+    let PickleValue::Object {
         callable,
         state: Some(state),
         ..
@@ -55,7 +55,7 @@ pub(super) fn columns(bytes: &[u8]) -> Option<Vec<Texts>> {
         return None;
     }
     let pickle = Arc::new(pickle);
-    let column = |column| Texts {
+    let column = |column| PickledTexts {
         pickle: Arc::clone(&pickle),
         items,
         column,
@@ -64,7 +64,7 @@ pub(super) fn columns(bytes: &[u8]) -> Option<Vec<Texts>> {
     Some((0..columns).map(column).collect())
 }
 
-impl Texts {
+impl PickledTexts {
     /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u64 {
         to_u64(self.all().len() / self.columns)
@@ -94,25 +94,25 @@ impl Texts {
         all.div_ceil(to_u64(self.columns.max(1)))
     }
 
-    fn all(&self) -> &[Index] {
+    fn all(&self) -> &[ValueIndex] {
         self.pickle.items(self.items).unwrap_or_default()
     }
 }
 
 /// Returns whether a value is a text, a number, a time or a missing value.
-fn is_known(pickle: &Pickle, item: Index) -> bool {
+fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
     is_missing(pickle, item)
-        || matches!(pickle.get(item), Some(Value::Bool(_)))
+        || matches!(pickle.get(item), Some(PickleValue::Bool(_)))
         || labels::is_known(pickle, item)
 }
 
 /// Returns whether a value represents a missing value.
-fn is_missing(pickle: &Pickle, item: Index) -> bool {
+fn is_missing(pickle: &Pickle, item: ValueIndex) -> bool {
     match pickle.get(item) {
-        Some(Value::None) => true,
-        Some(Value::Float(number)) => number.is_nan(),
-        Some(Value::Global(_, name)) => pickle.text(*name).as_deref() == Some(b"NA"),
-        Some(Value::Object { .. }) => pickle
+        Some(PickleValue::None) => true,
+        Some(PickleValue::Float(number)) => number.is_nan(),
+        Some(PickleValue::Global(_, name)) => pickle.text(*name).as_deref() == Some(b"NA"),
+        Some(PickleValue::Object { .. }) => pickle
             .call(item)
             .is_some_and(|(name, _)| name == b"_nat_unpickle"),
         _ => false,
@@ -121,12 +121,12 @@ fn is_missing(pickle: &Pickle, item: Index) -> bool {
 
 /// Appends the text of a value. Returns whether the value has a text; `None` for an unsupported
 /// object.
-fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<bool> {
+fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Option<bool> {
     if is_missing(pickle, item) {
         return Some(false);
     }
     match pickle.get(item)? {
-        Value::Bool(value) => out.extend_from_slice(value.to_string().as_bytes()),
+        PickleValue::Bool(value) => out.extend_from_slice(value.to_string().as_bytes()),
         _ => labels::write(pickle, item, out)?,
     }
     Some(true)

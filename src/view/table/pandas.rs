@@ -7,7 +7,7 @@ use crate::view::table::group::Group;
 use crate::view::table::{pandas_fixed, pandas_table};
 
 /// The reader function of a format.
-type Reader = fn(&Group<'_>) -> Result<GroupTable>;
+type TableReader = fn(&Group<'_>) -> Result<GroupTable>;
 
 /// Returns whether the group is a frame or a series.
 ///
@@ -28,7 +28,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     }
 }
 
-fn reader(group: &Group<'_>) -> Result<Option<Reader>> {
+fn reader(group: &Group<'_>) -> Result<Option<TableReader>> {
     let kind = group.text(b"pandas_type")?.unwrap_or_default();
     Ok(match &kind[..] {
         b"frame_table" | b"series_table" => Some(pandas_table::table),

@@ -19,13 +19,13 @@ use h5fs_reader::model::{NodeId, Shape};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::table::column::{GroupTable, Part, Source};
+use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::frame::{
-    self, Kind, Named, flag, may_be_pickle, source, unnamed_index, unpickled,
+    self, NamedColumn, ValueDescription, flag, may_be_pickle, source, unnamed_index, unpickled,
 };
 use crate::view::table::group::{Group, missing, unknown};
 use crate::view::table::labels::{Labels, frequency, name};
-use crate::view::table::objects::{Texts, columns};
+use crate::view::table::objects::{PickledTexts, columns};
 use crate::view::table::time::Time;
 
 /// Bytes of memory that reading a pickle may take.
@@ -58,7 +58,7 @@ pub(super) fn series(group: &Group<'_>) -> Result<GroupTable> {
 }
 
 /// Adds the columns of a block.
-fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<Named>) -> Result<()> {
+fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<NamedColumn>) -> Result<()> {
     let names = axis_names(group, format!("block{block}_items").as_bytes())?.texts;
     let name = format!("block{block}_values").into_bytes();
     let sources = block_columns(group, &name, names.len())?;
@@ -73,16 +73,16 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<Named>) -> Result<
 }
 
 /// Returns the columns of a block. `count` is the number of its columns.
-fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Source>> {
+fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<ColumnSource>> {
     let values = values(group, name)?;
     if values.rows() == 0 {
         // Only the names of the columns are shown.
-        let nothing = Source::Values(values.taken_as(Class::Bool));
+        let nothing = ColumnSource::Values(values.taken_as(Class::Bool));
         return Ok(vec![nothing; count]);
     }
     if is_pickled(&values) {
         let columns = pickled(group, &values, name)?;
-        return Ok(columns.into_iter().map(Source::Texts).collect());
+        return Ok(columns.into_iter().map(ColumnSource::Texts).collect());
     }
     let kind = kind_of(group, values.node, b"value_type")?;
     let parts = values.elements()?.into_iter();
@@ -93,7 +93,7 @@ fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Sou
 fn with_index(
     group: &Group<'_>,
     axis: &[u8],
-    columns: Vec<Named>,
+    columns: Vec<NamedColumn>,
     order: &Labels,
 ) -> Result<GroupTable> {
     let index = match levels(group, axis)? {
@@ -112,7 +112,7 @@ fn with_index(
 }
 
 /// Returns the index of a table, which has one level.
-fn index(group: &Group<'_>, axis: &[u8], columns: &[Named]) -> Result<Named> {
+fn index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<NamedColumn> {
     let node = values(group, axis)?.node;
     let name = name_of(group, node)?.map(|name| name.texts.concat());
     let name = name.unwrap_or_else(|| unnamed_index(columns));
@@ -120,14 +120,14 @@ fn index(group: &Group<'_>, axis: &[u8], columns: &[Named]) -> Result<Named> {
 }
 
 /// Returns one level of an index with several levels.
-fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<Named> {
+fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<NamedColumn> {
     let axis_level = numbered(axis, "level", level);
     let name = name_of(group, values(group, &axis_level)?.node)?;
     let name = name.map(|name| name.texts.concat());
     let name = name.unwrap_or_else(|| format!("level_{level}").into_bytes());
     let codes = values(group, &numbered(axis, "label", level))?;
     let names = Arc::new(column(group, &axis_level, b"kind")?);
-    Ok((name, Source::Categories { codes, names }))
+    Ok((name, ColumnSource::Categories { codes, names }))
 }
 
 /// Returns the number of levels of an axis; `None` for an axis with one level.
@@ -171,9 +171,9 @@ fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
 /// Returns the names on one level of an axis.
 fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let (time, values) = match column(group, axis, b"kind")? {
-        Source::Texts(texts) => return texts.labels(group.budget),
-        Source::Times { values, time } => (Some(time), values),
-        Source::Values(values) | Source::Masked { values, .. } => (None, values),
+        ColumnSource::Texts(texts) => return texts.labels(group.budget),
+        ColumnSource::Times { values, time } => (Some(time), values),
+        ColumnSource::Values(values) | ColumnSource::Masked { values, .. } => (None, values),
         _ => return Err(unknown(axis, "labels of this type")),
     };
     let Some(time) = time else {
@@ -194,7 +194,7 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
 }
 
 /// Returns the values of a member, without rows if the stored element is a placeholder.
-fn values(group: &Group<'_>, name: &[u8]) -> Result<Part> {
+fn values(group: &Group<'_>, name: &[u8]) -> Result<RowField> {
     let part = group.part(name)?;
     let is_empty = flag(group, part.node, b"transposed")? == Some(false)
         || is_there(group.container, part.node, b"shape")?;
@@ -202,12 +202,12 @@ fn values(group: &Group<'_>, name: &[u8]) -> Result<Part> {
 }
 
 /// Returns whether the values are a pickled array of Python objects.
-fn is_pickled(values: &Part) -> bool {
+fn is_pickled(values: &RowField) -> bool {
     matches!(values.datatype.class, Class::VariableLength(_))
 }
 
 /// Returns the columns of an array of Python objects.
-fn pickled(group: &Group<'_>, values: &Part, name: &[u8]) -> Result<Vec<Texts>> {
+fn pickled(group: &Group<'_>, values: &RowField, name: &[u8]) -> Result<Vec<PickledTexts>> {
     let pickle = group.first_sequence(values)?;
     let _room = group.engine.hold(PICKLE_ROOM)?;
     let unknown = || {
@@ -218,7 +218,7 @@ fn pickled(group: &Group<'_>, values: &Part, name: &[u8]) -> Result<Vec<Texts>> 
 }
 
 /// Returns the same part without rows.
-fn without_rows(part: &Part) -> Part {
+fn without_rows(part: &RowField) -> RowField {
     let array = Array {
         datatype: part.array.datatype.clone(),
         shape: Shape::fixed(vec![0]),
@@ -228,19 +228,19 @@ fn without_rows(part: &Part) -> Part {
         pipeline: part.array.pipeline.clone(),
         storage: Ok(Storage::Empty),
     };
-    Part {
+    RowField {
         array: Arc::new(array),
         ..part.clone()
     }
 }
 
 /// Returns a member with one value for each row, interpreted by its attribute `kind`.
-fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
+fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
     let codes = values(group, name)?;
     if is_pickled(&codes) {
         let columns = pickled(group, &codes, name)?;
         return match <[_; 1]>::try_from(columns) {
-            Ok([column]) => Ok(Source::Texts(column)),
+            Ok([column]) => Ok(ColumnSource::Texts(column)),
             Err(_) => Err(unknown(name, "several columns of Python objects")),
         };
     }
@@ -252,20 +252,20 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
         } else {
             Arc::new(typed(group, values, kind)?)
         };
-        return Ok(Source::Categories { codes, names });
+        return Ok(ColumnSource::Categories { codes, names });
     }
     typed(group, codes, kind)
 }
 
 /// Returns the values, interpreted by the attribute `kind` of their array.
-fn typed(group: &Group<'_>, values: Part, kind: &[u8]) -> Result<Source> {
+fn typed(group: &Group<'_>, values: RowField, kind: &[u8]) -> Result<ColumnSource> {
     let kind = kind_of(group, values.node, kind)?;
     Ok(source(values, &kind))
 }
 
 /// Returns the description of an array's values in its attributes. `kind` is the name of the
 /// attribute with the datatype.
-fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Kind> {
+fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescription> {
     let container = group.container;
     let class = text(container, node, b"index_class")?;
     let frequency = match class.as_deref() {
@@ -285,7 +285,7 @@ fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Kind> {
         b"nan".to_vec()
     };
     group.budget.spend_on_name(missing.len())?;
-    Ok(Kind {
+    Ok(ValueDescription {
         name: text(container, node, kind)?.unwrap_or_default(),
         is_utc: is_there(container, node, b"tz")?,
         frequency,

@@ -24,11 +24,13 @@ use h5fs_reader::model::{Attribute, Node};
 use h5fs_reader::wire::to_u64;
 
 use crate::view::table::budget::Budget;
-use crate::view::table::column::{GroupTable, Part, Source};
-use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index, unpickled};
+use crate::view::table::column::{ColumnSource, GroupTable, RowField};
+use crate::view::table::frame::{
+    self, NamedColumn, ValueDescription, flag, may_be_pickle, unnamed_index, unpickled,
+};
 use crate::view::table::group::{Group, missing, part_of, unknown};
 use crate::view::table::labels::{Labels, frequency, label, labels};
-use crate::view::table::pickle::{Index, Pickle, Value};
+use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
 /// The dataset with the rows.
 const TABLE: &[u8] = b"table";
@@ -42,7 +44,7 @@ const SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 /// `Corrupt` if the dataset is malformed; `Unsupported` for names, periods and pickles of
 /// unsupported kinds.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
-    let frame = Frame::new(group)?;
+    let frame = PandasFrame::new(group)?;
     let columns = frame.columns()?;
     let mut table = GroupTable::of_rows(frame.rows.rows());
     if frame.levels.is_empty() {
@@ -55,12 +57,12 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 }
 
 /// The pickled attribute `info`, and its entry for each member.
-type Info = (Pickle, HashMap<Vec<u8>, Index>);
+type Info = (Pickle, HashMap<Vec<u8>, ValueIndex>);
 
 /// The dataset with the rows, and its description.
-struct Frame<'a> {
+struct PandasFrame<'a> {
     group: &'a Group<'a>,
-    rows: Part,
+    rows: RowField,
     /// The text attributes of the dataset.
     attributes: HashMap<Vec<u8>, Vec<u8>>,
     /// The group's attribute `info`, and its entry for each member.
@@ -71,10 +73,10 @@ struct Frame<'a> {
     missing: Option<Arc<[u8]>>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> PandasFrame<'a> {
     fn new(group: &'a Group<'a>) -> Result<Self> {
         let node = group.member(TABLE)?;
-        Ok(Frame {
+        Ok(PandasFrame {
             group,
             rows: part_of(&node, TABLE)?,
             attributes: attributes(group, &node)?,
@@ -85,7 +87,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns all columns except the index, in the order of the file.
-    fn columns(&self) -> Result<Vec<Named>> {
+    fn columns(&self) -> Result<Vec<NamedColumn>> {
         let Class::Compound(members) = &self.rows.datatype.class else {
             return Err(unknown(TABLE, "elements that are not compounds"));
         };
@@ -121,10 +123,10 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns the columns of a member, which share one description.
-    fn sources(&self, parts: Vec<Part>, member: &[u8]) -> Result<Vec<Source>> {
+    fn sources(&self, parts: Vec<RowField>, member: &[u8]) -> Result<Vec<ColumnSource>> {
         let parts = parts.into_iter();
         if let Some(names) = self.categories(member)? {
-            let coded = |codes| Source::Categories {
+            let coded = |codes| ColumnSource::Categories {
                 codes,
                 names: Arc::clone(&names),
             };
@@ -135,9 +137,9 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns the description of the values of a member without categories.
-    fn kind(&self, member: &[u8]) -> Result<Kind> {
+    fn kind(&self, member: &[u8]) -> Result<ValueDescription> {
         let name = self.attribute(member, b"_dtype").unwrap_or_default();
-        Ok(Kind {
+        Ok(ValueDescription {
             name: name.to_vec(),
             is_utc: self.has_zone(member)?,
             missing: match self.attribute(member, b"_nan_rep") {
@@ -149,20 +151,20 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns the values of an index with one level.
-    fn index(&self) -> Result<Source> {
+    fn index(&self) -> Result<ColumnSource> {
         let index = self.rows.member(b"index");
         let index = index.ok_or_else(|| missing(b"index", "does not exist"))?;
         if let Some(names) = self.categories(b"index")? {
             let codes = index;
-            return Ok(Source::Categories { codes, names });
+            return Ok(ColumnSource::Categories { codes, names });
         }
         let missing = self.attribute(b"index", b"_nan_rep").unwrap_or(b"nan");
         let name = self.attribute(b"index", b"_kind").unwrap_or_default();
-        let kind = Kind {
+        let kind = ValueDescription {
             name: name.to_vec(),
             is_utc: self.has_zone(b"index")?,
             missing: (!missing.is_empty()).then(|| missing.into()),
-            frequency: match (name, self.known(b"index", b"freq")?) {
+            frequency: match (name, self.info_value(b"index", b"freq")?) {
                 (b"integer", Some((info, length))) if !info.is_none(length) => {
                     let unknown = || Error::unsupported("periods of an unusual length", None);
                     Some(frequency(info, length).ok_or_else(unknown)?)
@@ -174,7 +176,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns the categories of a member; `None` if the member does not have categories.
-    fn categories(&self, member: &[u8]) -> Result<Option<Arc<Source>>> {
+    fn categories(&self, member: &[u8]) -> Result<Option<Arc<ColumnSource>>> {
         if self.attribute(member, b"_meta") != Some(b"category") {
             return Ok(None);
         }
@@ -182,7 +184,7 @@ impl<'a> Frame<'a> {
         for name in [b"meta", member, b"meta"] {
             group = group.at(group.member(name)?.id);
         }
-        let frame = Frame::new(&group)?;
+        let frame = PandasFrame::new(&group)?;
         let values = frame.rows.member(b"values");
         let values = values.ok_or_else(|| missing(b"values", "does not exist"))?;
         let kind = frame.kind(b"values")?;
@@ -196,7 +198,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns the value of `key` in the entry of `info` for a member.
-    fn known(&self, member: &[u8], key: &[u8]) -> Result<Option<(&Pickle, Index)>> {
+    fn info_value(&self, member: &[u8], key: &[u8]) -> Result<Option<(&Pickle, ValueIndex)>> {
         let Some((info, members)) = &self.info else {
             return Ok(None);
         };
@@ -210,12 +212,12 @@ impl<'a> Frame<'a> {
 
     /// Returns whether a member has instants in a time zone, which are stored in UTC.
     fn has_zone(&self, member: &[u8]) -> Result<bool> {
-        let zone = self.known(member, b"tz")?;
+        let zone = self.info_value(member, b"tz")?;
         Ok(zone.is_some_and(|(info, zone)| !info.is_none(zone)))
     }
 
     fn index_name(&self) -> Result<Option<Vec<u8>>> {
-        match self.known(b"index", b"index_name")? {
+        match self.info_value(b"index", b"index_name")? {
             Some((info, name)) if !info.is_none(name) => label(info, name, self.group.budget),
             _ => Ok(None),
         }
@@ -276,7 +278,7 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
     let Some(info) = pickled(group, INFO)? else {
         return Ok(None);
     };
-    if !matches!(info.get(info.top()), Some(Value::Dictionary(_))) {
+    if !matches!(info.get(info.top()), Some(PickleValue::Dictionary(_))) {
         return Err(not_understood(INFO));
     }
     let mut members = HashMap::new();
@@ -294,7 +296,7 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
 pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
     let budget = Budget::default();
     let info = unpickled(info, &budget).ok()??;
-    let Value::Dictionary(members) = info.get(info.top())? else {
+    let PickleValue::Dictionary(members) = info.get(info.top())? else {
         return None;
     };
     let mut ordered = HashSet::new();
@@ -306,7 +308,7 @@ pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
         budget.spend(to_u64(info.pairs(about).len())).ok()?;
         let is_ordered = info.value(about, b"ordered").and_then(|own| info.get(own));
         // Of a name that stands twice, the last one counts.
-        if is_ordered == Some(&Value::Bool(true)) {
+        if is_ordered == Some(&PickleValue::Bool(true)) {
             ordered.insert(name.into_owned());
         } else {
             ordered.remove(&*name);

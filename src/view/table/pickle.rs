@@ -8,17 +8,17 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use h5fs_reader::memory::piece;
+use h5fs_reader::memory::allocation_size;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 
 /// The number of a value in its pickle. A value may be part of several other values, and of itself.
-pub(super) type Index = usize;
+pub(super) type ValueIndex = usize;
 
 /// A value of a pickle.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum PickleValue {
     None,
     Bool(bool),
     Integer(i64),
@@ -26,23 +26,23 @@ pub(super) enum Value {
     /// A text in UTF-8, or bytes.
     Text(Box<[u8]>),
     /// A list or a tuple.
-    List(Vec<Index>),
-    Dictionary(Vec<(Index, Index)>),
+    List(Vec<ValueIndex>),
+    Dictionary(Vec<(ValueIndex, ValueIndex)>),
     /// A function or class: its module and its name.
-    Global(Index, Index),
+    Global(ValueIndex, ValueIndex),
     /// The result of calling `callable` with `arguments`, and the state assigned to it.
     Object {
-        callable: Index,
-        arguments: Index,
-        state: Option<Index>,
+        callable: ValueIndex,
+        arguments: ValueIndex,
+        state: Option<ValueIndex>,
     },
 }
 
 /// The values of a pickle.
 #[derive(Debug)]
 pub(super) struct Pickle {
-    values: Vec<Value>,
-    top: Index,
+    values: Vec<PickleValue>,
+    top: ValueIndex,
 }
 
 impl Pickle {
@@ -52,41 +52,41 @@ impl Pickle {
     }
 
     /// Returns the value of the whole pickle.
-    pub(super) fn top(&self) -> Index {
+    pub(super) fn top(&self) -> ValueIndex {
         self.top
     }
 
     /// Returns a value by its number.
-    pub(super) fn get(&self, index: Index) -> Option<&Value> {
+    pub(super) fn get(&self, index: ValueIndex) -> Option<&PickleValue> {
         self.values.get(index)
     }
 
     /// Returns whether a value is Python's `None`.
-    pub(super) fn is_none(&self, index: Index) -> bool {
-        self.get(index) == Some(&Value::None)
+    pub(super) fn is_none(&self, index: ValueIndex) -> bool {
+        self.get(index) == Some(&PickleValue::None)
     }
 
     /// Returns the items of a list.
-    pub(super) fn items(&self, index: Index) -> Option<&[Index]> {
+    pub(super) fn items(&self, index: ValueIndex) -> Option<&[ValueIndex]> {
         match self.get(index)? {
-            Value::List(items) => Some(items),
+            PickleValue::List(items) => Some(items),
             _ => None,
         }
     }
 
     /// Returns the text of a text value, or a number in decimal.
-    pub(super) fn text(&self, index: Index) -> Option<Cow<'_, [u8]>> {
+    pub(super) fn text(&self, index: ValueIndex) -> Option<Cow<'_, [u8]>> {
         match self.get(index)? {
-            Value::Text(text) => Some(Cow::Borrowed(text)),
-            Value::Integer(number) => Some(number.to_string().into_bytes().into()),
+            PickleValue::Text(text) => Some(Cow::Borrowed(text)),
+            PickleValue::Integer(number) => Some(number.to_string().into_bytes().into()),
             _ => None,
         }
     }
 
     /// Returns whether a value is the function or class `name` in a module whose name ends with
     /// `module`.
-    pub(super) fn is_global(&self, index: Index, module: &[u8], name: &[u8]) -> bool {
-        let Some(&Value::Global(own_module, own_name)) = self.get(index) else {
+    pub(super) fn is_global(&self, index: ValueIndex, module: &[u8], name: &[u8]) -> bool {
+        let Some(&PickleValue::Global(own_module, own_name)) = self.get(index) else {
             return false;
         };
         let is_module = |text: Cow<'_, [u8]>| text.ends_with(module);
@@ -95,10 +95,10 @@ impl Pickle {
 
     /// Returns approximately the bytes of memory that the pickle takes.
     pub(super) fn weight(&self) -> u64 {
-        let own = |value: &Value| match value {
-            Value::Text(text) => piece(text.len()),
-            Value::List(items) => piece(size_of_val(&items[..])),
-            Value::Dictionary(pairs) => piece(size_of_val(&pairs[..])),
+        let own = |value: &PickleValue| match value {
+            PickleValue::Text(text) => allocation_size(text.len()),
+            PickleValue::List(items) => allocation_size(size_of_val(&items[..])),
+            PickleValue::Dictionary(pairs) => allocation_size(size_of_val(&pairs[..])),
             _ => 0,
         };
         let values = to_u64(size_of_val(&self.values[..]));
@@ -109,24 +109,24 @@ impl Pickle {
     }
 
     /// Returns a non-negative integer.
-    pub(super) fn count(&self, index: Index) -> Option<usize> {
+    pub(super) fn count(&self, index: ValueIndex) -> Option<usize> {
         match self.get(index)? {
-            Value::Integer(number) => usize::try_from(*number).ok(),
+            PickleValue::Integer(number) => usize::try_from(*number).ok(),
             _ => None,
         }
     }
 
     /// Returns an integer.
-    pub(super) fn integer(&self, index: Index) -> Option<i64> {
+    pub(super) fn integer(&self, index: ValueIndex) -> Option<i64> {
         match self.get(index)? {
-            Value::Integer(number) => Some(*number),
+            PickleValue::Integer(number) => Some(*number),
             _ => None,
         }
     }
 
     /// Returns the name of the function that would create an object, and its arguments.
-    pub(super) fn call(&self, index: Index) -> Option<(&[u8], &[Index])> {
-        let &Value::Object {
+    pub(super) fn call(&self, index: ValueIndex) -> Option<(&[u8], &[ValueIndex])> {
+        let &PickleValue::Object {
             callable,
             arguments,
             ..
@@ -134,26 +134,26 @@ impl Pickle {
         else {
             return None;
         };
-        let &Value::Global(_, name) = self.get(callable)? else {
+        let &PickleValue::Global(_, name) = self.get(callable)? else {
             return None;
         };
         match self.get(name)? {
-            Value::Text(name) => Some((name, self.items(arguments)?)),
+            PickleValue::Text(name) => Some((name, self.items(arguments)?)),
             _ => None,
         }
     }
 
     /// Returns the keys and values of a dictionary.
-    pub(super) fn pairs(&self, index: Index) -> &[(Index, Index)] {
+    pub(super) fn pairs(&self, index: ValueIndex) -> &[(ValueIndex, ValueIndex)] {
         match self.get(index) {
-            Some(Value::Dictionary(pairs)) => pairs,
+            Some(PickleValue::Dictionary(pairs)) => pairs,
             _ => &[],
         }
     }
 
     /// Returns the value of `key` in a dictionary. If the key is repeated, the last value is
     /// returned.
-    pub(super) fn value(&self, dictionary: Index, key: &[u8]) -> Option<Index> {
+    pub(super) fn value(&self, dictionary: ValueIndex, key: &[u8]) -> Option<ValueIndex> {
         let is_key = |index| self.text(index).as_deref() == Some(key);
         let mut pairs = self.pairs(dictionary).iter().rev();
         pairs
@@ -165,11 +165,11 @@ impl Pickle {
 /// The stack machine that executes a pickle.
 struct Machine<'a> {
     rest: &'a [u8],
-    values: Vec<Value>,
-    stack: Vec<Index>,
+    values: Vec<PickleValue>,
+    stack: Vec<ValueIndex>,
     /// The heights of the stack at its marks.
     marks: Vec<usize>,
-    memo: HashMap<u64, Index>,
+    memo: HashMap<u64, ValueIndex>,
     /// The number of places in lists and dictionaries.
     places: usize,
 }
@@ -213,33 +213,33 @@ impl<'a> Machine<'a> {
     /// this kind, and `Some(None)` if it fails.
     fn scalar(&mut self, operation: u8) -> Option<Option<()>> {
         let value = match operation {
-            b'N' => Some(Value::None),
-            0x88 => Some(Value::Bool(true)),
-            0x89 => Some(Value::Bool(false)),
+            b'N' => Some(PickleValue::None),
+            0x88 => Some(PickleValue::Bool(true)),
+            0x89 => Some(PickleValue::Bool(false)),
             b'I' => self.line().and_then(|line| match line {
-                b"00" => Some(Value::Bool(false)),
-                b"01" => Some(Value::Bool(true)),
-                line => decimal(line).map(Value::Integer),
+                b"00" => Some(PickleValue::Bool(false)),
+                b"01" => Some(PickleValue::Bool(true)),
+                line => decimal(line).map(PickleValue::Integer),
             }),
             b'L' => self.line().and_then(|line| {
                 let digits = line.strip_suffix(b"L").unwrap_or(line);
-                decimal(digits).map(Value::Integer)
+                decimal(digits).map(PickleValue::Integer)
             }),
             b'J' => self.unsigned(4).map(|bits| {
                 let bits = u32::try_from(bits).unwrap_or(0);
-                Value::Integer(bits.cast_signed().into())
+                PickleValue::Integer(bits.cast_signed().into())
             }),
             b'K' => self.unsigned(1).map(integer),
             b'M' => self.unsigned(2).map(integer),
-            0x8a => self.long().map(Value::Integer),
+            0x8a => self.long().map(PickleValue::Integer),
             b'F' => self.line().and_then(|line| {
                 let text = str::from_utf8(line).ok()?;
-                text.parse().ok().map(Value::Float)
+                text.parse().ok().map(PickleValue::Float)
             }),
             b'G' => self
-                .take(8)
+                .next_bytes(8)
                 .and_then(|bytes| <[u8; 8]>::try_from(bytes).ok())
-                .map(|bytes| Value::Float(f64::from_be_bytes(bytes))),
+                .map(|bytes| PickleValue::Float(f64::from_be_bytes(bytes))),
             b'S' => self.line().and_then(quoted_text).map(text),
             b'V' => self.line().and_then(raw_unicode).map(text),
             b'U' | b'C' | 0x8c => self.counted(1).map(text),
@@ -255,8 +255,8 @@ impl<'a> Machine<'a> {
     fn collection(&mut self, operation: u8) -> Option<()> {
         match operation {
             // These operations set the protocol and the frame.
-            0x80 => self.take(1).map(|_| ()),
-            0x95 => self.take(8).map(|_| ()),
+            0x80 => self.next_bytes(1).map(|_| ()),
+            0x95 => self.next_bytes(8).map(|_| ()),
             b'(' => {
                 self.marks.push(self.stack.len());
                 Some(())
@@ -264,19 +264,21 @@ impl<'a> Machine<'a> {
             b'0' => self.pop().map(|_| ()),
             b'1' => self.since_mark().map(|_| ()),
             b']' | b')' => {
-                self.push(Value::List(Vec::new()));
+                self.push(PickleValue::List(Vec::new()));
                 Some(())
             }
             b'}' => {
-                self.push(Value::Dictionary(Vec::new()));
+                self.push(PickleValue::Dictionary(Vec::new()));
                 Some(())
             }
-            b'l' | b't' => self.since_mark().map(|items| self.push(Value::List(items))),
+            b'l' | b't' => self
+                .since_mark()
+                .map(|items| self.push(PickleValue::List(items))),
             0x85..=0x87 => self.tuple(usize::from(operation - 0x84)),
             b'd' => self
                 .since_mark()
                 .and_then(|items| pairs(&items))
-                .map(|pairs| self.push(Value::Dictionary(pairs))),
+                .map(|pairs| self.push(PickleValue::Dictionary(pairs))),
             b'a' => self.pop().and_then(|item| self.append(vec![item])),
             b'e' => self.since_mark().and_then(|items| self.append(items)),
             b's' => self.last(2).and_then(|items| self.insert(&items)),
@@ -295,12 +297,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, value: PickleValue) {
         self.stack.push(self.values.len());
         self.values.push(value);
     }
 
-    fn pop(&mut self) -> Option<Index> {
+    fn pop(&mut self) -> Option<ValueIndex> {
         let floor = self.marks.last().copied().unwrap_or(0);
         (self.stack.len() > floor)
             .then(|| self.stack.pop())
@@ -308,13 +310,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Pops the last `count` values from the stack.
-    fn last(&mut self, count: usize) -> Option<Vec<Index>> {
+    fn last(&mut self, count: usize) -> Option<Vec<ValueIndex>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         let start = self.stack.len().checked_sub(count)?;
         (start >= floor).then(|| self.stack.split_off(start))
     }
 
-    fn since_mark(&mut self) -> Option<Vec<Index>> {
+    fn since_mark(&mut self) -> Option<Vec<ValueIndex>> {
         let mark = self.marks.pop()?;
         let items = (mark <= self.stack.len()).then(|| self.stack.split_off(mark))?;
         self.places += items.len();
@@ -323,14 +325,14 @@ impl<'a> Machine<'a> {
 
     fn tuple(&mut self, count: usize) -> Option<()> {
         let items = self.last(count)?;
-        self.push(Value::List(items));
+        self.push(PickleValue::List(items));
         Some(())
     }
 
-    fn append(&mut self, items: Vec<Index>) -> Option<()> {
+    fn append(&mut self, items: Vec<ValueIndex>) -> Option<()> {
         let list = *self.stack.last()?;
         match self.values.get_mut(list)? {
-            Value::List(list) => {
+            PickleValue::List(list) => {
                 self.places += items.len();
                 list.extend(items);
             }
@@ -339,10 +341,10 @@ impl<'a> Machine<'a> {
         Some(())
     }
 
-    fn insert(&mut self, items: &[Index]) -> Option<()> {
+    fn insert(&mut self, items: &[ValueIndex]) -> Option<()> {
         let dictionary = *self.stack.last()?;
         match self.values.get_mut(dictionary)? {
-            Value::Dictionary(dictionary) => {
+            PickleValue::Dictionary(dictionary) => {
                 self.places += items.len();
                 dictionary.extend(pairs(items)?);
             }
@@ -371,13 +373,13 @@ impl<'a> Machine<'a> {
         Some(())
     }
 
-    fn global(&mut self) -> Option<Value> {
+    fn global(&mut self) -> Option<PickleValue> {
         let first = self.values.len();
         for _ in 0..2 {
             let line = self.line()?.to_vec();
             self.values.push(text(line));
         }
-        Some(Value::Global(first, first + 1))
+        Some(PickleValue::Global(first, first + 1))
     }
 
     fn stack_global(&mut self) -> Option<()> {
@@ -385,15 +387,15 @@ impl<'a> Machine<'a> {
         let &[module, name] = &names[..] else {
             return None;
         };
-        self.push(Value::Global(module, name));
+        self.push(PickleValue::Global(module, name));
         Some(())
     }
 
-    fn object(&mut self, parts: &[Index]) -> Option<()> {
+    fn object(&mut self, parts: &[ValueIndex]) -> Option<()> {
         let &[callable, arguments] = parts else {
             return None;
         };
-        self.push(Value::Object {
+        self.push(PickleValue::Object {
             callable,
             arguments,
             state: None,
@@ -401,42 +403,42 @@ impl<'a> Machine<'a> {
         Some(())
     }
 
-    fn build(&mut self, given: Index) -> Option<()> {
+    fn build(&mut self, given: ValueIndex) -> Option<()> {
         let object = *self.stack.last()?;
         match self.values.get_mut(object)? {
-            Value::Object { state, .. } => *state = Some(given),
+            PickleValue::Object { state, .. } => *state = Some(given),
             _ => return None,
         }
         Some(())
     }
 
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    fn next_bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
         Some(taken)
     }
 
     fn byte(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
+        self.next_bytes(1)?.first().copied()
     }
 
     fn line(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|&byte| byte == b'\n')?;
-        let line = self.take(end)?;
-        self.take(1)?;
+        let line = self.next_bytes(end)?;
+        self.next_bytes(1)?;
         Some(line)
     }
 
     /// Reads a little-endian number of this many bytes.
     fn unsigned(&mut self, bytes: usize) -> Option<u64> {
-        let taken = self.take(bytes)?.iter().rev();
+        let taken = self.next_bytes(bytes)?.iter().rev();
         Some(taken.fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
     /// Reads a number in two's complement, preceded by the count of its bytes.
     fn long(&mut self) -> Option<i64> {
         let count = self.unsigned(1)?;
-        let bytes = self.take(to_usize(count).ok()?)?;
+        let bytes = self.next_bytes(to_usize(count).ok()?)?;
         let sign = match bytes.last() {
             Some(&last) if last >= 0x80 => 0xFF,
             _ => 0,
@@ -449,24 +451,24 @@ impl<'a> Machine<'a> {
     /// Reads bytes, preceded by their count. The count has `bytes` bytes.
     fn counted(&mut self, bytes: usize) -> Option<Vec<u8>> {
         let count = self.unsigned(bytes)?;
-        let text = self.take(to_usize(count).ok()?)?;
+        let text = self.next_bytes(to_usize(count).ok()?)?;
         Some(text.to_vec())
     }
 }
 
-fn text(bytes: Vec<u8>) -> Value {
-    Value::Text(bytes.into())
+fn text(bytes: Vec<u8>) -> PickleValue {
+    PickleValue::Text(bytes.into())
 }
 
-fn integer(number: u64) -> Value {
-    Value::Integer(number.cast_signed())
+fn integer(number: u64) -> PickleValue {
+    PickleValue::Integer(number.cast_signed())
 }
 
 fn decimal(line: &[u8]) -> Option<i64> {
     str::from_utf8(line).ok()?.parse().ok()
 }
 
-fn pairs(items: &[Index]) -> Option<Vec<(Index, Index)>> {
+fn pairs(items: &[ValueIndex]) -> Option<Vec<(ValueIndex, ValueIndex)>> {
     let (pairs, rest) = items.as_chunks();
     let pairs = pairs.iter().map(|&[key, value]| (key, value));
     rest.is_empty().then(|| pairs.collect())
@@ -538,7 +540,7 @@ mod tests {
         let name = pickle.value(index, b"name").unwrap();
         assert_eq!(&*pickle.text(name).unwrap(), b"when");
         let zone = pickle.value(index, b"tz").unwrap();
-        assert_eq!(pickle.get(zone), Some(&Value::None));
+        assert_eq!(pickle.get(zone), Some(&PickleValue::None));
         assert!(pickle.value(index, b"none").is_none());
     }
 
@@ -566,7 +568,7 @@ mod tests {
     #[test]
     fn nothing_is_called() {
         let pickle = Pickle::read(b"cos\nsystem\n(S'true'\ntR.").unwrap();
-        let Some(Value::Object { callable, .. }) = pickle.get(pickle.top()) else {
+        let Some(PickleValue::Object { callable, .. }) = pickle.get(pickle.top()) else {
             panic!("no object");
         };
         assert!(pickle.is_global(*callable, b"os", b"system"));

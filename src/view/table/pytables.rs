@@ -18,7 +18,7 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::to_usize;
 
 use crate::view::elements::Elements;
-use crate::view::elements::converted::Converted;
+use crate::view::elements::converted::ConvertedElements;
 use crate::view::table::time::{Time, TimeUnit};
 
 /// The attribute of the root group.
@@ -32,7 +32,7 @@ const INSTANT: u32 = 26;
 /// # Errors
 /// Fails if the attribute of the root group cannot be read; `Limit` for an array that is longer
 /// than any file can be.
-pub(crate) fn meant(container: &dyn Container, elements: Elements) -> Result<Elements> {
+pub(crate) fn convert_elements(container: &dyn Container, elements: Elements) -> Result<Elements> {
     let (Some(dims), Some(datatype)) = (&elements.dims, meant_type(&elements.datatype)) else {
         return Ok(elements);
     };
@@ -40,7 +40,7 @@ pub(crate) fn meant(container: &dyn Container, elements: Elements) -> Result<Ele
         return Ok(elements);
     }
     let (stored, meant) = (elements.datatype, datatype.clone());
-    let content = Converted {
+    let content = ConvertedElements {
         count: product(dims)?,
         stored_size: stored.size.into(),
         size: meant.size.into(),

@@ -10,17 +10,17 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::number::append;
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::elements::values_of_bytes;
-use crate::view::table::column::{GroupTable, Missing, Part, Source};
+use crate::view::table::column::{ColumnSource, GroupTable, MissingRule, RowField};
+use crate::view::table::column_location::{ArrayValues, ColumnLocation, RowArray};
 use crate::view::table::lists::Lists;
-use crate::view::table::objects::Texts;
-use crate::view::table::place::{Place, RowArray, Values};
+use crate::view::table::objects::PickledTexts;
 use crate::view::table::runs::Runs;
 use crate::view::table::time::Time;
 use crate::view::texts::json::SharedPaths;
@@ -48,7 +48,7 @@ pub(crate) struct Rows {
     /// Bytes of a row of all arrays together.
     row_bytes: u64,
     names: Vec<Vec<u8>>,
-    columns: Vec<Column>,
+    columns: Vec<OpenColumn>,
     /// Category names that were read recently.
     categories: Mutex<WeightedLru<Category, CellText>>,
     /// Number of items of variable-length sequences that were read.
@@ -78,30 +78,30 @@ pub(crate) struct Batch<'a> {
 }
 
 /// The names of categories: a column whose rows are the categories.
-struct Names {
+struct CategoryNames {
     /// The nesting level: 0, or one more than the outer level if the names are categories
     /// themselves.
     level: usize,
     rows: u64,
     arrays: Vec<RowArray>,
-    column: Column,
+    column: OpenColumn,
 }
 
 /// The values of a column. The type is kept small, because a table may have many columns.
-enum Column {
-    Value(Place),
+enum OpenColumn {
+    Value(ColumnLocation),
     /// The value, unless the mask is not zero.
-    Unmasked(Place, Box<Place>),
+    Unmasked(ColumnLocation, Box<ColumnLocation>),
     /// The value, unless its text marks a missing value.
-    Unless(Place, Absent),
+    Unless(ColumnLocation, Absent),
     /// The name of the category with this code.
-    Category(Place, Box<Names>),
+    Category(ColumnLocation, Box<CategoryNames>),
     /// An integer that must be less than the bound.
-    Below(Place, u64),
+    Below(ColumnLocation, u64),
     List(Box<Lists>),
     Run(Box<Runs>),
-    Time(Place, Time),
-    Text(Texts),
+    Time(ColumnLocation, Time),
+    Text(PickledTexts),
 }
 
 impl Rows {
@@ -114,7 +114,7 @@ impl Rows {
         surroundings: Surroundings,
         verify: &dyn Fn(NodeId) -> Result<()>,
     ) -> Result<Self> {
-        let mut opening = Opening {
+        let mut opening = ColumnArrays {
             engine: &surroundings.engine,
             verify,
             level: 0,
@@ -168,8 +168,8 @@ impl Rows {
     fn write_category(
         &self,
         (column, code): (usize, u64),
-        names: &Names,
-        context: &Context<'_>,
+        names: &CategoryNames,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
         let category = (column, names.level, code);
@@ -205,7 +205,7 @@ impl Fields for Rows {
 
     fn pad(&mut self) -> Option<u64> {
         let widths = self.columns.iter_mut().map(|column| match column {
-            Column::Value(place) => place.pad(),
+            OpenColumn::Value(place) => place.pad(),
             _ => None,
         });
         widths.sum()
@@ -213,14 +213,14 @@ impl Fields for Rows {
 
     fn row_values(&self) -> u64 {
         let values = self.columns.iter().map(|column| match column {
-            Column::List(lists) => lists.values_per_row(),
-            Column::Value(value) | Column::Unmasked(value, _) => value.values(),
+            OpenColumn::List(lists) => lists.values_per_row(),
+            OpenColumn::Value(value) | OpenColumn::Unmasked(value, _) => value.values(),
             _ => 1,
         });
         values.fold(values_of_bytes(self.row_bytes), u64::saturating_add)
     }
 
-    fn followed(&self) -> u64 {
+    fn followed_items(&self) -> u64 {
         self.followed.load(Ordering::Relaxed)
     }
 
@@ -244,12 +244,12 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// `Corrupt` if the row is too short.
-    pub(crate) fn stored(&self, row: usize, column: usize) -> Result<Option<&[u8]>> {
+    pub(crate) fn stored_value(&self, row: usize, column: usize) -> Result<Option<&[u8]>> {
         match &self.table.columns[column] {
-            Column::Value(value) | Column::Unmasked(value, _) | Column::Unless(value, _) => {
-                self.bytes(value, row).map(Some)
-            }
-            Column::Below(value, bound) => {
+            OpenColumn::Value(value)
+            | OpenColumn::Unmasked(value, _)
+            | OpenColumn::Unless(value, _) => self.bytes(value, row).map(Some),
+            OpenColumn::Below(value, bound) => {
                 let bytes = self.bytes(value, row)?;
                 value.check_below(bytes, *bound).map(|()| Some(bytes))
             }
@@ -258,12 +258,12 @@ impl Batch<'_> {
     }
 
     /// Returns the bytes of a value in a row.
-    fn bytes(&self, place: &Place, row: usize) -> Result<&[u8]> {
+    fn bytes(&self, place: &ColumnLocation, row: usize) -> Result<&[u8]> {
         let array = self.own.get(place.array());
         let start = array.map_or(0, RowArray::row_bytes).saturating_mul(row);
         let rows = self.arrays.get(place.array());
         let row = rows.and_then(|rows| rows.get(start..));
-        place.of(row.unwrap_or_default())
+        place.value_bytes(row.unwrap_or_default())
     }
 }
 
@@ -271,7 +271,7 @@ impl Cells for Batch<'_> {
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
         let surroundings = &self.table.surroundings;
         // Each cell needs a new context, because the context counts the bytes that pointers led to.
-        let context = Context::new(&*surroundings.container, &*surroundings.paths, most);
+        let context = TextContext::new(&*surroundings.container, &*surroundings.paths, most);
         let cell = self.write_value(&self.table.columns[column], (column, row), &context, out);
         self.table
             .followed
@@ -284,21 +284,21 @@ impl Batch<'_> {
     /// Appends the text of the value of `column` in a row.
     fn write_value(
         &self,
-        values: &Column,
+        values: &OpenColumn,
         (column, row): (usize, usize),
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
         let start = out.len();
         let number = self.first.saturating_add(to_u64(row));
         match values {
-            Column::Value(value) => value.write(self.bytes(value, row)?, context, out),
-            Column::Below(value, bound) => {
+            OpenColumn::Value(value) => value.write(self.bytes(value, row)?, context, out),
+            OpenColumn::Below(value, bound) => {
                 let bytes = self.bytes(value, row)?;
                 value.check_below(bytes, *bound)?;
                 value.write(bytes, context, out)
             }
-            Column::Unmasked(value, mask) => {
+            OpenColumn::Unmasked(value, mask) => {
                 let elements = self.bytes(mask, row)?.chunks(mask.element_bytes());
                 let (masked, count) = elements.fold((0_u64, 0_u64), |(masked, count), element| {
                     let is_masked = element.iter().any(|&byte| byte != 0);
@@ -313,7 +313,7 @@ impl Batch<'_> {
                     }
                 }
             }
-            Column::Unless(value, missing) => {
+            OpenColumn::Unless(value, missing) => {
                 let cell = value.write(self.bytes(value, row)?, context, out)?;
                 if !missing.is_text(&out[start..]) {
                     return Ok(cell);
@@ -321,7 +321,7 @@ impl Batch<'_> {
                 out.truncate(start);
                 Ok(Cell::Missing)
             }
-            Column::Category(code, names) => {
+            OpenColumn::Category(code, names) => {
                 match u64::try_from(code.integer(self.bytes(code, row)?)?) {
                     Ok(code) => self
                         .table
@@ -329,22 +329,22 @@ impl Batch<'_> {
                     Err(_) => Ok(Cell::Missing),
                 }
             }
-            Column::List(lists) => {
+            OpenColumn::List(lists) => {
                 lists.write(number, context, out)?;
                 Ok(Cell::Text)
             }
-            Column::Run(runs) => {
-                append(out, format_args!("{}", runs.of(number)?));
+            OpenColumn::Run(runs) => {
+                append(out, format_args!("{}", runs.run_of_element(number)?));
                 Ok(Cell::Plain)
             }
-            Column::Time(value, time) => {
+            OpenColumn::Time(value, time) => {
                 let count = number_of(value, self.bytes(value, row)?)?;
                 Ok(count.map_or(Cell::Missing, |count| {
                     time.write(count, out);
                     Cell::Plain
                 }))
             }
-            Column::Text(texts) => Ok(if texts.write(to_usize(number)?, out) {
+            OpenColumn::Text(texts) => Ok(if texts.write(to_usize(number)?, out) {
                 Cell::Text
             } else {
                 Cell::Missing
@@ -354,7 +354,7 @@ impl Batch<'_> {
 }
 
 /// The arrays that are already open while columns are opened.
-struct Opening<'a> {
+struct ColumnArrays<'a> {
     engine: &'a Arc<Engine>,
     verify: &'a dyn Fn(NodeId) -> Result<()>,
     /// The nesting level of the category names that are opened next.
@@ -364,44 +364,54 @@ struct Opening<'a> {
     known: HashMap<*const Array, usize>,
 }
 
-impl Opening<'_> {
-    fn column(&mut self, source: &Source) -> Result<Column> {
+impl ColumnArrays<'_> {
+    fn column(&mut self, source: &ColumnSource) -> Result<OpenColumn> {
         Ok(match source {
-            Source::Values(values) => Column::Value(self.place(values)?),
-            Source::Masked { values, missing } => {
-                let value = self.place(values)?;
+            ColumnSource::Values(values) => OpenColumn::Value(self.locate(values)?),
+            ColumnSource::Masked { values, missing } => {
+                let value = self.locate(values)?;
                 match missing {
-                    Missing::Where(mask) => Column::Unmasked(value, Box::new(self.place(mask)?)),
-                    Missing::Number(number) => Column::Unless(value, Absent::Number(*number)),
-                    Missing::Text(text) => Column::Unless(value, Absent::Text(Arc::clone(text))),
+                    MissingRule::Where(mask) => {
+                        OpenColumn::Unmasked(value, Box::new(self.locate(mask)?))
+                    }
+                    MissingRule::Number(number) => {
+                        OpenColumn::Unless(value, Absent::Number(*number))
+                    }
+                    MissingRule::Text(text) => {
+                        OpenColumn::Unless(value, Absent::Text(Arc::clone(text)))
+                    }
                 }
             }
-            Source::Categories { codes, names } => {
-                Column::Category(self.place(codes)?, Box::new(self.names(names)?))
+            ColumnSource::Categories { codes, names } => {
+                OpenColumn::Category(self.locate(codes)?, Box::new(self.names(names)?))
             }
-            Source::Lists { ends, values } => {
+            ColumnSource::Lists { ends, values } => {
                 let ends = ends.iter().map(|ends| self.values(ends));
-                Column::List(Box::new(Lists {
+                OpenColumn::List(Box::new(Lists {
                     ends: ends.collect::<Result<_>>()?,
-                    values: Values::in_json(self.opened(values)?, values)?,
+                    values: ArrayValues::in_json(self.open_rows(values)?, values)?,
                 }))
             }
-            Source::Places { values, bound } => Column::Below(self.place(values)?, *bound),
-            Source::Runs { ends, .. } => Column::Run(Box::new(Runs::new(self.values(ends)?))),
-            Source::Times { values, time } => Column::Time(self.place(values)?, *time),
-            Source::Texts(texts) => Column::Text(texts.clone()),
+            ColumnSource::Places { values, bound } => {
+                OpenColumn::Below(self.locate(values)?, *bound)
+            }
+            ColumnSource::Runs { ends, .. } => {
+                OpenColumn::Run(Box::new(Runs::new(self.values(ends)?)))
+            }
+            ColumnSource::Times { values, time } => OpenColumn::Time(self.locate(values)?, *time),
+            ColumnSource::Texts(texts) => OpenColumn::Text(texts.clone()),
         })
     }
 
-    fn names(&self, names: &Source) -> Result<Names> {
-        let mut opening = Opening {
+    fn names(&self, names: &ColumnSource) -> Result<CategoryNames> {
+        let mut opening = ColumnArrays {
             level: self.level.saturating_add(1),
             arrays: Vec::new(),
             known: HashMap::new(),
             ..*self
         };
         let column = opening.column(names)?;
-        Ok(Names {
+        Ok(CategoryNames {
             level: self.level,
             rows: names.rows(),
             arrays: opening.arrays,
@@ -409,25 +419,25 @@ impl Opening<'_> {
         })
     }
 
-    fn place(&mut self, part: &Part) -> Result<Place> {
+    fn locate(&mut self, part: &RowField) -> Result<ColumnLocation> {
         let description = Arc::as_ptr(&part.array);
         let array = match self.known.get(&description) {
             Some(&array) => array,
             None => {
-                self.arrays.push(self.opened(part)?);
+                self.arrays.push(self.open_rows(part)?);
                 let array = self.arrays.len() - 1;
                 self.known.insert(description, array);
                 array
             }
         };
-        Place::new(array, part)
+        ColumnLocation::new(array, part)
     }
 
-    fn values(&self, part: &Part) -> Result<Values> {
-        Values::new(self.opened(part)?, part)
+    fn values(&self, part: &RowField) -> Result<ArrayValues> {
+        ArrayValues::new(self.open_rows(part)?, part)
     }
 
-    fn opened(&self, part: &Part) -> Result<RowArray> {
+    fn open_rows(&self, part: &RowField) -> Result<RowArray> {
         (self.verify)(part.node)?;
         let reader = Reader::new(self.engine, Arc::clone(&part.array))?;
         RowArray::new(reader, part)
@@ -435,7 +445,7 @@ impl Opening<'_> {
 }
 
 /// Returns the count of a time; `None` for a missing time (`NaT`).
-fn number_of(place: &Place, bytes: &[u8]) -> Result<Option<i64>> {
+fn number_of(place: &ColumnLocation, bytes: &[u8]) -> Result<Option<i64>> {
     let count = i64::try_from(place.integer(bytes)?);
     Ok(count.ok().filter(|&count| count != i64::MIN))
 }

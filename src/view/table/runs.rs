@@ -7,8 +7,8 @@ use h5fs_reader::array::{CancelToken, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 
-use crate::view::table::column::Part;
-use crate::view::table::place::{RowArray, Values};
+use crate::view::table::column::RowField;
+use crate::view::table::column_location::{ArrayValues, RowArray};
 
 /// Entries of an index to read at a time.
 const PLACES: u64 = 16 << 10;
@@ -21,18 +21,18 @@ const PLACES: u64 = 16 << 10;
 /// `Corrupt` for an invalid index; [`Error::unwanted`] once the request is cancelled. Fails if the
 /// index cannot be read.
 pub(crate) fn check(
-    ends: &Part,
+    ends: &RowField,
     rows: u64,
     engine: &Arc<Engine>,
     cancel: &CancelToken,
 ) -> Result<()> {
     let reader = Reader::new(engine, Arc::clone(&ends.array))?;
-    let values = Values::new(RowArray::new(reader, ends)?, ends)?;
+    let values = ArrayValues::new(RowArray::new(reader, ends)?, ends)?;
     let (mut first, mut before) = (0, 0);
     while first < ends.rows() {
         let end = ends.rows().min(first.saturating_add(PLACES));
         let bytes = values.read(first..end)?;
-        for (number, value) in (first..).zip(values.each(&bytes, end - first)) {
+        for (number, value) in (first..).zip(values.row_values(&bytes, end - first)) {
             let place = values.integer(value?)?;
             let is_next = if number == 0 {
                 place == 0
@@ -57,13 +57,13 @@ pub(crate) fn check(
 
 /// The runs of elements. The index has the beginning of each run, and the end of the last.
 pub(super) struct Runs {
-    ends: Values,
+    ends: ArrayValues,
     /// The run that was found last.
     last: Mutex<(u64, Range<u64>)>,
 }
 
 impl Runs {
-    pub(super) fn new(ends: Values) -> Self {
+    pub(super) fn new(ends: ArrayValues) -> Self {
         Runs {
             ends,
             last: Mutex::new((0, 0..0)),
@@ -74,12 +74,12 @@ impl Runs {
     ///
     /// # Errors
     /// `Corrupt` if the element is not in a run. Fails if the index cannot be read.
-    pub(super) fn of(&self, element: u64) -> Result<u64> {
+    pub(super) fn run_of_element(&self, element: u64) -> Result<u64> {
         let last = lock(&self.last).clone();
         if last.1.contains(&element) {
             return Ok(last.0);
         }
-        let place = |number: u64| self.place(number);
+        let place = |number: u64| self.run_end(number);
         let number = find(element, self.ends.rows().saturating_sub(1), &place)?;
         let run = place(number)?..place(number.saturating_add(1))?;
         if !run.contains(&element) {
@@ -90,9 +90,9 @@ impl Runs {
         Ok(number)
     }
 
-    fn place(&self, number: u64) -> Result<u64> {
+    fn run_end(&self, number: u64) -> Result<u64> {
         let rows = self.ends.read(number..number.saturating_add(1))?;
-        let value = self.ends.each(&rows, 1).next();
+        let value = self.ends.row_values(&rows, 1).next();
         let nothing = || Error::corrupt("table: an index that is too short", None);
         let place = self.ends.integer(value.ok_or_else(nothing)??)?;
         u64::try_from(place).map_err(|_| Error::corrupt("table: a position below 0", None))

@@ -13,12 +13,12 @@
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::attribute_value::integers;
 
-use crate::view::table::column::{GroupTable, Part, Source};
+use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::group::{ENCODING, Group};
 
 /// The axis that `indptr` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Compressed {
+enum CompressedAxis {
     Rows,
     Columns,
 }
@@ -31,14 +31,14 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(compressed(group)?.is_some())
 }
 
-fn compressed(group: &Group<'_>) -> Result<Option<Compressed>> {
+fn compressed(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
     let encoding = match group.text(ENCODING)? {
         Some(encoding) => Some(encoding),
         None => group.text(b"h5sparse_format")?,
     };
     match encoding.as_deref() {
-        Some(b"csr_matrix" | b"csr") => return Ok(Some(Compressed::Rows)),
-        Some(b"csc_matrix" | b"csc") => return Ok(Some(Compressed::Columns)),
+        Some(b"csr_matrix" | b"csr") => return Ok(Some(CompressedAxis::Rows)),
+        Some(b"csc_matrix" | b"csc") => return Ok(Some(CompressedAxis::Columns)),
         Some(_) => return Ok(None),
         None => {}
     }
@@ -49,7 +49,7 @@ fn compressed(group: &Group<'_>) -> Result<Option<Compressed>> {
         }
     }
     let has_features = group.find(b"features")?.is_some() || group.find(b"genes")?.is_some();
-    Ok(has_features.then_some(Compressed::Columns))
+    Ok(has_features.then_some(CompressedAxis::Columns))
 }
 
 /// Returns the number of rows and columns of the matrix. They are an attribute, or a member in
@@ -64,7 +64,7 @@ fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
     }
     if numbers.is_none()
         && let Some(shape) = group.find(b"shape")?
-        && let Some(part) = Part::of(&shape)?
+        && let Some(part) = RowField::from_node(&shape)?
     {
         numbers = group.numbers(&part)?;
     }
@@ -95,33 +95,33 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
         ));
     }
     let rows = values.rows();
-    let compressed = compressed(group)?.unwrap_or(Compressed::Rows);
+    let compressed = compressed(group)?.unwrap_or(CompressedAxis::Rows);
     let others = match shape(group)? {
         Some([rows, columns]) => {
             let (runs, bound) = match compressed {
-                Compressed::Rows => (rows, columns),
-                Compressed::Columns => (columns, rows),
+                CompressedAxis::Rows => (rows, columns),
+                CompressedAxis::Columns => (columns, rows),
             };
             if ends.rows() - 1 != runs {
                 let places = ends.rows();
                 let what = format!("table: an indptr of {places} positions for {runs} runs");
                 return Err(Error::corrupt(what, None));
             }
-            Source::Places {
+            ColumnSource::Places {
                 values: indices,
                 bound,
             }
         }
-        None => Source::Values(indices),
+        None => ColumnSource::Values(indices),
     };
-    let runs = Source::Runs { ends, rows };
+    let runs = ColumnSource::Runs { ends, rows };
     let (row, column) = match compressed {
-        Compressed::Columns => (others, runs),
-        Compressed::Rows => (runs, others),
+        CompressedAxis::Columns => (others, runs),
+        CompressedAxis::Rows => (runs, others),
     };
     let mut table = GroupTable::of_rows(rows);
     table.push(b"row".to_vec(), row)?;
     table.push(b"col".to_vec(), column)?;
-    table.push(b"value".to_vec(), Source::Values(values))?;
+    table.push(b"value".to_vec(), ColumnSource::Values(values))?;
     Ok(table)
 }

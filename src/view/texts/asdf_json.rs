@@ -23,7 +23,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::ndl::{Syntax, ndl_type_in};
 use h5fs_reader::model::number::append;
-use h5fs_reader::model::text::{Object, write_json_list, write_json_text};
+use h5fs_reader::model::text::{JsonObject, write_json_list, write_json_text};
 use h5fs_reader::model::{
     Array, Container, Datatype, LinkStream, LinkTarget, NodeId, NodeKind, Scalar,
 };
@@ -41,16 +41,16 @@ pub(crate) struct AsdfJson {
 
 /// The position in a text.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct JsonPosition {
     is_begun: bool,
     /// The mappings and sequences that contain the next entry, innermost last.
-    open: Vec<Level>,
+    open: Vec<OpenLevel>,
     /// Number of bytes written so far.
     written: u64,
 }
 
 /// A mapping or sequence whose entries are being written.
-struct Level {
+struct OpenLevel {
     links: Box<dyn LinkStream>,
     is_sequence: bool,
 }
@@ -66,7 +66,7 @@ impl AsdfJson {
     /// # Errors
     /// `Limit` if the text is longer than [`limits::ASDF_JSON_SIZED`] bytes. Fails if a node in it
     /// cannot be read.
-    pub(crate) fn whole(&self) -> Result<Vec<u8>> {
+    pub(crate) fn whole_text(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let is_more = self.write_on(&mut self.begin(), limits::ASDF_JSON_SIZED, &mut text)?;
         if is_more || text.len() > limits::ASDF_JSON_SIZED {
@@ -81,7 +81,7 @@ impl AsdfJson {
 
     /// Writes the first part, the next entry of the innermost level, or the end of that level. An
     /// entry with entries of its own opens a new level. Returns whether there may be more parts.
-    fn write_part(&self, place: &mut Progress, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_part(&self, place: &mut JsonPosition, out: &mut Vec<u8>) -> Result<bool> {
         if !place.is_begun {
             let opened = self.write_node(self.node, out)?;
             place.is_begun = true;
@@ -109,10 +109,10 @@ impl AsdfJson {
     /// Returns `None` at the end of the level.
     fn write_entry(
         &self,
-        level: &mut Level,
+        level: &mut OpenLevel,
         depth: usize,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Option<Level>>> {
+    ) -> Result<Option<Option<OpenLevel>>> {
         let is_first = level.links.position() == 0;
         let Some(link) = level.links.next()? else {
             if level.is_sequence {
@@ -141,7 +141,7 @@ impl AsdfJson {
 
     /// Writes a scalar, an ndarray, or the beginning of a mapping or sequence. Returns the level of
     /// a mapping or sequence.
-    fn write_node(&self, id: NodeId, out: &mut Vec<u8>) -> Result<Option<Level>> {
+    fn write_node(&self, id: NodeId, out: &mut Vec<u8>) -> Result<Option<OpenLevel>> {
         let container = &*self.container;
         let node = container.node(id)?;
         if let Some(array) = node.array() {
@@ -163,7 +163,7 @@ impl AsdfJson {
                 let is_sequence = extras.is_some_and(|extras| extras.is_sequence(id));
                 let links = container.links(id)?;
                 out.push(if is_sequence { b'[' } else { b'{' });
-                Ok(Some(Level { links, is_sequence }))
+                Ok(Some(OpenLevel { links, is_sequence }))
             }
             NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => Err(Error::NotFound),
         }
@@ -185,7 +185,7 @@ impl AsdfJson {
         }
         let names = self.container.names(target)?;
         let file = target.other_file().unwrap_or_default();
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         object.text("$ref", pointer(file, &names));
         out.extend_from_slice(object.finish().as_bytes());
         Ok(())
@@ -193,16 +193,16 @@ impl AsdfJson {
 }
 
 impl ResumableText for AsdfJson {
-    type Progress = Progress;
+    type ResumePoint = JsonPosition;
 
-    fn begin(&self) -> Progress {
-        Progress::default()
+    fn begin(&self) -> JsonPosition {
+        JsonPosition::default()
     }
 
     /// # Errors
     /// `Limit` if the text is longer than [`limits::ASDF_JSON`] bytes. Fails if a node in it cannot
     /// be read.
-    fn write_on(&self, place: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_on(&self, place: &mut JsonPosition, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         loop {
             if place.written > limits::ASDF_JSON {
                 return Err(Error::limit("text as JSON", limits::ASDF_JSON));
@@ -216,8 +216,8 @@ impl ResumableText for AsdfJson {
         }
     }
 
-    fn progress_bytes(&self, place: &Progress) -> u64 {
-        let level = |level: &Level| to_u64(size_of::<Level>()) + level.links.weight();
+    fn progress_bytes(&self, place: &JsonPosition) -> u64 {
+        let level = |level: &OpenLevel| to_u64(size_of::<OpenLevel>()) + level.links.weight();
         place.open.iter().map(level).sum()
     }
 }
@@ -278,7 +278,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
 /// Writes an ndarray as an object with its path, shape and datatype.
 fn write_array(array: &Array, names: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()> {
     let path = names.iter().flat_map(|name| [b"/", &name[..]].concat());
-    let mut object = Object::default();
+    let mut object = JsonObject::default();
     object.text("path", path.collect::<Vec<u8>>());
     match &array.storage {
         Err(error) if error.is_passing() => return Err(error.clone()),
@@ -308,7 +308,7 @@ fn write_datatype(datatype: &Datatype, out: &mut Vec<u8>) {
         Class::Ucs4(_) => append(out, format_args!("[\"ucs4\", {}]", size / 4)),
         Class::Array { base, .. } => write_datatype(base, out),
         Class::Compound(members) => write_json_list(members, out, |member, out| {
-            let mut object = Object::default();
+            let mut object = JsonObject::default();
             object.text("name", &member.name);
             write_datatype(&member.datatype, object.key("datatype"));
             if let Class::Array { dims, .. } = &member.datatype.class {

@@ -10,7 +10,7 @@ use h5fs_reader::model::datatype::{Bits, ByteOrder, Charset, Class, Float, Strin
 use h5fs_reader::model::ndl::ndl_type;
 use h5fs_reader::model::numpy::numpy_descr;
 use h5fs_reader::model::storage::{Filter, Pipeline};
-use h5fs_reader::model::value::{Context, Paths, ValueWriter};
+use h5fs_reader::model::value::{Paths, TextContext, ValueWriter};
 use h5fs_reader::model::{Array, Container, Datatype, Node, NodeKind, Shape};
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -42,7 +42,7 @@ fn lines_within(
         return Err(Error::limit("text of an attribute", to_u64(limit)));
     }
     let writer = ValueWriter::new(&content.datatype)?;
-    let context = Context::new(container, paths, limit);
+    let context = TextContext::new(container, paths, limit);
     let mut out = Vec::new();
     let mut rest = elements(content, &writer)?;
     for index in 0..content.shape.elements()? {
@@ -72,7 +72,7 @@ pub(crate) fn xattr_text(
         return Err(Error::limit("text of an extended attribute", most));
     }
     let writer = ValueWriter::new(&content.datatype)?;
-    let context = Context::new(container, paths, limits::XATTR_BYTES);
+    let context = TextContext::new(container, paths, limits::XATTR_BYTES);
     let mut out = Vec::new();
     let elements = elements(content, &writer)?;
     match content.shape.elements()? {
@@ -335,7 +335,7 @@ fn fill_text(array: &Array) -> Option<Vec<u8>> {
         }
     };
     let mut out = Vec::new();
-    let context = Context::without_pointers(limits::XATTR_BYTES);
+    let context = TextContext::without_pointers(limits::XATTR_BYTES);
     let written =
         ValueWriter::new(datatype).and_then(|writer| writer.text(element, &context, &mut out));
     written.is_ok().then_some(out)
@@ -344,7 +344,7 @@ fn fill_text(array: &Array) -> Option<Vec<u8>> {
 /// Formats the members of an enumeration: `FALSE=0, TRUE=1`, with names as in the file.
 fn enumeration_text(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut out = Vec::new();
-    let context = Context::without_pointers(usize::MAX);
+    let context = TextContext::without_pointers(usize::MAX);
     let Ok(writer) = ValueWriter::new(base) else {
         return out;
     };
@@ -497,7 +497,7 @@ mod tests {
             storage: Err(Error::NotFound),
         };
         let node = Node {
-            id: NodeId::of(96),
+            id: NodeId::for_test(96),
             kind: NodeKind::Array(Arc::new(array)),
             link_count: 1,
             modified: None,

@@ -40,7 +40,7 @@ impl CountBounds {
     }
 
     /// Returns the maximum bytes to count.
-    pub(crate) fn most(&self) -> u64 {
+    pub(crate) fn max_bytes(&self) -> u64 {
         self.most
     }
 

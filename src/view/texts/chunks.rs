@@ -15,7 +15,7 @@ use h5fs_reader::memory;
 use h5fs_reader::memory::effort::Effort;
 use h5fs_reader::model::Array;
 use h5fs_reader::model::array::Storage;
-use h5fs_reader::model::storage::{Chunked, IndexCursor, StoredChunk};
+use h5fs_reader::model::storage::{ChunkGrid, IndexCursor, StoredChunk};
 
 use crate::view::texts::streamed::ResumableText;
 
@@ -37,7 +37,7 @@ impl ChunkLines {
 }
 
 impl ResumableText for ChunkLines {
-    type Progress = IndexCursor;
+    type ResumePoint = IndexCursor;
 
     fn begin(&self) -> IndexCursor {
         IndexCursor::default()
@@ -68,11 +68,11 @@ impl ResumableText for ChunkLines {
     }
 
     fn progress_bytes(&self, place: &IndexCursor) -> u64 {
-        memory::piece(size_of_val(&*place.0))
+        memory::allocation_size(size_of_val(&*place.0))
     }
 }
 
-fn write_line(chunked: &Chunked, place: &[u64], chunk: StoredChunk, line: &mut String) {
+fn write_line(chunked: &ChunkGrid, place: &[u64], chunk: StoredChunk, line: &mut String) {
     for (axis, (place, extent)) in place.iter().zip(&chunked.chunk_shape).enumerate() {
         let comma = if axis > 0 { "," } else { "" };
         append(

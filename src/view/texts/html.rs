@@ -4,12 +4,12 @@
 //! | file | content |
 //! |---|---|
 //! | [`markup`] | the writer of HTML: markup, escaped text, URLs |
-//! | [`site`] | the locations of the files that a page links to |
+//! | [`page_site`] | the locations of the files that a page links to |
 //! | [`object`] | the object of a page |
-//! | [`draft`] | a page in progress |
+//! | [`page_draft`] | a page in progress |
 //! | [`page`] | the frame: head, content security policy, style, breadcrumb trail |
 //! | [`members`] | the members of a group and of its subgroups |
-//! | [`glance`] | the short description of a member in a list |
+//! | [`summary`] | the short description of a member in a list |
 //! | [`group_table`] | the first rows of a group that is a table |
 //! | [`nexus`] | the default plot of a NeXus group |
 //! | [`recipes`] | commands to copy |
@@ -23,9 +23,7 @@
 
 mod axes;
 mod cell;
-mod draft;
 mod facts;
-mod glance;
 mod group_table;
 mod legend;
 pub(crate) mod markup;
@@ -33,33 +31,35 @@ mod members;
 mod nexus;
 pub(crate) mod object;
 mod page;
+mod page_draft;
+pub(crate) mod page_site;
 mod picture;
 mod plot;
 mod recipes;
 mod references;
 pub(crate) mod script;
-pub(crate) mod site;
+mod summary;
 mod table;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::NodeKind;
 
 use crate::limits;
-use crate::view::texts::html::draft::Draft;
-use crate::view::texts::html::members::Members;
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::members::PageMembers;
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::page_draft::Draft;
 
 /// A rendered page.
-pub(crate) struct Rendered {
+pub(crate) struct RenderedPage {
     pub(crate) text: Vec<u8>,
     /// Whether a part could not be read because of a temporary error.
     pub(crate) is_partial: bool,
 }
 
 /// Renders the page of `object`. An error message replaces each part that cannot be read.
-pub(crate) fn render(object: &Object<'_>) -> Rendered {
+pub(crate) fn render(object: &PageObject<'_>) -> RenderedPage {
     let mut draft = Draft::default();
-    let members = Members::of(object);
+    let members = PageMembers::collect(object);
     facts::write_files(object, members.are_many(object), &mut draft);
     if let Some(error) = &object.node.error {
         draft.fail(error);
@@ -71,14 +71,14 @@ pub(crate) fn render(object: &Object<'_>) -> Rendered {
         facts::write_attributes(object, &mut draft);
         facts::write_properties(object, &mut draft);
     }
-    Rendered {
+    RenderedPage {
         text: page::framed(object, &draft.body),
         is_partial: draft.is_partial,
     }
 }
 
 /// Writes the content of the object: members, elements or a text.
-fn write_content(object: &Object<'_>, members: &Members, draft: &mut Draft) {
+fn write_content(object: &PageObject<'_>, members: &PageMembers, draft: &mut Draft) {
     match &object.node.kind {
         NodeKind::Scalar(scalar) => {
             draft.body.markup("<pre>").long_text(&scalar.text);

@@ -14,15 +14,15 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{Class, Datatype};
 use h5fs_reader::model::shape::product;
 use h5fs_reader::model::text_length::TextLength;
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::elements::long_elements::{LongElements, Pace};
-use crate::view::elements::missing::Missing;
+use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, values_of, values_of_bytes};
-use crate::view::texts::counted::Units;
+use crate::view::texts::counted_text::Units;
 
 /// A function that finds a node's path, with bytes as in the file; `None` for a node without a
 /// path. The function can be stored.
@@ -34,7 +34,7 @@ pub(crate) struct Json {
     long: LongElements,
     container: Arc<dyn Container>,
     paths: SharedPaths,
-    missing: Option<Missing>,
+    missing: Option<MissingValues>,
     writer: ValueWriter,
     lists: Lists,
     /// A fast computation of the length of elements, for datatypes that have one.
@@ -96,7 +96,7 @@ impl Json {
             paths,
             missing: None,
             writer: ValueWriter::new(&elements.datatype)?,
-            length: TextLength::of(&elements.datatype),
+            length: TextLength::from_datatype(&elements.datatype),
             lists: Lists::new(elements.dims.as_deref().unwrap_or_default())?,
             separator: if is_nested(&elements.datatype) {
                 b",\n"
@@ -109,7 +109,7 @@ impl Json {
     }
 
     /// Returns the text with `null` in place of missing elements.
-    pub(crate) fn without(self, missing: Option<Missing>) -> Self {
+    pub(crate) fn with_missing(self, missing: Option<MissingValues>) -> Self {
         Json { missing, ..self }
     }
 
@@ -117,13 +117,14 @@ impl Json {
     /// the number of the next leaf.
     fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let size = self.writer.size();
-        let is_long = LongElements::are(to_u64(size));
+        let is_long = LongElements::is_long(to_u64(size));
         let room = is_long.then(|| self.long.room()).transpose()?;
         let count = self.elements.batch().min(leaves.end - leaves.start);
         let bytes = self.elements.read(leaves.start, count)?;
         let datatype = &self.elements.datatype;
         let missing = self.missing.as_ref();
-        let missing = missing.map(|missing| missing.among(datatype, leaves.start, count, &bytes));
+        let missing =
+            missing.map(|missing| missing.find_missing(datatype, leaves.start, count, &bytes));
         let missing = missing.transpose()?.unwrap_or_default();
         let mut leaf = Vec::new();
         let mut pace = Pace::new();
@@ -141,7 +142,7 @@ impl Json {
                 leaf.clear();
                 // Each element needs a new context, because the context counts the bytes that
                 // pointers led to.
-                let context = Context::new(&*self.container, &*self.paths, most);
+                let context = TextContext::new(&*self.container, &*self.paths, most);
                 let written = self.writer.json(element, &context, &mut leaf);
                 self.followed
                     .fetch_add(context.followed(), Ordering::Relaxed);
@@ -251,7 +252,7 @@ impl Units for Json {
         Ok((next, to_u64(scratch.len())))
     }
 
-    fn followed(&self) -> u64 {
+    fn followed_items(&self) -> u64 {
         self.followed.load(Ordering::Relaxed)
     }
 
@@ -272,7 +273,7 @@ fn is_nested(datatype: &Datatype) -> bool {
 mod tests {
     use super::*;
     use crate::view::View;
-    use crate::view::texts::counted::Counted;
+    use crate::view::texts::counted_text::CountedFile;
     use crate::view::texts::text::Text;
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::{Heap, int, member, type_of};
@@ -288,7 +289,7 @@ mod tests {
     }
 
     fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
-        let view = Counted::of_units(units(datatype, dims, bytes, Engine::new(0, 1)));
+        let view = CountedFile::of_units(units(datatype, dims, bytes, Engine::new(0, 1)));
         let mut text = Vec::new();
         // Reading single bytes stops the writer after each element.
         for at in 0..1000 {

@@ -36,23 +36,23 @@ mod source;
 mod value;
 
 pub(crate) use document::Options;
-pub(crate) use progress::Progress;
-pub(crate) use source::Source;
+pub(crate) use progress::DocumentState;
+pub(crate) use source::NdlSource;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::to_u64;
 
 use crate::view::texts::streamed::ResumableText;
-use document::Document;
+use document::NdlDocument;
 use lines::Lines;
-use progress::{Section, Step};
+use progress::{Section, WriteStep};
 
 /// The document of the object `node` at `path`, with names as in the file. The root group and `/`
 /// stand for the whole file.
 pub(crate) struct Description {
     /// The file.
-    pub source: Source,
+    pub source: NdlSource,
     /// The object to describe.
     pub node: NodeId,
     /// The path of the object.
@@ -62,19 +62,24 @@ pub(crate) struct Description {
 }
 
 impl ResumableText for Description {
-    type Progress = Progress;
+    type ResumePoint = DocumentState;
 
-    fn begin(&self) -> Progress {
-        Progress {
-            steps: vec![Step::Begin],
-            ..Progress::default()
+    fn begin(&self) -> DocumentState {
+        DocumentState {
+            steps: vec![WriteStep::Begin],
+            ..DocumentState::default()
         }
     }
 
     /// # Errors
     /// `NotFound` for an object that the language cannot express (a committed datatype, an ASDF
     /// scalar); `Limit` for too many objects. Fails if the object cannot be read.
-    fn write_on(&self, progress: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_on(
+        &self,
+        progress: &mut DocumentState,
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         let mut unread = None;
         let mut damaged = |_: &[u8], error: &Error| {
             if error.is_passing() {
@@ -89,7 +94,7 @@ impl ResumableText for Description {
         to_u64(self.path.capacity())
     }
 
-    fn progress_bytes(&self, progress: &Progress) -> u64 {
+    fn progress_bytes(&self, progress: &DocumentState) -> u64 {
         progress.weight()
     }
 }
@@ -103,12 +108,12 @@ impl Description {
     /// Fails as `write_on` does.
     pub(crate) fn write_part(
         &self,
-        progress: &mut Progress,
+        progress: &mut DocumentState,
         enough: usize,
         out: &mut Vec<u8>,
         damaged: &mut dyn FnMut(&[u8], &Error),
     ) -> Result<bool> {
-        let mut document = Document {
+        let mut document = NdlDocument {
             source: &self.source,
             options: self.options,
             damaged,
@@ -118,59 +123,59 @@ impl Description {
             progress,
         };
         let written = document.write_on(self.node);
-        document.progress.place = document.lines.place();
+        document.progress.place = document.lines.key_position();
         written
     }
 }
 
-impl Document<'_> {
+impl NdlDocument<'_> {
     /// Executes steps until enough is written. Returns whether there may be more steps.
     fn write_on(&mut self, top: NodeId) -> Result<bool> {
         while !self.is_full() {
             let Some(step) = self.progress.steps.pop() else {
                 return Ok(false);
             };
-            self.take(step, top)?;
+            self.execute(step, top)?;
         }
         Ok(true)
     }
 
     /// Executes one step.
-    fn take(&mut self, step: Step, top: NodeId) -> Result<()> {
+    fn execute(&mut self, step: WriteStep, top: NodeId) -> Result<()> {
         match step {
-            Step::Begin => return self.take_first(top),
-            Step::Groups { above, list, next } => self.next_group(above, list, next),
-            Step::Links {
+            WriteStep::Begin => return self.take_first(top),
+            WriteStep::Groups { above, list, next } => self.next_group(above, list, next),
+            WriteStep::Links {
                 group,
                 links,
                 found,
             } => return self.sort_links(group, links, found),
-            Step::Attributes(attributes) => self.write_attributes(attributes),
-            Step::Arrays(section) => return self.next_array(section),
-            Step::Beside => {
+            WriteStep::Attributes(attributes) => self.write_attributes(attributes),
+            WriteStep::Arrays(section) => return self.next_array(section),
+            WriteStep::Beside => {
                 let beside = self.progress.elsewhere.remove(&self.progress.path);
                 let beside = beside.into_iter().flatten().collect();
-                self.then(Step::Arrays(Section::coordinates(beside)));
+                self.push_step(WriteStep::Arrays(Section::coordinates(beside)));
             }
-            Step::Close => self.lines.close(),
-            Step::GroupEnd(names) => {
+            WriteStep::Close => self.lines.close(),
+            WriteStep::GroupEnd(names) => {
                 if self.progress.is_empty {
-                    self.lines.nothing();
+                    self.lines.write_empty_map();
                 }
                 self.lines.close();
                 self.progress.names -= names;
             }
-            Step::Elsewhere => {
+            WriteStep::Elsewhere => {
                 if let Some((group, coordinates)) = self.progress.elsewhere.pop_first() {
                     self.lines.open(&group);
                     self.progress.path = group;
-                    self.then(Step::Elsewhere);
-                    self.then(Step::Close);
+                    self.push_step(WriteStep::Elsewhere);
+                    self.push_step(WriteStep::Close);
                     let members = coordinates.into_iter().collect();
-                    self.then(Step::Arrays(Section::coordinates(members)));
+                    self.push_step(WriteStep::Arrays(Section::coordinates(members)));
                 }
             }
-            Step::End => self.lines.end(),
+            WriteStep::End => self.lines.end(),
         }
         Ok(())
     }

@@ -18,10 +18,10 @@ use crate::view::View;
 /// parts.
 pub(crate) trait ResumableText: Send + Sync {
     /// A position between two parts.
-    type Progress: Send;
+    type ResumePoint: Send;
 
     /// Returns the position before the first part.
-    fn begin(&self) -> Self::Progress;
+    fn begin(&self) -> Self::ResumePoint;
 
     /// Returns whether writing can resume at known positions, not only where the last read ended.
     fn has_places(&self) -> bool {
@@ -29,7 +29,7 @@ pub(crate) trait ResumableText: Send + Sync {
     }
 
     /// Returns a known position at or before byte `offset`, and its offset.
-    fn near(&self, _offset: u64) -> Option<(Self::Progress, u64)> {
+    fn near(&self, _offset: u64) -> Option<(Self::ResumePoint, u64)> {
         None
     }
 
@@ -41,7 +41,7 @@ pub(crate) trait ResumableText: Send + Sync {
     /// Fails if a part cannot be written. Neither `place` nor `out` is used after that.
     fn write_on(
         &self,
-        place: &mut Self::Progress,
+        place: &mut Self::ResumePoint,
         enough: usize,
         out: &mut Vec<u8>,
     ) -> Result<bool>;
@@ -52,21 +52,21 @@ pub(crate) trait ResumableText: Send + Sync {
     }
 
     /// Returns the bytes of memory that `place` takes.
-    fn progress_bytes(&self, _place: &Self::Progress) -> u64 {
+    fn progress_bytes(&self, _place: &Self::ResumePoint) -> u64 {
         0
     }
 }
 
 /// An open file whose content is a resumable text.
-pub(crate) struct Streamed<T: ResumableText> {
+pub(crate) struct StreamedText<T: ResumableText> {
     text: T,
     /// Length of the whole text in bytes.
     length: u64,
-    state: Mutex<State<T::Progress>>,
+    state: Mutex<ReaderPosition<T::ResumePoint>>,
 }
 
 /// The position of the reader in the text.
-struct State<P> {
+struct ReaderPosition<P> {
     /// The position of the writer; `None` before the first read.
     place: Option<P>,
     /// Offset of `piece` in the text.
@@ -77,9 +77,9 @@ struct State<P> {
     is_whole: bool,
 }
 
-impl<P> Default for State<P> {
+impl<P> Default for ReaderPosition<P> {
     fn default() -> Self {
-        State {
+        ReaderPosition {
             place: None,
             start: 0,
             piece: Vec::new(),
@@ -91,10 +91,10 @@ impl<P> Default for State<P> {
 /// Bytes to write at a time.
 const PIECE: usize = 64 << 10;
 
-impl<T: ResumableText> Streamed<T> {
+impl<T: ResumableText> StreamedText<T> {
     /// Creates a file with the text `text`, which has `length` bytes.
     pub(crate) fn new(text: T, length: u64) -> Self {
-        Streamed {
+        StreamedText {
             text,
             length,
             state: Mutex::default(),
@@ -109,23 +109,23 @@ impl<T: ResumableText> Streamed<T> {
 
     /// Locks the state. If a panic has poisoned the lock, the state is reset to the one before the
     /// first read.
-    fn state(&self) -> MutexGuard<'_, State<T::Progress>> {
+    fn state(&self) -> MutexGuard<'_, ReaderPosition<T::ResumePoint>> {
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
-            *state = State::default();
+            *state = ReaderPosition::default();
             self.state.clear_poison();
             state
         })
     }
 }
 
-impl<P> State<P> {
+impl<P> ReaderPosition<P> {
     /// Creates the state of a writer at `place`, which has the offset `start`.
     fn at((place, start): (P, u64)) -> Self {
-        State {
+        ReaderPosition {
             place: Some(place),
             start,
-            ..State::default()
+            ..ReaderPosition::default()
         }
     }
 
@@ -145,7 +145,7 @@ impl<P> State<P> {
     }
 
     /// Replaces the piece with the next one, of at least `enough` bytes unless the text ends.
-    fn advance<T: ResumableText<Progress = P>>(
+    fn advance<T: ResumableText<ResumePoint = P>>(
         &mut self,
         (text, length): (&T, u64),
         enough: usize,
@@ -157,14 +157,14 @@ impl<P> State<P> {
             Ok(is_more) => {
                 self.is_whole = !is_more;
                 if self.end() > length || self.is_whole && self.end() < length {
-                    *self = State::default();
+                    *self = ReaderPosition::default();
                     let what = "text: it has changed since it was counted";
                     return Err(Error::corrupt(what, None));
                 }
                 Ok(())
             }
             Err(error) => {
-                *self = State::default();
+                *self = ReaderPosition::default();
                 Err(error)
             }
         }
@@ -174,7 +174,7 @@ impl<P> State<P> {
     /// was cancelled.
     fn keep_for(&mut self, offset: u64) {
         if offset < self.start {
-            *self = State::default();
+            *self = ReaderPosition::default();
         } else if offset <= self.end() {
             self.release_before(offset);
         }
@@ -191,7 +191,7 @@ impl<P> State<P> {
     }
 }
 
-impl<T: ResumableText> View for Streamed<T> {
+impl<T: ResumableText> View for StreamedText<T> {
     fn length(&self) -> u64 {
         self.length
     }
@@ -212,7 +212,7 @@ impl<T: ResumableText> View for Streamed<T> {
     }
 
     fn forget(&self) {
-        *self.state() = State::default();
+        *self.state() = ReaderPosition::default();
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
@@ -221,13 +221,13 @@ impl<T: ResumableText> View for Streamed<T> {
             *state = self
                 .text
                 .near(offset)
-                .map_or_else(State::default, State::at);
+                .map_or_else(ReaderPosition::default, ReaderPosition::at);
         }
         if offset > state.end()
             && let Some((place, start)) = self.text.near(offset)
             && start > state.end()
         {
-            *state = State::at((place, start));
+            *state = ReaderPosition::at((place, start));
         }
         let mut out = Vec::with_capacity(length.min(PIECE));
         while out.len() < length {
@@ -270,7 +270,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A text of numbers of seven digits, one on each line, and the result at the end.
-    struct Numbers {
+    struct NumberLines {
         count: u32,
         end: Result<()>,
         begun: AtomicU32,
@@ -281,8 +281,8 @@ mod tests {
         cancelling: Option<(u32, Canceller)>,
     }
 
-    impl ResumableText for Numbers {
-        type Progress = u32;
+    impl ResumableText for NumberLines {
+        type ResumePoint = u32;
 
         fn begin(&self) -> u32 {
             self.begun.fetch_add(1, Ordering::Relaxed);
@@ -313,8 +313,8 @@ mod tests {
         }
     }
 
-    fn numbers(count: u32, end: Result<()>) -> Streamed<Numbers> {
-        let text = Numbers {
+    fn numbers(count: u32, end: Result<()>) -> StreamedText<NumberLines> {
+        let text = NumberLines {
             count,
             end,
             begun: AtomicU32::new(0),
@@ -322,10 +322,10 @@ mod tests {
             failing: (0, AtomicU32::new(0)),
             cancelling: None,
         };
-        Streamed::new(text, 8 * u64::from(count))
+        StreamedText::new(text, 8 * u64::from(count))
     }
 
-    fn begun(text: &Streamed<Numbers>) -> u32 {
+    fn begun(text: &StreamedText<NumberLines>) -> u32 {
         text.text().begun.load(Ordering::Relaxed)
     }
 

@@ -48,7 +48,7 @@ impl Text {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
-    pub(crate) fn opened(&self, engine: &Engine) -> Result<Self> {
+    pub(crate) fn open_copy(&self, engine: &Engine) -> Result<Self> {
         let mut held = lock(&self.held);
         let memory = match held.upgrade() {
             Some(memory) => memory,

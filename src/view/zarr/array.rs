@@ -7,8 +7,8 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::{Fill, Storage};
 use h5fs_reader::model::datatype::{Class, Member};
 use h5fs_reader::model::shape::product;
-use h5fs_reader::model::storage::{ChunkIndex, Chunked, StoredExtent};
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::storage::{ChunkGrid, ChunkIndex, StoredExtent};
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::model::{Array, Datatype, Shape};
 use h5fs_reader::source::check_range;
 use h5fs_reader::wire::{Count, Extent, to_u64, to_usize};
@@ -29,12 +29,12 @@ pub(crate) struct ZarrArray {
     pub(crate) grid: Grid,
     /// The shape of a chunk; no dimension is zero.
     pub(crate) chunk_shape: Vec<u64>,
-    pub(super) field: Field,
+    pub(super) field: ElementField,
 }
 
 /// The location of a store array's elements within the elements of the file's array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Field {
+pub(super) struct ElementField {
     offset: usize,
     /// For elements that are in nested arrays: the length of each dimension, and the bytes between
     /// two neighbours.
@@ -42,21 +42,21 @@ pub(super) struct Field {
 }
 
 /// An array of the file, or a part of its elements, as a node of a store.
-pub(crate) enum Shown {
+pub(crate) enum StoreNode {
     /// A group with an array for each field that has a data type.
-    Fields(Record),
+    Fields(RecordArray),
     Array(ZarrArray),
 }
 
 /// A record whose fields are arrays of a store.
-pub(crate) struct Record {
+pub(crate) struct RecordArray {
     array: Arc<Array>,
     members: Vec<Member>,
-    field: Field,
+    field: ElementField,
     grid: Grid,
 }
 
-impl Field {
+impl ElementField {
     /// Returns the number of elements in one element of the file's array.
     pub(super) fn count(&self) -> Result<u64> {
         product(&self.dims())
@@ -67,7 +67,7 @@ impl Field {
     }
 
     /// Returns the offset of element `number` in an element of the file's array.
-    pub(super) fn place(&self, number: u64) -> usize {
+    pub(super) fn element_offset(&self, number: u64) -> usize {
         let mut rest = number;
         let mut place = self.offset;
         for &(count, stride) in self.axes.iter().rev() {
@@ -88,17 +88,22 @@ impl Field {
     }
 }
 
-impl Shown {
+impl StoreNode {
     /// Returns the node of `array` in a store with this chunk grid; `None` if no part of the array
     /// has a data type.
-    pub(crate) fn of(array: &Arc<Array>, grid: Grid) -> Option<Self> {
+    pub(crate) fn from_array(array: &Arc<Array>, grid: Grid) -> Option<Self> {
         if array.shape == Shape::Null {
             return None;
         }
-        Self::part(array, &array.datatype, Field::default(), grid)
+        Self::part(array, &array.datatype, ElementField::default(), grid)
     }
 
-    fn part(array: &Arc<Array>, datatype: &Datatype, mut field: Field, grid: Grid) -> Option<Self> {
+    fn part(
+        array: &Arc<Array>,
+        datatype: &Datatype,
+        mut field: ElementField,
+        grid: Grid,
+    ) -> Option<Self> {
         let mut base = datatype;
         while let Class::Array { base: inner, dims } = &base.class {
             let size = to_usize(inner.size.into()).ok()?;
@@ -111,13 +116,13 @@ impl Shown {
             field.axes.extend(axes.into_iter().rev());
             base = inner;
         }
-        if let Some(data_type) = DataType::of(base) {
-            return ZarrArray::new(array, data_type, field, grid).map(Shown::Array);
+        if let Some(data_type) = DataType::from_datatype(base) {
+            return ZarrArray::new(array, data_type, field, grid).map(StoreNode::Array);
         }
         let Class::Compound(members) = &base.class else {
             return None;
         };
-        let record = Record {
+        let record = RecordArray {
             array: Arc::clone(array),
             members: members.clone(),
             field,
@@ -127,32 +132,37 @@ impl Shown {
             .members
             .iter()
             .any(|member| record.part(member).is_some());
-        has_fields.then_some(Shown::Fields(record))
+        has_fields.then_some(StoreNode::Fields(record))
     }
 }
 
-impl Record {
+impl RecordArray {
     /// Returns the names of the fields, as in the file.
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(|member| &*member.name)
     }
 
     /// Returns the node of a field; `None` if the field does not have a data type.
-    pub(crate) fn field(&self, name: &[u8]) -> Option<Shown> {
+    pub(crate) fn field(&self, name: &[u8]) -> Option<StoreNode> {
         let mut members = self.members.iter();
         self.part(members.find(|member| member.name == name)?)
     }
 
-    fn part(&self, member: &Member) -> Option<Shown> {
+    fn part(&self, member: &Member) -> Option<StoreNode> {
         let mut field = self.field.clone();
         let offset = to_usize(member.offset.into()).ok()?;
         field.offset = field.offset.checked_add(offset)?;
-        Shown::part(&self.array, &member.datatype, field, self.grid)
+        StoreNode::part(&self.array, &member.datatype, field, self.grid)
     }
 }
 
 impl ZarrArray {
-    fn new(array: &Arc<Array>, data_type: DataType, field: Field, grid: Grid) -> Option<Self> {
+    fn new(
+        array: &Arc<Array>,
+        data_type: DataType,
+        field: ElementField,
+        grid: Grid,
+    ) -> Option<Self> {
         let is_large = data_type.stored_size() > limits::ZARR_ELEMENT;
         if is_large || array.datatype.size > limits::ZARR_RECORD {
             return None;
@@ -187,7 +197,7 @@ impl ZarrArray {
         };
         // An array is shown only if all readers accept its document.
         if array.data_type.size().is_some() {
-            array.fill(&Context::without_pointers(0)).ok()?;
+            array.fill(&TextContext::without_pointers(0)).ok()?;
         }
         product(&array.dims).ok()?;
         array
@@ -216,7 +226,7 @@ impl ZarrArray {
     }
 
     /// Returns the file's own chunks, if any are stored.
-    pub(super) fn chunked(&self) -> Option<&Chunked> {
+    pub(super) fn chunked(&self) -> Option<&ChunkGrid> {
         match &self.array.storage {
             Ok(Storage::Chunked(chunked)) => Some(chunked),
             _ => None,
@@ -236,7 +246,7 @@ impl ZarrArray {
         let chunked = self.chunked().ok_or(Error::NotFound)?;
         let found = chunked
             .index
-            .find(self.own(place))?
+            .find(self.own_chunk(place))?
             .ok_or(Error::NotFound)?;
         let (offset, length) = (found.offset, found.length);
         let extent = check_range(&*chunked.source, offset, length, "stored chunk")?;
@@ -256,7 +266,7 @@ impl ZarrArray {
     }
 
     /// Returns the place of the file's own chunk in its grid.
-    pub(super) fn own<'p>(&self, place: &'p [u64]) -> &'p [u64] {
+    pub(super) fn own_chunk<'p>(&self, place: &'p [u64]) -> &'p [u64] {
         place
             .get(..self.array.shape.dims().len())
             .unwrap_or_default()
@@ -266,7 +276,7 @@ impl ZarrArray {
     /// value, because it is an integer that a double cannot represent.
     pub(crate) fn has_all_chunks(&self) -> bool {
         const EXACT: u64 = 1 << 53;
-        let number = || self.fill(&Context::without_pointers(0));
+        let number = || self.fill(&TextContext::without_pointers(0));
         self.data_type.is_long_integer()
             && !self.array.fill.is_zero()
             && number().is_ok_and(|bytes| match <[u8; 8]>::try_from(bytes) {
@@ -287,7 +297,7 @@ impl ZarrArray {
             Ok(Storage::Empty | Storage::Fill) => Ok(false),
             Ok(Storage::Chunked(_)) => self.has_stored(place),
             Ok(Storage::Virtual(parts)) if self.has_own_grid() => {
-                Ok(parts.touch(&self.block(place)))
+                Ok(parts.is_touching(&self.block(place)))
             }
             // Reading the chunk reports why it cannot be read.
             Ok(_) | Err(_) => Ok(true),
@@ -334,7 +344,7 @@ impl ZarrArray {
 
     /// Returns, for each dimension, the elements of the file's array in the chunk at `place`.
     pub(super) fn block(&self, place: &[u64]) -> Vec<Extent> {
-        let axes = self.own(place).iter().zip(&self.chunk_shape);
+        let axes = self.own_chunk(place).iter().zip(&self.chunk_shape);
         let axes = axes.zip(self.array.shape.dims());
         let block = axes.map(|((place, chunk), dim)| {
             let start = place.times(*chunk);
@@ -344,7 +354,7 @@ impl ZarrArray {
     }
 
     /// Returns the place of the chunk that contains the file's own chunk at `place`.
-    pub(crate) fn around(&self, place: &[u64]) -> Vec<u64> {
+    pub(crate) fn containing_chunk(&self, place: &[u64]) -> Vec<u64> {
         let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
         let axes = place.iter().zip(stored).zip(&self.chunk_shape);
         axes.map(|((place, stored), chunk)| place.times(*stored) / chunk)
@@ -353,7 +363,7 @@ impl ZarrArray {
 
     /// Returns whether the chunks have the same shape as in the file.
     pub(crate) fn has_stored_shape(&self) -> bool {
-        let own = self.own(&self.chunk_shape);
+        let own = self.own_chunk(&self.chunk_shape);
         self.array.chunk_shape.as_deref() == Some(own)
     }
 
@@ -384,7 +394,7 @@ impl ZarrArray {
     ///
     /// # Errors
     /// Fails if the fill value cannot be read.
-    pub(super) fn fill(&self, context: &Context<'_>) -> Result<Vec<u8>> {
+    pub(super) fn fill(&self, context: &TextContext<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.data_type
             .convert(&self.stored_fill()?, context, &mut out)?;
@@ -448,7 +458,7 @@ mod tests {
             pipeline: Pipeline::default(),
             storage: Ok(Storage::Fill),
         };
-        Shown::of(&Arc::new(array), Grid::Decoded).is_some()
+        StoreNode::from_array(&Arc::new(array), Grid::Decoded).is_some()
     }
 
     #[test]

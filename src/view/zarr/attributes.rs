@@ -7,14 +7,14 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::attribute_value::{numbers, of_attribute, text, texts};
 use h5fs_reader::model::datatype::Class;
-use h5fs_reader::model::number::{self, Real, append};
-use h5fs_reader::model::text::{Object, json_text, write_json_list};
-use h5fs_reader::model::walk::{Context, Paths, Sink, Value, Walk};
+use h5fs_reader::model::number::{self, FloatValue, append};
+use h5fs_reader::model::text::{JsonObject, json_text, write_json_list};
+use h5fs_reader::model::walk::{Paths, Sink, TextContext, Value, Walk};
 use h5fs_reader::model::{Container, Datatype, NodeId, Reference, Shape};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::zarr::datatype::{DataType, Kind};
+use crate::view::zarr::datatype::{DataType, DataTypeKind};
 use crate::view::zarr::json::{self, readable};
 
 /// The attribute that lists parts of the file that the store does not have.
@@ -62,7 +62,7 @@ const DIMENSIONS: &[&[u8]] = &[b"CLASS", b"DIMENSION_LIST", b"DIMENSION_LABELS"]
 /// # Errors
 /// Fails if an attribute that readers need cannot be read.
 pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> Result<bool> {
-    let context = || Context::new(container, &|_| Ok(None), limits::ATTRIBUTE_TEXT);
+    let context = || TextContext::new(container, &|_| Ok(None), limits::ATTRIBUTE_TEXT);
     let (mut are_named, mut failure) = (false, Ok(()));
     let listed = container.attributes(node, &mut |attribute| {
         let name = &*attribute.name;
@@ -83,26 +83,26 @@ pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> R
 
 /// The members of `attributes` in a document.
 #[derive(Default)]
-pub(crate) struct Attributes {
-    members: Object,
+pub(crate) struct ZarrAttributes {
+    members: JsonObject,
     names: HashSet<Vec<u8>>,
     absent: Vec<Vec<u8>>,
 }
 
-impl Attributes {
+impl ZarrAttributes {
     /// Returns the attributes of `node`. For an array, `data_type` is the type of its elements.
     /// `paths` converts the target of a reference to text.
     ///
     /// # Errors
     /// Fails with a temporary error. For an array, also fails if an attribute that readers need is
     /// damaged, or if the list is incomplete.
-    pub(crate) fn of(
+    pub(crate) fn read(
         container: &dyn Container,
         paths: &Paths<'_>,
         node: NodeId,
         data_type: Option<&DataType>,
     ) -> Result<Self> {
-        let mut all = Attributes::default();
+        let mut all = ZarrAttributes::default();
         if container.members().is_some() {
             // In a joined container, attributes that differ between the files are also absent from
             // the store.
@@ -128,7 +128,7 @@ impl Attributes {
             };
             let text = content.and_then(|content| match data_type {
                 Some(data_type) if name == b"_FillValue" => fill(&content, data_type, is_turned),
-                _ => value(&content, Context::new(container, paths, room)).map(Some),
+                _ => value(&content, TextContext::new(container, paths, room)).map(Some),
             });
             match text {
                 Ok(Some(text)) if all.add(name, &text) => {}
@@ -138,14 +138,14 @@ impl Attributes {
                     failure = Err(of_attribute(error, name));
                     return ControlFlow::Break(());
                 }
-                _ => all.miss([b"@", name].concat()),
+                _ => all.record_absent([b"@", name].concat()),
             }
             ControlFlow::Continue(())
         });
         failure?;
         match listed {
             Err(error) if error.is_passing() || data_type.is_some() => return Err(error),
-            Err(_) => all.miss(b"@".to_vec()),
+            Err(_) => all.record_absent(b"@".to_vec()),
             Ok(()) => {}
         }
         Ok(all)
@@ -166,7 +166,7 @@ impl Attributes {
     }
 
     /// Records the name of an object or attribute that the store omits.
-    pub(crate) fn miss(&mut self, name: Vec<u8>) {
+    pub(crate) fn record_absent(&mut self, name: Vec<u8>) {
         if self.absent.len() < limits::ZARR_ABSENT {
             self.absent.push(name);
         }
@@ -185,7 +185,7 @@ impl Attributes {
 
 /// Formats the value of an attribute as JSON. A single element is written without brackets, as
 /// netCDF readers expect.
-fn value(content: &AttributeContent, context: Context<'_>) -> Result<Vec<u8>> {
+fn value(content: &AttributeContent, context: TextContext<'_>) -> Result<Vec<u8>> {
     let AttributeContent {
         datatype, shape, ..
     } = content;
@@ -201,7 +201,7 @@ fn value(content: &AttributeContent, context: Context<'_>) -> Result<Vec<u8>> {
     let walk = Walk::new(datatype, &|name| {
         json_text(readable(name).as_bytes()) + ": "
     })?;
-    let mut values = Values {
+    let mut values = AttributeWriter {
         context,
         out: Vec::new(),
     };
@@ -211,13 +211,13 @@ fn value(content: &AttributeContent, context: Context<'_>) -> Result<Vec<u8>> {
 }
 
 /// The values of an attribute while they are written.
-struct Values<'a> {
-    context: Context<'a>,
+struct AttributeWriter<'a> {
+    context: TextContext<'a>,
     out: Vec<u8>,
 }
 
-impl Sink for Values<'_> {
-    fn context(&self) -> &Context<'_> {
+impl Sink for AttributeWriter<'_> {
+    fn context(&self) -> &TextContext<'_> {
         &self.context
     }
 
@@ -234,12 +234,12 @@ impl Sink for Values<'_> {
         match value {
             Value::Integer(integer) => integer.write(out),
             Value::Bits(pattern, _) => append(out, format_args!("{pattern}")),
-            Value::Real(Real::Single(value)) => json::number(value.into(), out),
-            Value::Real(Real::Double(value) | Real::Narrow { value, .. }) => {
+            Value::Real(FloatValue::Single(value)) => json::number(value.into(), out),
+            Value::Real(FloatValue::Double(value) | FloatValue::Narrow { value, .. }) => {
                 json::number(value, out);
             }
-            Value::Real(wide @ Real::Wide { .. }) => wide.write(out),
-            Value::Real(Real::Beyond { .. }) | Value::Time(..) | Value::Bytes => {
+            Value::Real(wide @ FloatValue::Wide { .. }) => wide.write(out),
+            Value::Real(FloatValue::Beyond { .. }) | Value::Time(..) | Value::Bytes => {
                 json::base64(stored, out);
             }
             Value::Bool(set) => append(out, format_args!("{set}")),
@@ -264,7 +264,7 @@ impl Sink for Values<'_> {
     }
 }
 
-impl Values<'_> {
+impl AttributeWriter<'_> {
     /// Writes a text, or the base64 of its bytes if it is not UTF-8.
     fn text(&mut self, text: &[u8]) -> Result<()> {
         self.check(text.len())?;
@@ -296,13 +296,13 @@ fn fill(
     }
     let mut out = Vec::new();
     match data_type.kind {
-        Kind::Float { .. } => {
+        DataTypeKind::Float { .. } => {
             let Some(value) = real(datatype, element) else {
                 return Ok(None);
             };
             json::base64(&value.to_le_bytes(), &mut out);
         }
-        Kind::Complex { .. } => {
+        DataTypeKind::Complex { .. } => {
             let part = datatype.complex_part();
             let size = to_usize(part.unwrap_or(datatype).size.into())?;
             let (first, second) = element.split_at(size.min(element.len()));
@@ -314,13 +314,13 @@ fn fill(
                 json::base64(&part.to_le_bytes(), out);
             });
         }
-        Kind::Bool => match integer(datatype, element) {
+        DataTypeKind::Bool => match integer(datatype, element) {
             Some(number) if is_boolean || matches!(number, 0 | 1) => {
                 append(&mut out, format_args!("{}", number != 0));
             }
             _ => return Ok(None),
         },
-        Kind::Integer { size, signed } => {
+        DataTypeKind::Integer { size, signed } => {
             let end = 1_i128 << (size * 8);
             let (least, most) = match (signed, is_turned) {
                 (true, false) => (-end / 2, end / 2),
@@ -345,7 +345,7 @@ fn fill(
 
 /// Returns whether `_Unsigned` gives the integers of an array the opposite signedness.
 fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> Result<bool> {
-    let Kind::Integer { signed, .. } = data_type.kind else {
+    let DataTypeKind::Integer { signed, .. } = data_type.kind else {
         return Ok(false);
     };
     let wanted: &[u8] = if signed { b"true" } else { b"false" };
@@ -414,14 +414,17 @@ mod tests {
         let members = vec![member(b"FALSE", 0), member(b"TRUE", 1)];
         let boolean = type_of(1, Class::Enumeration { base, members });
         let heap = Heap(Vec::new());
-        let truth = DataType::of(&boolean).unwrap();
+        let truth = DataType::from_datatype(&boolean).unwrap();
         for (byte, expected) in [(0, "false"), (1, "true"), (2, "true")] {
             let content = |datatype: &Datatype| AttributeContent {
                 datatype: datatype.clone(),
                 shape: Shape::fixed(vec![]),
                 elements: vec![byte].into(),
             };
-            let text = value(&content(&boolean), Context::new(&heap, &|_| Ok(None), 100));
+            let text = value(
+                &content(&boolean),
+                TextContext::new(&heap, &|_| Ok(None), 100),
+            );
             assert_eq!(text.unwrap(), expected.as_bytes());
             let filled = fill(&content(&boolean), &truth, false).unwrap();
             assert_eq!(filled.as_deref(), Some(expected.as_bytes()));
@@ -440,8 +443,8 @@ mod tests {
                 shape: Shape::fixed(vec![]),
                 elements: elements.to_vec().into(),
             };
-            let paths = |node| Ok((node == NodeId::of(7)).then(|| b"/x\xff".to_vec()));
-            let text = value(&content, Context::new(&heap, &paths, 100)).unwrap();
+            let paths = |node| Ok((node == NodeId::for_test(7)).then(|| b"/x\xff".to_vec()));
+            let text = value(&content, TextContext::new(&heap, &paths, 100)).unwrap();
             String::from_utf8(text).unwrap()
         };
         let single = || Datatype::ieee(4, ByteOrder::Little);
@@ -498,9 +501,9 @@ mod tests {
 
     #[test]
     fn so_many_names_of_what_is_absent() {
-        let mut attributes = Attributes::default();
+        let mut attributes = ZarrAttributes::default();
         for number in 0..=limits::ZARR_ABSENT {
-            attributes.miss(number.to_string().into_bytes());
+            attributes.record_absent(number.to_string().into_bytes());
         }
         let text = String::from_utf8(attributes.finish()).unwrap();
         assert_eq!(text.matches(',').count() + 1, limits::ZARR_ABSENT);
@@ -511,7 +514,7 @@ mod tests {
 
     #[test]
     fn the_first_of_two_attributes_of_one_name_counts() {
-        let mut attributes = Attributes::default();
+        let mut attributes = ZarrAttributes::default();
         attributes.add(b"a", b"1");
         attributes.add(b"a", b"2");
         attributes.add("\u{e9}\"".as_bytes(), b"null");

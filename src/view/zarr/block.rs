@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::{Bytes, CancelToken, Reader, Selected};
+use h5fs_reader::array::{Bytes, CancelToken, Reader, SelectedElements};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
-use h5fs_reader::model::selection::{Axis, Places, Selection};
+use h5fs_reader::model::selection::{Axis, AxisPositions, Selection};
 use h5fs_reader::wire::{Count, Extent, to_usize};
 
 use crate::view::View;
 
 /// The elements of a block.
-pub(super) struct Block {
+pub(super) struct SelectedBlock {
     /// The elements that are in the array.
-    selected: Selected,
+    selected: SelectedElements,
     /// For each dimension: the number of elements in the array, and in the chunk.
     axes: Vec<(u64, u64)>,
     /// Bytes of an element.
@@ -21,7 +21,7 @@ pub(super) struct Block {
     is_encoded: bool,
 }
 
-impl Block {
+impl SelectedBlock {
     /// Creates a block of the array of `reader` with the elements at `places` in each dimension.
     /// The chunk has the shape `shape`.
     ///
@@ -32,11 +32,11 @@ impl Block {
         let size = u64::from(array.datatype.size);
         let selection = selection(&array.datatype, array.shape.dims(), places)?;
         let counts = places.iter().map(|place| place.length());
-        Ok(Block {
+        Ok(SelectedBlock {
             axes: counts.zip(shape.iter().copied()).collect(),
             size,
             is_encoded: reader.is_encoded(),
-            selected: Selected::new(reader, &selection)?,
+            selected: SelectedElements::new(reader, &selection)?,
         })
     }
 
@@ -153,7 +153,7 @@ fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Sel
         let every = i64::try_from(stride).map_err(|_| too_large())?;
         axes.push(Axis {
             count: place.length(),
-            places: Places::Every(every),
+            places: AxisPositions::Every(every),
         });
         stride = stride.checked_mul(*dim).ok_or_else(too_large)?;
     }
@@ -225,7 +225,7 @@ mod tests {
             let inside: Vec<Extent> = inside
                 .map(|((first, chunk), dim)| Extent::cut(*first, (*chunk).min(dim - first)))
                 .collect();
-            let block = Block::new(reader(&dims), &shape, &inside).unwrap();
+            let block = SelectedBlock::new(reader(&dims), &shape, &inside).unwrap();
             let all = expected(&dims, &shape, &first);
             let (start, end) = (from.min(all.len()), (from + length).min(all.len()));
             let read = block.read(start as u64, end as u64, &CancelToken::default()).unwrap();

@@ -7,33 +7,33 @@ use std::sync::Arc;
 use h5fs_reader::array::{Bytes, CancelToken, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Container;
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::View;
-use crate::view::texts::counted::Units;
+use crate::view::texts::counted_text::Units;
 use crate::view::zarr::array::ZarrArray;
-use crate::view::zarr::block::Block;
+use crate::view::zarr::block::SelectedBlock;
 
 /// The elements of a chunk, as the file stores them.
-pub(crate) struct Stored {
-    content: Content,
+pub(crate) struct ChunkElements {
+    content: ElementSource,
     /// Bytes of all elements.
     length: u64,
 }
 
 /// The source of the elements.
-enum Content {
+enum ElementSource {
     /// The chunk at this place of the file's grid.
     Chunk(Arc<Reader>, Vec<u64>),
     /// A block of the array.
-    Block(Block),
+    Block(SelectedBlock),
     /// The chunk has not been stored: each element is this fill value.
     Fill(Vec<u8>),
 }
 
-impl Stored {
+impl ChunkElements {
     /// Finds the elements of the chunk at `place`.
     ///
     /// # Errors
@@ -43,21 +43,21 @@ impl Stored {
         place: &[u64],
         reader: impl FnOnce() -> Result<Arc<Reader>>,
     ) -> Result<Self> {
-        let own = array.own(place);
+        let own = array.own_chunk(place);
         let size = u64::from(array.array.datatype.size);
-        let shape = array.own(&array.chunk_shape);
+        let shape = array.own_chunk(&array.chunk_shape);
         let elements = h5fs_reader::model::shape::product(shape)?;
         let length = elements.checked_mul(size);
         let length = length.ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
         let is_stored = array.chunked().is_none() || array.has_stored(place)?;
         let content = if !is_stored {
-            Content::Fill(array.array_fill())
+            ElementSource::Fill(array.array_fill())
         } else if array.has_stored_shape() && array.chunked().is_some() {
-            Content::Chunk(reader()?, own.to_vec())
+            ElementSource::Chunk(reader()?, own.to_vec())
         } else {
-            Content::Block(Block::new(reader()?, shape, &array.block(place))?)
+            ElementSource::Block(SelectedBlock::new(reader()?, shape, &array.block(place))?)
         };
-        Ok(Stored { content, length })
+        Ok(ChunkElements { content, length })
     }
 
     /// Reads at most `length` bytes from `offset` on; fewer only at the end.
@@ -67,9 +67,9 @@ impl Stored {
             return Ok(Bytes::from(Vec::new()));
         }
         match &self.content {
-            Content::Chunk(reader, place) => reader.read_chunk(place, offset, length, cancel),
-            Content::Block(block) => block.read(offset, end, cancel),
-            Content::Fill(element) => {
+            ElementSource::Chunk(reader, place) => reader.read_chunk(place, offset, length, cancel),
+            ElementSource::Block(block) => block.read(offset, end, cancel),
+            ElementSource::Fill(element) => {
                 let size = to_u64(element.len()).max(1);
                 let bytes = (offset..end).map(|at| {
                     let within = to_usize(at % size).unwrap_or_default();
@@ -83,16 +83,16 @@ impl Stored {
     /// Returns the same bytes as `read` if they are available at once.
     fn ready(&self, offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
-            Content::Chunk(reader, place) => reader.decoded_chunk(place, offset, length),
-            Content::Block(_) | Content::Fill(_) => None,
+            ElementSource::Chunk(reader, place) => reader.decoded_chunk(place, offset, length),
+            ElementSource::Block(_) | ElementSource::Fill(_) => None,
         }
     }
 
     fn is_encoded(&self) -> bool {
         match &self.content {
-            Content::Chunk(reader, _) => reader.is_encoded(),
-            Content::Block(block) => block.is_encoded(),
-            Content::Fill(_) => false,
+            ElementSource::Chunk(reader, _) => reader.is_encoded(),
+            ElementSource::Block(block) => block.is_encoded(),
+            ElementSource::Fill(_) => false,
         }
     }
 }
@@ -100,13 +100,13 @@ impl Stored {
 /// The file of a chunk whose elements all have the same size.
 pub(crate) struct Chunk {
     array: ZarrArray,
-    stored: Stored,
+    stored: ChunkElements,
     length: u64,
 }
 
 impl Chunk {
     /// Creates the file of the chunk with the elements `stored`; `None` if they are texts.
-    pub(crate) fn new(array: ZarrArray, stored: Stored) -> Option<Self> {
+    pub(crate) fn new(array: ZarrArray, stored: ChunkElements) -> Option<Self> {
         let length = array.chunk_bytes()?;
         Some(Chunk {
             array,
@@ -120,7 +120,7 @@ impl Chunk {
         let size = to_u64(self.array.data_type.size().unwrap_or(1));
         let elements = offset / size..end.div_ceil(size);
         let before = to_usize(offset - elements.start * size)?;
-        let context = Context::without_pointers(0);
+        let context = TextContext::without_pointers(0);
         let mut out = Vec::with_capacity(to_usize((elements.end - elements.start) * size)?);
         convert(
             &self.array,
@@ -139,9 +139,9 @@ impl Chunk {
 /// Converts the elements `elements` of a chunk to the data type of the store, and appends them.
 fn convert(
     array: &ZarrArray,
-    stored: &Stored,
+    stored: &ChunkElements,
     elements: Range<u64>,
-    context: &Context<'_>,
+    context: &TextContext<'_>,
     cancel: &CancelToken,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -166,13 +166,13 @@ fn convert(
             let inside = at - number * count..(elements.end - number * count).min(count);
             let run = to_usize(inside.end - inside.start)?;
             if is_dense {
-                let start = array.field.place(inside.start);
+                let start = array.field.element_offset(inside.start);
                 array
                     .data_type
                     .convert(part(record, start, run * size)?, context, out)?;
             } else {
                 for place in inside.clone() {
-                    let start = array.field.place(place);
+                    let start = array.field.element_offset(place);
                     array
                         .data_type
                         .convert(part(record, start, size)?, context, out)?;
@@ -222,25 +222,25 @@ impl View for Chunk {
 
 /// The file of a chunk of texts: their number, followed by each text with its length before it
 /// (`vlen-utf8`).
-pub(crate) struct Texts {
+pub(crate) struct TextChunk {
     array: ZarrArray,
-    stored: Stored,
+    stored: ChunkElements,
     container: Arc<dyn Container>,
     count: u32,
 }
 
-impl Texts {
+impl TextChunk {
     /// Creates the file of the chunk with the elements `stored`.
     ///
     /// # Errors
     /// `Limit` for more texts than a chunk can have.
     pub(crate) fn new(
         array: ZarrArray,
-        stored: Stored,
+        stored: ChunkElements,
         container: Arc<dyn Container>,
     ) -> Result<Self> {
         let most = || Error::limit("texts of a chunk", u32::MAX.into());
-        Ok(Texts {
+        Ok(TextChunk {
             count: u32::try_from(array.elements()?).map_err(|_| most())?,
             array,
             stored,
@@ -249,7 +249,7 @@ impl Texts {
     }
 }
 
-impl Units for Texts {
+impl Units for TextChunk {
     fn count(&self) -> u64 {
         self.count.into()
     }
@@ -267,7 +267,7 @@ impl Units for Texts {
             let most = out
                 .len()
                 .saturating_add(to_usize(limits::TEXT_ELEMENT_BYTES)?);
-            let context = Context::new(&*self.container, &|_| Ok(None), most);
+            let context = TextContext::new(&*self.container, &|_| Ok(None), most);
             convert(
                 &self.array,
                 &self.stored,

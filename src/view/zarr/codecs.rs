@@ -7,34 +7,34 @@ use h5fs_reader::error::Result;
 use h5fs_reader::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
 use h5fs_reader::memory::effort::Effort;
 use h5fs_reader::model::storage::{Filter, Pipeline};
-use h5fs_reader::model::text::Object;
+use h5fs_reader::model::text::JsonObject;
 
 use crate::limits;
 use crate::view::zarr::array::ZarrArray;
-use crate::view::zarr::datatype::{DataType, Kind};
+use crate::view::zarr::datatype::{DataType, DataTypeKind};
 use crate::view::zarr::json;
 
 /// Returns the codec of decoded chunks.
 pub(super) fn decoded(data_type: &DataType) -> String {
     match data_type.kind {
-        Kind::Text => json::named("vlen-utf8", Object::default()),
-        Kind::Bool
-        | Kind::Integer { size: 1, .. }
-        | Kind::NullTerminatedBytes { .. }
-        | Kind::RawBytes { .. } => r#"{"name": "bytes"}"#.to_owned(),
+        DataTypeKind::Text => json::named_configuration("vlen-utf8", JsonObject::default()),
+        DataTypeKind::Bool
+        | DataTypeKind::Integer { size: 1, .. }
+        | DataTypeKind::NullTerminatedBytes { .. }
+        | DataTypeKind::RawBytes { .. } => r#"{"name": "bytes"}"#.to_owned(),
         _ => bytes("little"),
     }
 }
 
 fn bytes(endian: &str) -> String {
-    let mut configuration = Object::default();
+    let mut configuration = JsonObject::default();
     configuration.text("endian", endian);
-    json::named("bytes", configuration)
+    json::named_configuration("bytes", configuration)
 }
 
 /// Returns the codecs of the chunks as stored. Returns `None` if readers do not have a codec for a
 /// filter, or if the elements need a conversion.
-pub(super) fn stored(array: &ZarrArray) -> Option<Vec<String>> {
+pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     let chunked = array.chunked()?;
     if chunked.pipeline.0.is_empty() || array.has_all_chunks() {
         return None;
@@ -67,7 +67,7 @@ fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
 /// Returns the codec of the filter at position `place` of a pipeline.
 fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     let parameter = |number: usize| filter.parameters.get(number).copied();
-    let mut configuration = Object::default();
+    let mut configuration = JsonObject::default();
     let name = match filter.id {
         DEFLATE => {
             configuration.json("level", parameter(0).unwrap_or(6).min(9));
@@ -106,13 +106,13 @@ fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
         }
         _ => return None,
     };
-    Some(json::named(name, configuration))
+    Some(json::named_configuration(name, configuration))
 }
 
 /// Returns whether readers have codecs for the stored chunks, provided that all filters were
 /// applied.
 pub(crate) fn are_known(array: &ZarrArray) -> bool {
-    stored(array).is_some()
+    stored_codecs(array).is_some()
 }
 
 /// Returns whether all filters were applied to each stored chunk. Returns `false` if the index is

@@ -7,14 +7,14 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Float, StringPadding};
 use h5fs_reader::model::number::{self, Integer, ieee_bytes, is_computable};
 use h5fs_reader::model::text::without_padding;
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Datatype, datatype::Bits};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 /// The type of the elements of an array of a store.
 #[derive(Debug)]
 pub(crate) struct DataType {
-    pub(super) kind: Kind,
+    pub(super) kind: DataTypeKind,
     conversion: Conversion,
     /// Bytes of an element in the file.
     stored: usize,
@@ -22,7 +22,7 @@ pub(crate) struct DataType {
 
 /// A data type by its name, with the bytes of one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DataTypeKind {
     Bool,
     Integer { size: usize, signed: bool },
     Float { size: usize },
@@ -59,33 +59,33 @@ enum Conversion {
 impl DataType {
     /// Returns the type of elements of `datatype`, which must not be an array; `None` if there is
     /// none.
-    pub(crate) fn of(datatype: &Datatype) -> Option<Self> {
+    pub(crate) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let stored = to_usize(datatype.size.into())
             .ok()
             .filter(|&size| size > 0)?;
         let (kind, conversion) = match &datatype.class {
-            _ if datatype.is_boolean() => (Kind::Bool, Conversion::Truth),
-            Class::Bool => (Kind::Bool, Conversion::Truth),
+            _ if datatype.is_boolean() => (DataTypeKind::Bool, Conversion::Truth),
+            Class::Bool => (DataTypeKind::Bool, Conversion::Truth),
             &Class::Integer {
                 order,
                 signed,
                 bits,
             } => integer(stored, order, signed, bits)?,
             &Class::Bitfield { order, bits } => integer(stored, order, false, bits)?,
-            Class::Enumeration { base, .. } => return Self::of(base),
+            Class::Enumeration { base, .. } => return Self::from_datatype(base),
             Class::Float(format) => float(datatype.size, format)?,
             Class::String { padding, .. } => (
-                Kind::NullTerminatedBytes { size: stored },
+                DataTypeKind::NullTerminatedBytes { size: stored },
                 match padding {
                     StringPadding::NullPadded => Conversion::Copy,
                     _ => Conversion::Pad(*padding),
                 },
             ),
-            Class::Ucs4(order) => (Kind::Utf32 { size: stored }, in_order(*order, 4)?),
-            Class::Opaque { .. } => (Kind::RawBytes { size: stored }, Conversion::Copy),
+            Class::Ucs4(order) => (DataTypeKind::Utf32 { size: stored }, in_order(*order, 4)?),
+            Class::Opaque { .. } => (DataTypeKind::RawBytes { size: stored }, Conversion::Copy),
             Class::VariableString { .. } => {
                 let writer = ValueWriter::new(datatype).ok()?;
-                (Kind::Text, Conversion::Follow(writer))
+                (DataTypeKind::Text, Conversion::Follow(writer))
             }
             _ => complex(stored, datatype.complex_part()?)?,
         };
@@ -99,14 +99,14 @@ impl DataType {
     /// Returns the bytes of an element; `None` for texts, whose lengths vary.
     pub(crate) fn size(&self) -> Option<usize> {
         match self.kind {
-            Kind::Bool => Some(1),
-            Kind::Integer { size, .. }
-            | Kind::Float { size }
-            | Kind::Complex { size }
-            | Kind::NullTerminatedBytes { size }
-            | Kind::RawBytes { size }
-            | Kind::Utf32 { size } => Some(size),
-            Kind::Text => None,
+            DataTypeKind::Bool => Some(1),
+            DataTypeKind::Integer { size, .. }
+            | DataTypeKind::Float { size }
+            | DataTypeKind::Complex { size }
+            | DataTypeKind::NullTerminatedBytes { size }
+            | DataTypeKind::RawBytes { size }
+            | DataTypeKind::Utf32 { size } => Some(size),
+            DataTypeKind::Text => None,
         }
     }
 
@@ -125,7 +125,7 @@ impl DataType {
     pub(super) fn is_big_endian(&self) -> Option<bool> {
         match (&self.conversion, self.kind) {
             (Conversion::Copy, _) => Some(false),
-            (Conversion::Swap(_), Kind::Utf32 { .. }) => None,
+            (Conversion::Swap(_), DataTypeKind::Utf32 { .. }) => None,
             (Conversion::Swap(_), _) => Some(true),
             _ => None,
         }
@@ -133,7 +133,7 @@ impl DataType {
 
     /// Returns whether integers may be wrong in readers that convert numbers to doubles.
     pub(super) fn is_long_integer(&self) -> bool {
-        matches!(self.kind, Kind::Integer { size: 8, .. })
+        matches!(self.kind, DataTypeKind::Integer { size: 8, .. })
     }
 
     /// Converts stored elements to the data type of the store, and appends them.
@@ -143,7 +143,7 @@ impl DataType {
     pub(crate) fn convert(
         &self,
         elements: &[u8],
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         match &self.conversion {
@@ -222,7 +222,7 @@ fn integer(
     order: ByteOrder,
     signed: bool,
     bits: Bits,
-) -> Option<(Kind, Conversion)> {
+) -> Option<(DataTypeKind, Conversion)> {
     let size = stored.next_power_of_two();
     if size > 8 {
         return None;
@@ -237,12 +237,12 @@ fn integer(
             bits,
         },
     };
-    Some((Kind::Integer { size, signed }, conversion))
+    Some((DataTypeKind::Integer { size, signed }, conversion))
 }
 
-fn float(stored: u32, format: &Float) -> Option<(Kind, Conversion)> {
+fn float(stored: u32, format: &Float) -> Option<(DataTypeKind, Conversion)> {
     if let Some(size) = ieee_bytes(stored, format).map(usize::from) {
-        return Some((Kind::Float { size }, in_order(format.order, size)?));
+        return Some((DataTypeKind::Float { size }, in_order(format.order, size)?));
     }
     /// Bytes of the longest number that is supported.
     const LONGEST: u32 = 16;
@@ -252,7 +252,7 @@ fn float(stored: u32, format: &Float) -> Option<(Kind, Conversion)> {
         () if fits(format, 53, 1023) => 8,
         () => return None,
     };
-    Some((Kind::Float { size }, Conversion::Round(*format)))
+    Some((DataTypeKind::Float { size }, Conversion::Round(*format)))
 }
 
 /// Returns whether numbers with `significant` significant bits and exponent bias `bias` represent
@@ -266,13 +266,13 @@ fn fits(format: &Float, significant: i64, bias: i64) -> bool {
     mantissa < significant && highest <= bias + 1 && lowest >= 2 - bias - significant
 }
 
-fn complex(stored: usize, part: &Datatype) -> Option<(Kind, Conversion)> {
+fn complex(stored: usize, part: &Datatype) -> Option<(DataTypeKind, Conversion)> {
     let Class::Float(format) = &part.class else {
         return None;
     };
     let size = ieee_bytes(part.size, format).filter(|&size| size > 2)?;
     let conversion = in_order(format.order, size.into())?;
-    Some((Kind::Complex { size: stored }, conversion))
+    Some((DataTypeKind::Complex { size: stored }, conversion))
 }
 
 #[cfg(test)]
@@ -282,10 +282,10 @@ mod tests {
 
     /// Returns the elements of `datatype` in a store, and their kind; `None` if the datatype does
     /// not have a type.
-    fn converted(datatype: &Datatype, elements: &[u8]) -> Option<(Kind, Vec<u8>)> {
-        let data_type = DataType::of(datatype)?;
+    fn converted(datatype: &Datatype, elements: &[u8]) -> Option<(DataTypeKind, Vec<u8>)> {
+        let data_type = DataType::from_datatype(datatype)?;
         let mut out = Vec::new();
-        let context = Context::without_pointers(0);
+        let context = TextContext::without_pointers(0);
         data_type.convert(elements, &context, &mut out).unwrap();
         Some((data_type.kind, out))
     }
@@ -312,13 +312,13 @@ mod tests {
     #[test]
     fn integers_of_other_orders_and_sizes() {
         let big = Datatype::integer(4, true, ByteOrder::Big);
-        let kind = |size, signed| Kind::Integer { size, signed };
+        let kind = |size, signed| DataTypeKind::Integer { size, signed };
         let expected = (kind(4, true), vec![4, 3, 2, 1]);
         assert_eq!(converted(&big, &[1, 2, 3, 4]), Some(expected));
         let three = Datatype::integer(3, true, ByteOrder::Big);
         let expected = (kind(4, true), vec![0xfe, 0xff, 0xff, 0xff]);
         assert_eq!(converted(&three, &[0xff, 0xff, 0xfe]), Some(expected));
-        assert!(DataType::of(&int(2)).is_some_and(|data_type| data_type.keeps_bytes()));
+        assert!(DataType::from_datatype(&int(2)).is_some_and(|data_type| data_type.keeps_bytes()));
         assert_eq!(
             converted(&Datatype::integer(16, false, ByteOrder::Little), &[]),
             None
@@ -328,14 +328,20 @@ mod tests {
     #[test]
     fn floats_of_other_formats_are_exact() {
         // bfloat16 is the upper half of a 32-bit float.
-        let expected = (Kind::Float { size: 4 }, 1.5_f32.to_le_bytes().to_vec());
+        let expected = (
+            DataTypeKind::Float { size: 4 },
+            1.5_f32.to_le_bytes().to_vec(),
+        );
         assert_eq!(
             converted(&float(2, 7, 8, 127), &[0xc0, 0x3f]),
             Some(expected)
         );
         // An exponent of eleven bits requires a double.
         let wide = converted(&float(4, 20, 11, 1023), &0x3ff8_0000_u32.to_le_bytes());
-        let expected = (Kind::Float { size: 8 }, 1.5_f64.to_le_bytes().to_vec());
+        let expected = (
+            DataTypeKind::Float { size: 8 },
+            1.5_f64.to_le_bytes().to_vec(),
+        );
         assert_eq!(wide, Some(expected));
         // The types are x86's long double, and a float with a damaged size.
         assert_eq!(converted(&float(10, 63, 15, 16383), &[]), None);

@@ -7,19 +7,19 @@ use h5fs_reader::model::{Container, NodeId};
 use crate::view::elements::dimensions;
 
 /// The scale of each dimension of an array, and the labels.
-type Named = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
+type DimensionNames = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
 
 /// Returns the scales and labels of the dimensions of the array `node`. `path` finds the path of an
 /// object.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub(crate) fn named(
+pub(crate) fn dimension_names(
     container: &dyn Container,
     node: NodeId,
     rank: usize,
     path: &dyn Fn(NodeId) -> Result<Option<Vec<u8>>>,
-) -> Result<Named> {
+) -> Result<DimensionNames> {
     let own_path = || Ok(path(node)?.unwrap_or_default());
     let is_scale = dimensions::is_scale(container, node)?;
     let scales = dimensions::scales(container, node, rank, &own_path, is_scale)?;
@@ -31,7 +31,7 @@ pub(crate) fn named(
 /// further ones belong to its elements.
 ///
 /// # Errors
-/// Fails as [`named`] does.
+/// Fails as [`dimension_names`] does.
 pub(crate) fn names(
     container: &dyn Container,
     node: NodeId,
@@ -39,7 +39,7 @@ pub(crate) fn names(
     dims: &[u64],
     path: &dyn Fn(NodeId) -> Result<Option<Vec<u8>>>,
 ) -> Result<Vec<Vec<u8>>> {
-    let (scales, labels) = named(container, node, rank, path)?;
+    let (scales, labels) = dimension_names(container, node, rank, path)?;
     let mut names: Vec<Vec<u8>> = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
         let scale = scales.get(axis).copied().flatten();

@@ -3,13 +3,13 @@
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::number::{Integer, append};
-use h5fs_reader::model::text::{Object, json_text, write_json_list};
-use h5fs_reader::model::value::Context;
+use h5fs_reader::model::text::{JsonObject, json_text, write_json_list};
+use h5fs_reader::model::value::TextContext;
 
 use crate::limits;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::codecs;
-use crate::view::zarr::datatype::{DataType, Kind};
+use crate::view::zarr::datatype::{DataType, DataTypeKind};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::json;
 
@@ -22,21 +22,24 @@ pub(crate) fn of_array(
     array: &ZarrArray,
     attributes: &[u8],
     names: &[Vec<u8>],
-    context: &Context<'_>,
+    context: &TextContext<'_>,
 ) -> Result<Vec<u8>> {
     let mut document = begin("array");
     document.json("shape", format_args!("{:?}", array.dims));
     document.json("data_type", name(&array.data_type));
-    let mut grid = Object::default();
+    let mut grid = JsonObject::default();
     grid.json("chunk_shape", format_args!("{:?}", array.chunk_shape));
-    document.json("chunk_grid", json::named("regular", grid));
-    let mut encoding = Object::default();
+    document.json("chunk_grid", json::named_configuration("regular", grid));
+    let mut encoding = JsonObject::default();
     encoding.text("separator", "/");
-    document.json("chunk_key_encoding", json::named("default", encoding));
+    document.json(
+        "chunk_key_encoding",
+        json::named_configuration("default", encoding),
+    );
     let element = array.fill(context)?;
     fill(&array.data_type, &element, document.key("fill_value"))?;
     let codecs = match array.grid {
-        Grid::Stored => codecs::stored(array).unwrap_or_default(),
+        Grid::Stored => codecs::stored_codecs(array).unwrap_or_default(),
         Grid::Decoded => vec![codecs::decoded(&array.data_type)],
     };
     document.json("codecs", format_args!("[{}]", codecs.join(", ")));
@@ -50,16 +53,16 @@ pub(crate) fn of_array(
 /// Creates the document of a group with these attributes. `members` has the documents of all nodes
 /// below the group by path (consolidated metadata). It is omitted if it makes the document too
 /// long.
-pub(crate) fn of_group(attributes: &[u8], members: Option<Object>) -> Vec<u8> {
+pub(crate) fn of_group(attributes: &[u8], members: Option<JsonObject>) -> Vec<u8> {
     let mut document = begin("group");
     document.key("attributes").extend_from_slice(attributes);
     let length = document.length();
-    let fits = |members: &Object| {
+    let fits = |members: &JsonObject| {
         length.saturating_add(members.length()) <= limits::ZARR_CONSOLIDATED_BYTES
     };
     if let Some(members) = members.filter(fits) {
         // This is the format of zarr-python; the specification does not have this key yet.
-        let mut consolidated = Object::default();
+        let mut consolidated = JsonObject::default();
         consolidated.text("kind", "inline");
         consolidated.json("must_understand", false);
         consolidated.json("metadata", members.finish());
@@ -68,59 +71,59 @@ pub(crate) fn of_group(attributes: &[u8], members: Option<Object>) -> Vec<u8> {
     end(document)
 }
 
-fn begin(node_type: &str) -> Object {
-    let mut document = Object::in_lines();
+fn begin(node_type: &str) -> JsonObject {
+    let mut document = JsonObject::in_lines();
     document.json("zarr_format", 3);
     document.text("node_type", node_type);
     document
 }
 
-fn end(document: Object) -> Vec<u8> {
+fn end(document: JsonObject) -> Vec<u8> {
     (document.finish() + "\n").into_bytes()
 }
 
 /// Returns the data type in JSON.
 fn name(data_type: &DataType) -> String {
     let sized = |name: &str, size: usize| {
-        let mut configuration = Object::default();
+        let mut configuration = JsonObject::default();
         configuration.json("length_bytes", size);
-        json::named(name, configuration)
+        json::named_configuration(name, configuration)
     };
     let bits = |size: usize| size * 8;
     match data_type.kind {
-        Kind::Bool => json_text(b"bool"),
-        Kind::Integer { size, signed } => {
+        DataTypeKind::Bool => json_text(b"bool"),
+        DataTypeKind::Integer { size, signed } => {
             let sign = if signed { "" } else { "u" };
             format!("\"{sign}int{}\"", bits(size))
         }
-        Kind::Float { size } => format!("\"float{}\"", bits(size)),
-        Kind::Complex { size } => format!("\"complex{}\"", bits(size)),
-        Kind::NullTerminatedBytes { size } => sized("null_terminated_bytes", size),
-        Kind::RawBytes { size } => sized("raw_bytes", size),
-        Kind::Utf32 { size } => sized("fixed_length_utf32", size),
-        Kind::Text => json_text(b"string"),
+        DataTypeKind::Float { size } => format!("\"float{}\"", bits(size)),
+        DataTypeKind::Complex { size } => format!("\"complex{}\"", bits(size)),
+        DataTypeKind::NullTerminatedBytes { size } => sized("null_terminated_bytes", size),
+        DataTypeKind::RawBytes { size } => sized("raw_bytes", size),
+        DataTypeKind::Utf32 { size } => sized("fixed_length_utf32", size),
+        DataTypeKind::Text => json_text(b"string"),
     }
 }
 
 /// Appends an element of the store as a fill value.
 fn fill(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match data_type.kind {
-        Kind::Bool => {
+        DataTypeKind::Bool => {
             let is_set = element.iter().any(|&byte| byte != 0);
             append(out, format_args!("{is_set}"));
         }
-        Kind::Integer { signed, .. } => integer(element, signed).write(out),
-        Kind::Float { .. } => json::number(float(element)?, out),
-        Kind::Complex { size } => {
+        DataTypeKind::Integer { signed, .. } => integer(element, signed).write(out),
+        DataTypeKind::Float { .. } => json::number(float(element)?, out),
+        DataTypeKind::Complex { size } => {
             let (real, imaginary) = element.split_at(size / 2);
             write_json_list([float(real)?, float(imaginary)?], out, json::number);
         }
-        Kind::NullTerminatedBytes { .. } => {
+        DataTypeKind::NullTerminatedBytes { .. } => {
             let end = element.iter().rposition(|&byte| byte != 0);
             json::base64(&element[..end.map_or(0, |end| end + 1)], out);
         }
-        Kind::RawBytes { .. } => json::base64(element, out),
-        Kind::Utf32 { .. } => {
+        DataTypeKind::RawBytes { .. } => json::base64(element, out),
+        DataTypeKind::Utf32 { .. } => {
             let words = element
                 .as_chunks::<4>()
                 .0
@@ -132,7 +135,7 @@ fn fill(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
             json::text(text.trim_end_matches('\0').as_bytes(), out);
         }
         // The length precedes the text.
-        Kind::Text => json::text(element.get(4..).unwrap_or_default(), out),
+        DataTypeKind::Text => json::text(element.get(4..).unwrap_or_default(), out),
     }
     Ok(())
 }
@@ -175,7 +178,7 @@ mod tests {
                 document.key("attributes").extend_from_slice(&attributes);
                 document.length()
             };
-            let mut members = Object::default();
+            let mut members = JsonObject::default();
             let length = limits::ZARR_CONSOLIDATED_BYTES - before + rest;
             members.key("a").resize(length, b' ');
             assert_eq!(members.length(), length);

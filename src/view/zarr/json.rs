@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use h5fs_reader::model::number::Real;
-use h5fs_reader::model::text::{Object, write_json_text};
+use h5fs_reader::model::number::FloatValue;
+use h5fs_reader::model::text::{JsonObject, write_json_text};
 
 /// Converts a text to UTF-8, with `U+FFFD` in place of invalid bytes. Parsers with UTF-8 strings
 /// would reject a whole document with `\udcXX`.
@@ -17,8 +17,8 @@ pub(super) fn text(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns the object with the name and configuration of a codec, a chunk grid or a data type.
-pub(super) fn named(name: &str, configuration: Object) -> String {
-    let mut object = Object::default();
+pub(super) fn named_configuration(name: &str, configuration: JsonObject) -> String {
+    let mut object = JsonObject::default();
     object.text("name", name);
     object.json("configuration", configuration.finish());
     object.finish()
@@ -30,7 +30,7 @@ pub(super) fn number(value: f64, out: &mut Vec<u8>) {
         _ if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
         f64::INFINITY => out.extend_from_slice(b"\"Infinity\""),
         f64::NEG_INFINITY => out.extend_from_slice(b"\"-Infinity\""),
-        _ => Real::Double(value).write(out),
+        _ => FloatValue::Double(value).write(out),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, Range};
 
-use crate::array::cache::Decoded;
+use crate::array::cache::DecodedChunk;
 use crate::memory::buffer::Buffer;
 
 /// The bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with
@@ -13,12 +13,15 @@ pub struct Bytes(Holder);
 #[derive(Debug, Clone)]
 enum Holder {
     Owned(Buffer),
-    Decoder { chunk: Decoded, range: Range<usize> },
+    Decoder {
+        chunk: DecodedChunk,
+        range: Range<usize>,
+    },
 }
 
 impl Bytes {
     /// Returns the part `range` of `chunk` without a copy. The chunk must contain the range.
-    pub(super) fn shared(chunk: Decoded, range: Range<usize>) -> Self {
+    pub(super) fn shared(chunk: DecodedChunk, range: Range<usize>) -> Self {
         Bytes(Holder::Decoder { chunk, range })
     }
 

@@ -20,10 +20,10 @@ use crate::wire::Count;
 const DEPARTED_CHUNKS: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 
 /// The key of a chunk: the array's number and the chunk's number in the array's grid.
-pub(super) type Key = (u64, u64);
+pub(super) type ChunkKey = (u64, u64);
 
 /// The elements of one chunk.
-pub(super) type Decoded = Arc<Buffer>;
+pub(super) type DecodedChunk = Arc<Buffer>;
 
 /// Bytes that an entry takes in addition to the chunk, for its list node and its table slot.
 const ENTRY_BYTES: u64 = 128;
@@ -51,32 +51,32 @@ impl From<u64> for CacheSize {
 pub(super) struct Cache {
     size: CacheSize,
     capacity: AtomicU64,
-    entries: Mutex<Entries>,
+    entries: Mutex<CacheEntries>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-struct Entries {
-    chunks: LruCache<Key, Decoded>,
+struct CacheEntries {
+    chunks: LruCache<ChunkKey, DecodedChunk>,
     bytes: u64,
     evictions: u64,
     /// The sum of all claims, in bytes.
     claimed: u64,
     /// Bytes to add to the least capacity. With them, each chunk would have been decoded only once.
     missed: u64,
-    departed: Departed,
+    departed: EvictedChunks,
 }
 
 /// The keys and weights of evicted chunks, up to the number that the largest cache would have kept.
-struct Departed {
-    chunks: LruCache<Key, u64>,
+struct EvictedChunks {
+    chunks: LruCache<ChunkKey, u64>,
     bytes: u64,
     most: u64,
 }
 
 /// Counters of the cache's work so far.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counts {
+pub(super) struct CacheCounters {
     pub(super) bytes: u64,
     pub(super) hits: u64,
     pub(super) misses: u64,
@@ -86,13 +86,13 @@ pub(super) struct Counts {
 impl Cache {
     /// Returns an empty cache.
     pub(super) fn new(size: CacheSize) -> Self {
-        let entries = Entries {
+        let entries = CacheEntries {
             chunks: LruCache::unbounded(),
             bytes: 0,
             evictions: 0,
             claimed: 0,
             missed: 0,
-            departed: Departed {
+            departed: EvictedChunks {
                 chunks: LruCache::sparse(DEPARTED_CHUNKS),
                 bytes: 0,
                 most: size.most.left_after(size.least),
@@ -132,7 +132,7 @@ impl Cache {
 
     /// Sets the capacity to the needed bytes, within bounds. Removes and returns the chunks over
     /// the capacity.
-    fn fit(&self, entries: &mut Entries) -> Vec<Decoded> {
+    fn fit(&self, entries: &mut CacheEntries) -> Vec<DecodedChunk> {
         let CacheSize { least, most } = self.size;
         let needed = least.with_more(entries.missed).max(entries.claimed);
         let capacity = needed.min(most).max(least);
@@ -141,7 +141,7 @@ impl Cache {
     }
 
     /// Returns the chunk for a reader. The chunk counts as used, and the call as a hit or a miss.
-    pub(super) fn get(&self, key: Key) -> Option<Decoded> {
+    pub(super) fn get(&self, key: ChunkKey) -> Option<DecodedChunk> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         let count = if found.is_some() {
             &self.hits
@@ -154,7 +154,7 @@ impl Cache {
 
     /// Returns the chunk like `get`, but does not count a miss, because the reader will call `get`
     /// afterwards.
-    pub(super) fn hit(&self, key: Key) -> Option<Decoded> {
+    pub(super) fn hit(&self, key: ChunkKey) -> Option<DecodedChunk> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         self.hits
             .fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
@@ -162,23 +162,23 @@ impl Cache {
     }
 
     /// Returns the chunk without marking it as used and without counting a hit or a miss.
-    pub(super) fn peek(&self, key: Key) -> Option<Decoded> {
+    pub(super) fn peek(&self, key: ChunkKey) -> Option<DecodedChunk> {
         lock(&self.entries).chunks.peek(&key).cloned()
     }
 
     /// Returns whether the chunk is cached and marks it as used. Counts neither a hit nor a miss.
-    pub(super) fn promote(&self, key: Key) -> bool {
+    pub(super) fn promote(&self, key: ChunkKey) -> bool {
         lock(&self.entries).chunks.promote(&key)
     }
 
     /// Stores the chunk. Returns false if the chunk is larger than the largest capacity.
-    pub(super) fn put(&self, key: Key, chunk: &Decoded) -> bool {
+    pub(super) fn put(&self, key: ChunkKey, chunk: &DecodedChunk) -> bool {
         let weight = weight(chunk);
         if weight > self.size.most {
             return false;
         }
         let mut entries = lock(&self.entries);
-        if entries.departed.take(key) || weight > self.capacity() {
+        if entries.departed.remove(key) || weight > self.capacity() {
             entries.missed = entries.missed.with_more(weight).min(self.size.most);
         }
         entries.bytes += weight;
@@ -191,9 +191,9 @@ impl Cache {
         true
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> CacheCounters {
         let entries = lock(&self.entries);
-        Counts {
+        CacheCounters {
             bytes: entries.bytes,
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
@@ -202,9 +202,9 @@ impl Cache {
     }
 }
 
-impl Entries {
+impl CacheEntries {
     /// Removes and returns the least recently used chunks until at most `capacity` bytes are left.
-    fn evict(&mut self, capacity: u64) -> Vec<Decoded> {
+    fn evict(&mut self, capacity: u64) -> Vec<DecodedChunk> {
         let mut evicted = Vec::new();
         while self.bytes > capacity {
             let Some((key, oldest)) = self.chunks.pop_lru() else {
@@ -219,8 +219,8 @@ impl Entries {
     }
 }
 
-impl Departed {
-    fn put(&mut self, key: Key, bytes: u64) {
+impl EvictedChunks {
+    fn put(&mut self, key: ChunkKey, bytes: u64) {
         let forgotten = self.chunks.push(key, bytes).map_or(0, |(_, bytes)| bytes);
         self.bytes = self.bytes + bytes - forgotten;
         while self.bytes > self.most
@@ -231,7 +231,7 @@ impl Departed {
     }
 
     /// Removes the key. Returns whether the largest cache would still have had the chunk.
-    fn take(&mut self, key: Key) -> bool {
+    fn remove(&mut self, key: ChunkKey) -> bool {
         let bytes = self.chunks.pop(&key);
         self.bytes -= bytes.unwrap_or(0);
         bytes.is_some()
@@ -243,7 +243,7 @@ pub(super) fn entry_bytes(chunk: u64) -> u64 {
     Buffer::memory(chunk).with_more(ENTRY_BYTES)
 }
 
-fn weight(chunk: &Decoded) -> u64 {
+fn weight(chunk: &DecodedChunk) -> u64 {
     ENTRY_BYTES.with_more(chunk.capacity() as u64)
 }
 

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 
-use crate::array::cache::Key;
-use crate::array::parts::grid::Grid;
+use crate::array::cache::ChunkKey;
+use crate::array::geometry::grid::Grid;
 use crate::error::{Cause, Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::memory::effort::Effort;
 use crate::memory::gate::{Turn, Turns};
 use crate::memory::lock::lock;
 use crate::model::Array;
-use crate::model::storage::{Chunked, Help, Pieces, StoredChunk, StoredExtent};
-use crate::source::growing::settled;
+use crate::model::storage::{ChunkGrid, Help, Pieces, StoredChunk, StoredExtent};
+use crate::source::growing::retry_while_growing;
 use crate::source::{SharedSource, check_range, read_buffer};
 use crate::wire::Count;
 
@@ -29,20 +29,20 @@ pub(super) struct Chunks {
     /// The array's number in its engine.
     array: u64,
     pub(super) grid: Grid,
-    origin: Origin,
+    origin: ChunkOrigin,
     /// Recently found chunks of a remote source by number. A thread that must not wait uses only
     /// these.
     located: Option<Mutex<LruCache<u64, Option<StoredChunk>>>>,
 }
 
 #[derive(Debug)]
-enum Origin {
-    Grid(Chunked),
-    Block(Block),
+enum ChunkOrigin {
+    Grid(ChunkGrid),
+    Block(PieceBlock),
 }
 
 #[derive(Debug)]
-struct Block {
+struct PieceBlock {
     pieces: Arc<dyn Pieces>,
     /// Stored bytes that are in memory while a piece is decoded.
     stored_at_once: u64,
@@ -57,18 +57,18 @@ struct Block {
 
 /// The stored form of a chunk.
 #[derive(Debug, Clone)]
-pub(super) enum Located {
+pub(super) enum ChunkForm {
     /// The chunk is not stored: every element is the fill value.
     Absent,
     /// The stored bytes are the content, from this offset of the source on.
     Raw(SharedSource, u64),
     /// The chunk has to be decoded.
-    Encoded(Encoded),
+    Encoded(EncodedChunk),
 }
 
 /// A chunk that has to be decoded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Encoded {
+pub(super) struct EncodedChunk {
     number: u64,
     /// The stored bytes in the file. `None` for a piece of a block, which the block finds itself.
     pub(super) stored: Option<StoredChunk>,
@@ -79,7 +79,7 @@ impl Chunks {
     ///
     /// # Errors
     /// `Corrupt` for an invalid chunk shape, `Unsupported` for a filter that cannot be decoded.
-    pub(super) fn of_grid(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
+    pub(super) fn of_grid(number: u64, array: &Array, chunked: &ChunkGrid) -> Result<Self> {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
         if let Err(error) = filter::check(&chunked.pipeline) {
@@ -88,7 +88,7 @@ impl Chunks {
         Ok(Chunks {
             array: number,
             grid,
-            origin: Origin::Grid(chunked.clone()),
+            origin: ChunkOrigin::Grid(chunked.clone()),
             located: chunked.source.is_far().then(|| {
                 let places = LruCache::sparse(limits::LOCATED_CHUNKS);
                 Mutex::new(places)
@@ -116,12 +116,15 @@ impl Chunks {
         Ok(Chunks {
             array: number,
             grid: Grid::new(&[length], &[piece], 1)?,
-            origin: Origin::Block(Block {
+            origin: ChunkOrigin::Block(PieceBlock {
                 pieces: Arc::clone(pieces),
                 stored_at_once: pieces.stored_at_once()?,
-                is_far: pieces.place(0..1).iter().any(|part| part.source.is_far()),
+                is_far: pieces
+                    .stored_extents(0..1)
+                    .iter()
+                    .any(|part| part.source.is_far()),
                 reads_ahead: pieces
-                    .place(0..1)
+                    .stored_extents(0..1)
                     .iter()
                     .any(|part| part.source.reads_ahead()),
                 turns,
@@ -131,39 +134,39 @@ impl Chunks {
     }
 
     /// Returns the cache key of chunk `number`.
-    pub(super) fn key(&self, number: u64) -> Key {
+    pub(super) fn key(&self, number: u64) -> ChunkKey {
         (self.array, number)
     }
 
     /// Returns the description of the chunks. Returns `None` for an encoded block.
-    pub(super) fn chunked(&self) -> Option<&Chunked> {
+    pub(super) fn chunked(&self) -> Option<&ChunkGrid> {
         match &self.origin {
-            Origin::Grid(chunked) => Some(chunked),
-            Origin::Block(..) => None,
+            ChunkOrigin::Grid(chunked) => Some(chunked),
+            ChunkOrigin::Block(..) => None,
         }
     }
 
     /// Returns the stored bytes, if their number is known without a search.
     pub(super) fn stored_bytes(&self) -> Option<u64> {
         match &self.origin {
-            Origin::Grid(_) => None,
-            Origin::Block(block) => Some(block.pieces.stored_bytes()),
+            ChunkOrigin::Grid(_) => None,
+            ChunkOrigin::Block(block) => Some(block.pieces.stored_bytes()),
         }
     }
 
     /// Returns whether any chunk may have to be decoded.
     pub(super) fn is_encoded(&self) -> bool {
         match &self.origin {
-            Origin::Grid(chunked) => !chunked.pipeline.0.is_empty(),
-            Origin::Block(..) => true,
+            ChunkOrigin::Grid(chunked) => !chunked.pipeline.0.is_empty(),
+            ChunkOrigin::Block(..) => true,
         }
     }
 
     /// Returns whether chunks are best decoded one after another, not several at a time.
     pub(super) fn is_sequential(&self) -> bool {
         match &self.origin {
-            Origin::Grid(_) => false,
-            Origin::Block(block) => block.pieces.is_sequential(),
+            ChunkOrigin::Grid(_) => false,
+            ChunkOrigin::Block(block) => block.pieces.is_sequential(),
         }
     }
 
@@ -172,10 +175,10 @@ impl Chunks {
     ///
     /// # Errors
     /// [`Error::unwanted`] once the decode is not wanted any longer.
-    pub(super) fn turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<Turn>> {
+    pub(super) fn wait_for_turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<Turn>> {
         match &self.origin {
-            Origin::Block(block) if block.pieces.is_sequential() => {
-                block.turns.wait(|| still(is_wanted)).map(Some)
+            ChunkOrigin::Block(block) if block.pieces.is_sequential() => {
+                block.turns.wait(|| check_wanted(is_wanted)).map(Some)
             }
             _ => Ok(None),
         }
@@ -186,10 +189,10 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` if the index is damaged or points outside the source, `Limit` for a chunk over the
     /// limit. [`Error::unwanted`] once the request is to end.
-    pub(super) fn locate(&self, number: u64, effort: &Effort) -> Result<Located> {
+    pub(super) fn locate(&self, number: u64, effort: &Effort) -> Result<ChunkForm> {
         match &self.origin {
-            Origin::Grid(chunked) => self.locate_in(chunked, number, effort),
-            Origin::Block(..) => Ok(Located::Encoded(Encoded {
+            ChunkOrigin::Grid(chunked) => self.locate_in(chunked, number, effort),
+            ChunkOrigin::Block(..) => Ok(ChunkForm::Encoded(EncodedChunk {
                 number,
                 stored: None,
             })),
@@ -199,7 +202,7 @@ impl Chunks {
     /// Returns the block, if the block is in a remote source.
     pub(super) fn far_block(&self) -> Option<&dyn Pieces> {
         match &self.origin {
-            Origin::Block(block) if block.is_far => Some(&*block.pieces),
+            ChunkOrigin::Block(block) if block.is_far => Some(&*block.pieces),
             _ => None,
         }
     }
@@ -207,16 +210,16 @@ impl Chunks {
     /// Returns whether a sequential reader gets chunks sooner if they are requested ahead.
     pub(super) fn reads_ahead(&self) -> bool {
         match &self.origin {
-            Origin::Block(block) => block.reads_ahead,
-            Origin::Grid(chunked) => chunked.source.reads_ahead(),
+            ChunkOrigin::Block(block) => block.reads_ahead,
+            ChunkOrigin::Grid(chunked) => chunked.source.reads_ahead(),
         }
     }
 
     /// Returns the block, if the array is stored in one.
     pub(super) fn block(&self) -> Option<&dyn Pieces> {
         match &self.origin {
-            Origin::Block(block) => Some(&*block.pieces),
-            Origin::Grid(_) => None,
+            ChunkOrigin::Block(block) => Some(&*block.pieces),
+            ChunkOrigin::Grid(_) => None,
         }
     }
 
@@ -230,9 +233,9 @@ impl Chunks {
         if let Some(block) = self.far_block() {
             // Only the block's decoder knows which bytes a piece needs, so the whole block is
             // checked.
-            let parts = block.place(0..self.grid.chunks());
+            let parts = block.stored_extents(0..self.grid.chunks());
             let is_here = |StoredExtent { source, extent }: &StoredExtent| {
-                source.has(extent.start(), extent.length())
+                source.has_bytes(extent.start(), extent.length())
             };
             return parts.iter().all(is_here);
         }
@@ -240,14 +243,14 @@ impl Chunks {
             return true;
         };
         let found = lock(located).get(&number).copied();
-        let is_here = |stored: StoredChunk| chunked.source.has(stored.offset, stored.length);
+        let is_here = |stored: StoredChunk| chunked.source.has_bytes(stored.offset, stored.length);
         found.is_some_and(|found| found.is_none_or(is_here))
     }
 
     /// Returns the index entry of chunk `number` at `place`.
     fn find(
         &self,
-        chunked: &Chunked,
+        chunked: &ChunkGrid,
         (number, place): (u64, &[u64]),
         effort: &Effort,
     ) -> Result<Option<StoredChunk>> {
@@ -262,24 +265,24 @@ impl Chunks {
         Ok(found)
     }
 
-    fn locate_in(&self, chunked: &Chunked, number: u64, effort: &Effort) -> Result<Located> {
-        let place = self.grid.place(number);
+    fn locate_in(&self, chunked: &ChunkGrid, number: u64, effort: &Effort) -> Result<ChunkForm> {
+        let place = self.grid.chunk_indices(number);
         let Some(stored) = self.find(chunked, (number, &place), effort)? else {
-            return Ok(Located::Absent);
+            return Ok(ChunkForm::Absent);
         };
         let source = &chunked.source;
         if stored.offset < chunked.begin {
             let what = "chunk: its address is not possible";
             return Err(Error::corrupt(what, stored.offset));
         }
-        let raw = skips_all(stored.filter_mask, chunked.pipeline.0.len())
-            || chunked.partial_unfiltered && self.grid.sticks_out(&place);
+        let raw = should_skip_all(stored.filter_mask, chunked.pipeline.0.len())
+            || chunked.partial_unfiltered && self.grid.is_partly_outside(&place);
         if !raw {
             limit_chunk(stored.length)?;
             limit_chunk(self.grid.chunk_bytes())?;
             is_in(source, stored.offset, stored.length)?;
             let stored = Some(stored);
-            return Ok(Located::Encoded(Encoded { number, stored }));
+            return Ok(ChunkForm::Encoded(EncodedChunk { number, stored }));
         }
         let bytes = self.grid.chunk_bytes();
         if stored.length < bytes {
@@ -290,15 +293,15 @@ impl Chunks {
             return Err(Error::corrupt(what, stored.offset));
         }
         is_in(source, stored.offset, bytes)?;
-        Ok(Located::Raw(Arc::clone(source), stored.offset))
+        Ok(ChunkForm::Raw(Arc::clone(source), stored.offset))
     }
 
     /// Returns the bytes that decoding a chunk may take: the stored bytes, and twice the decoded
     /// bytes for a filter's input and output.
-    pub(super) fn decode_bytes(&self, encoded: Option<Encoded>) -> u64 {
+    pub(super) fn decode_bytes(&self, encoded: Option<EncodedChunk>) -> u64 {
         let decoded = self.grid.chunk_bytes();
         let stored = match (&self.origin, encoded.and_then(|encoded| encoded.stored)) {
-            (Origin::Block(block), _) => block.stored_at_once,
+            (ChunkOrigin::Block(block), _) => block.stored_at_once,
             (_, Some(stored)) => stored.length,
             (_, None) => decoded,
         };
@@ -312,17 +315,17 @@ impl Chunks {
     /// error names the chunk.
     pub(super) fn decode(
         &self,
-        encoded: Encoded,
+        encoded: EncodedChunk,
         help: &mut Help<'_>,
         context: &mut filter::Context,
     ) -> Result<Buffer> {
         // A panic in a codec becomes an error of this chunk and does not end the thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
-            (Origin::Grid(chunked), Some(stored)) => {
+            (ChunkOrigin::Grid(chunked), Some(stored)) => {
                 self.undo_filters(chunked, stored, help, context)
             }
-            (Origin::Block(block), _) => block.pieces.decode(encoded.number, help),
-            (Origin::Grid(_), None) => Err(Error::NotFound),
+            (ChunkOrigin::Block(block), _) => block.pieces.decode(encoded.number, help),
+            (ChunkOrigin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| Err(Error::caused(Cause::Failed, "a decoder stopped"));
         let mut decoded = decoded
@@ -339,7 +342,7 @@ impl Chunks {
 
     fn undo_filters(
         &self,
-        chunked: &Chunked,
+        chunked: &ChunkGrid,
         stored: StoredChunk,
         help: &Help<'_>,
         context: &mut filter::Context,
@@ -349,7 +352,7 @@ impl Chunks {
         let source = &*chunked.source;
         let means = (help.pool, help.is_wanted);
         let read = || read_buffer(source, (offset, length), means, "stored chunk");
-        settled(source, || {
+        retry_while_growing(source, || {
             let block = read()?;
             // The chunk is read twice, because not every codec detects that a writer was replacing
             // the chunk.
@@ -366,17 +369,17 @@ impl Chunks {
     fn bytes_of(&self, number: u64) -> u64 {
         let bytes = self.grid.chunk_bytes();
         match (&self.origin, self.grid.dims()) {
-            (Origin::Block(..), &[length]) => bytes.min(length - number * bytes),
+            (ChunkOrigin::Block(..), &[length]) => bytes.min(length - number * bytes),
             _ => bytes,
         }
     }
 
     /// Adds the chunk's place and file offset to the error.
-    fn in_chunk(&self, encoded: Encoded, error: Error) -> Error {
+    fn in_chunk(&self, encoded: EncodedChunk, error: Error) -> Error {
         let Some(StoredChunk { offset: at, .. }) = encoded.stored else {
             return error;
         };
-        let place = self.grid.place(encoded.number);
+        let place = self.grid.chunk_indices(encoded.number);
         let name = |what| format!("chunk {place:?}: {what}").into();
         match error {
             error if error.is_unwanted() => error,
@@ -402,7 +405,7 @@ impl Chunks {
 }
 
 /// Returns whether `filter_mask` skips every one of `filters` filters.
-fn skips_all(filter_mask: u32, filters: usize) -> bool {
+fn should_skip_all(filter_mask: u32, filters: usize) -> bool {
     (0..filters).all(|i| i < 32 && filter_mask >> i & 1 == 1)
 }
 
@@ -413,7 +416,7 @@ fn skips_all(filter_mask: u32, filters: usize) -> bool {
 /// # Errors
 /// `error` if some chunk needs an unavailable filter, or if too many chunks would have to be
 /// checked.
-fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
+fn is_never_applied(chunked: &ChunkGrid, error: Error) -> Result<()> {
     let mut left = limits::ALLOCATION_WALK;
     let mut needed = false;
     let effort = Effort::of_a_request();
@@ -432,7 +435,7 @@ fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
 /// Fails with `Corrupt` if a chunk is not inside the source. Checks again while a writer is active,
 /// because a writer may publish a chunk's location before the file is long enough.
 fn is_in(source: &SharedSource, offset: u64, length: u64) -> Result<()> {
-    settled(&**source, || {
+    retry_while_growing(&**source, || {
         check_range(&**source, offset, length, "stored chunk").map(drop)
     })
 }

@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
-use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
-use crate::array::chunks::{Chunks, Encoded, Located};
+use crate::array::cache::{Cache, CacheSize, ChunkKey, DecodedChunk, entry_bytes};
+use crate::array::chunks::{ChunkForm, Chunks, EncodedChunk};
 use crate::array::decode::decode_memory::DecodeMemory;
-use crate::array::decode::flight::{Entry, Flights, Lead};
+use crate::array::decode::flight::{FlightEntry, FlightLead, Flights};
 use crate::array::decode::held_memory::{HeldMemory, Holdings};
 use crate::array::decode::helpers::{FreeHelpers, Helpers};
-use crate::array::decode::queue::{Next, Queue};
-use crate::array::kinds::virtual_array::Source;
+use crate::array::decode::queue::{NextJob, Queue};
+use crate::array::kinds::virtual_array::PartSource;
 use crate::error::Result;
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::memory::cancel::{CancelToken, IsWanted, still};
+use crate::memory::cancel::{CancelToken, IsWanted, check_wanted};
 use crate::memory::effort::Effort;
 use crate::memory::gate::Turns;
 use crate::memory::lock::lock;
@@ -37,10 +37,10 @@ const SEQUENTIAL_DEPTH: u64 = 1;
 
 /// The cache and the decode threads of one mount. The threads end when the engine is dropped.
 pub struct Engine {
-    pub(super) decoder: Arc<Decoder>,
+    pub(super) decoder: Arc<ChunkDecoder>,
     /// The sources of virtual arrays, by the number of their part.
-    pub(super) sources: Arc<SharedLru<usize, Arc<Source>>>,
-    numbers: Mutex<Numbers>,
+    pub(super) sources: Arc<SharedLru<usize, Arc<PartSource>>>,
+    numbers: Mutex<ArrayNumbers>,
     /// The turns of the open blocks, by the numbers of their arrays.
     turns: Mutex<HashMap<u64, Weak<Turns>>>,
     holdings: Arc<Holdings>,
@@ -50,7 +50,7 @@ pub struct Engine {
 /// The numbers that identify arrays in the cache. Readers of one description share a number, so
 /// that a chunk decoded for one of them serves all. An example is a block below several arrays.
 #[derive(Default)]
-struct Numbers {
+struct ArrayNumbers {
     next: u64,
     /// Numbers by the description's address. The address stays unique while a `Weak` holds the
     /// allocation.
@@ -61,7 +61,7 @@ struct Numbers {
 
 /// The decoder of chunks. Each chunk is decoded once, however many readers wait for it. The decode
 /// threads share the decoder.
-pub(super) struct Decoder {
+pub(super) struct ChunkDecoder {
     pub(super) cache: Cache,
     pub(super) queue: Queue,
     pub(super) threads: usize,
@@ -80,7 +80,7 @@ pub(super) enum ChunkContent {
     Absent,
     /// The stored bytes are the content, from this offset of the source on.
     Raw(SharedSource, u64),
-    Decoded(Decoded),
+    Decoded(DecodedChunk),
 }
 
 /// Counters of the engine's work so far.
@@ -105,7 +105,7 @@ impl Engine {
     /// ahead. The running decodes take at most the memory of `threads` of the largest chunks.
     pub fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
-        let decoder = Arc::new(Decoder {
+        let decoder = Arc::new(ChunkDecoder {
             cache: Cache::new(cache_size.into()),
             queue: Queue::new(),
             threads,
@@ -172,7 +172,7 @@ impl Engine {
     }
 }
 
-impl Numbers {
+impl ArrayNumbers {
     const FIRST_SWEEP: usize = 256;
 
     fn number(&mut self, array: &Arc<Array>) -> u64 {
@@ -194,7 +194,7 @@ impl Numbers {
 }
 
 /// Starts the decode threads.
-fn spawn_decoders(decoder: &Arc<Decoder>) {
+fn spawn_decoders(decoder: &Arc<ChunkDecoder>) {
     for _ in 0..decoder.threads {
         let decoder = Arc::clone(decoder);
         let thread = thread::Builder::new().name("decode".to_owned());
@@ -219,9 +219,9 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-impl Decoder {
+impl ChunkDecoder {
     /// Returns the chunk if it is already decoded.
-    pub(super) fn ready(&self, key: Key) -> Option<Decoded> {
+    pub(super) fn ready(&self, key: ChunkKey) -> Option<DecodedChunk> {
         self.cache.hit(key).or_else(|| self.memory.find(key))
     }
 
@@ -246,9 +246,9 @@ impl Decoder {
         self.queue.take_over(key);
         loop {
             let found = match self.flights.enter(key, cancel, || self.kept(key)) {
-                Entry::Ready(found) => Ok(found),
-                Entry::Wait(flight) => flight.wait(cancel),
-                Entry::Lead(lead) => self.lead(lead, chunks, number),
+                FlightEntry::Ready(found) => Ok(found),
+                FlightEntry::Wait(flight) => flight.wait(cancel),
+                FlightEntry::Lead(lead) => self.decode_as_leader(lead, chunks, number),
             };
             match found {
                 // The decode was given up just before this reader joined, so the reader tries
@@ -263,9 +263,9 @@ impl Decoder {
     fn decode_queued(&self) {
         loop {
             match self.queue.next(self.memory.forget_idle()) {
-                Next::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.token),
-                Next::Nothing => {}
-                Next::End => return,
+                NextJob::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.token),
+                NextJob::Nothing => {}
+                NextJob::End => return,
             }
         }
     }
@@ -278,9 +278,9 @@ impl Decoder {
             return;
         }
         let key = chunks.key(number);
-        if let Entry::Lead(lead) = self.flights.enter(key, cancel, || self.kept(key)) {
+        if let FlightEntry::Lead(lead) = self.flights.enter(key, cancel, || self.kept(key)) {
             // The reader that needs the chunk will report the error.
-            let _ = self.lead(lead, chunks, number);
+            let _ = self.decode_as_leader(lead, chunks, number);
         }
     }
 
@@ -335,14 +335,14 @@ impl Decoder {
         entry.times(chunks.grid.chunks()).times(2)
     }
 
-    fn kept(&self, key: Key) -> Option<ChunkContent> {
+    fn kept(&self, key: ChunkKey) -> Option<ChunkContent> {
         let kept = self.cache.peek(key).or_else(|| self.memory.find(key));
         kept.map(ChunkContent::Decoded)
     }
 
-    fn lead(
+    fn decode_as_leader(
         &self,
-        lead: Lead<'_, ChunkContent>,
+        lead: FlightLead<'_, ChunkContent>,
         chunks: &Chunks,
         number: u64,
     ) -> Result<ChunkContent> {
@@ -353,10 +353,10 @@ impl Decoder {
 
     fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<ChunkContent> {
         match chunks.locate(number, &Effort::default())? {
-            Located::Absent => Ok(ChunkContent::Absent),
-            Located::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
-            Located::Encoded(encoded) => {
-                let turn = chunks.turn(is_wanted)?;
+            ChunkForm::Absent => Ok(ChunkContent::Absent),
+            ChunkForm::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
+            ChunkForm::Encoded(encoded) => {
+                let turn = chunks.wait_for_turn(is_wanted)?;
                 if turn.is_some()
                     && let Some(passed) = self.kept(chunks.key(number))
                 {
@@ -364,7 +364,7 @@ impl Decoder {
                 }
                 let bytes = chunks.decode_bytes(Some(encoded));
                 let permit = self.memory.acquire(bytes, is_wanted)?;
-                still(is_wanted)?;
+                check_wanted(is_wanted)?;
                 let chunk = Arc::new(self.decode(chunks, number, encoded, is_wanted)?);
                 let key = chunks.key(number);
                 if !self.cache.put(key, &chunk) {
@@ -387,7 +387,7 @@ impl Decoder {
         &self,
         chunks: &Chunks,
         number: u64,
-        encoded: Encoded,
+        encoded: EncodedChunk,
         is_wanted: &IsWanted<'_>,
     ) -> Result<Buffer> {
         // Of the chunks that a long decode passes, only the last ones are cached, so that they do

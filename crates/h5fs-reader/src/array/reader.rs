@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::array::ahead::prefetch::Stream;
 use crate::array::bytes::Bytes;
 use crate::array::decode::held_memory::HeldMemory;
 use crate::array::engine::Engine;
-use crate::array::kinds::stored::Stored;
-use crate::array::kinds::strided::Strided;
+use crate::array::geometry::allocation::Allocation;
+use crate::array::kinds::stored::StoredArray;
+use crate::array::kinds::strided::StridedReader;
 use crate::array::kinds::virtual_array::{SourceReader, VirtualArray};
-use crate::array::parts::allocation::Allocation;
+use crate::array::read_ahead::prefetch::Stream;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
@@ -22,7 +22,7 @@ use crate::wire::{Count, Extent};
 pub struct Reader {
     array: Arc<Array>,
     length: u64,
-    content: Content,
+    content: ReaderStorage,
     allocation: OnceLock<Allocation>,
     /// The stream of reads that belong to no open file, if the source is remote. The bytes that
     /// these reads need next are requested ahead.
@@ -34,9 +34,9 @@ pub struct Reader {
 
 /// The storage that the bytes come from.
 #[derive(Debug)]
-enum Content {
-    Stored(Stored),
-    Strided(Strided),
+enum ReaderStorage {
+    Stored(StoredArray),
+    Strided(StridedReader),
     Virtual(VirtualArray),
 }
 
@@ -56,7 +56,7 @@ impl Reader {
     /// Returns the reader of an array that is nested in `depth` virtual arrays as a source.
     fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
         let length = array.bytes()?;
-        let content = Content::new(engine, &array, length, depth)?;
+        let content = ReaderStorage::new(engine, &array, length, depth)?;
         let weight = array.weight().with_more(content.weight(&array));
         let held = match depth {
             0 => Some(engine.hold(weight)?),
@@ -128,9 +128,9 @@ impl Reader {
             return Ok(Bytes::from(Vec::new()));
         }
         match &self.content {
-            Content::Stored(stored) => stored.read(offset, end, stream, cancel),
-            Content::Strided(strided) => strided.read(offset, end, stream, cancel),
-            Content::Virtual(parts) => parts.read(offset, end, cancel),
+            ReaderStorage::Stored(stored) => stored.read(offset, end, stream, cancel),
+            ReaderStorage::Strided(strided) => strided.read(offset, end, stream, cancel),
+            ReaderStorage::Virtual(parts) => parts.read(offset, end, cancel),
         }
     }
 
@@ -146,9 +146,9 @@ impl Reader {
             return Ok(Some(Bytes::from(Vec::new())));
         }
         match &self.content {
-            Content::Stored(stored) => stored.read_now(offset, end, Some(stream)),
-            Content::Strided(strided) => strided.read_now(offset, end, Some(stream)),
-            Content::Virtual(_) => Ok(None),
+            ReaderStorage::Stored(stored) => stored.read_now(offset, end, Some(stream)),
+            ReaderStorage::Strided(strided) => strided.read_now(offset, end, Some(stream)),
+            ReaderStorage::Virtual(_) => Ok(None),
         }
     }
 
@@ -165,16 +165,16 @@ impl Reader {
         cancel: &CancelToken,
     ) -> Result<Bytes> {
         match &self.content {
-            Content::Stored(stored) => stored.read_chunk(place, offset, length, cancel),
-            Content::Strided(_) | Content::Virtual(_) => Err(Error::NotFound),
+            ReaderStorage::Stored(stored) => stored.read_chunk(place, offset, length, cancel),
+            ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => Err(Error::NotFound),
         }
     }
 
     /// Reads like `read_chunk`, but returns `None` if the chunk is not decoded yet.
     pub fn decoded_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
-            Content::Stored(stored) => stored.decoded_chunk(place, offset, length),
-            Content::Strided(_) | Content::Virtual(_) => None,
+            ReaderStorage::Stored(stored) => stored.decoded_chunk(place, offset, length),
+            ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => None,
         }
     }
 
@@ -185,8 +185,8 @@ impl Reader {
     /// Returns whether bytes are slow to read because they have to be decoded.
     pub fn is_encoded(&self) -> bool {
         match &self.content {
-            Content::Stored(stored) => stored.is_encoded(),
-            Content::Strided(_) | Content::Virtual(_) => true,
+            ReaderStorage::Stored(stored) => stored.is_encoded(),
+            ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => true,
         }
     }
 
@@ -197,7 +197,9 @@ impl Reader {
     pub fn read_all(&self, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         const PART: u64 = 1 << 20;
         let piece = match &self.content {
-            Content::Stored(stored) => stored.chunk_bytes().unwrap_or(1).min(limits::CHUNK_BYTES),
+            ReaderStorage::Stored(stored) => {
+                stored.chunk_bytes().unwrap_or(1).min(limits::CHUNK_BYTES)
+            }
             _ => 1,
         };
         let part = piece * (PART / piece).max(1);
@@ -217,11 +219,11 @@ impl Reader {
             return Ok(known.clone());
         }
         let found = match &self.content {
-            Content::Stored(stored) => stored.allocation()?,
-            Content::Strided(strided) => {
+            ReaderStorage::Stored(stored) => stored.allocation()?,
+            ReaderStorage::Strided(strided) => {
                 Allocation::dense(strided.stored_bytes(self.length)?, self.length)
             }
-            Content::Virtual(_) => Allocation::dense(self.length, self.length),
+            ReaderStorage::Virtual(_) => Allocation::dense(self.length, self.length),
         };
         Ok(self.allocation.get_or_init(|| found).clone())
     }
@@ -237,33 +239,33 @@ impl SourceReader for Reader {
     }
 }
 
-impl Content {
+impl ReaderStorage {
     fn new(engine: &Arc<Engine>, array: &Arc<Array>, length: u64, depth: usize) -> Result<Self> {
         Ok(match &array.storage {
             Ok(Storage::Strided(strided)) if length > 0 => {
-                Content::Strided(Strided::new(engine, array, strided)?)
+                ReaderStorage::Strided(StridedReader::new(engine, array, strided)?)
             }
             Ok(Storage::Virtual(mappings)) if length > 0 => {
-                Content::Virtual(virtual_array(engine, array, mappings, depth)?)
+                ReaderStorage::Virtual(virtual_array(engine, array, mappings, depth)?)
             }
-            _ => Content::Stored(Stored::new(engine, array)?),
+            _ => ReaderStorage::Stored(StoredArray::new(engine, array)?),
         })
     }
 
     /// Returns whether the `length` bytes are in a remote source.
     fn is_far(&self, length: u64) -> bool {
         match self {
-            Content::Stored(stored) => stored.is_far(0, length.min(1)),
-            Content::Strided(strided) => strided.is_far(),
-            Content::Virtual(_) => false,
+            ReaderStorage::Stored(stored) => stored.is_far(0, length.min(1)),
+            ReaderStorage::Strided(strided) => strided.is_far(),
+            ReaderStorage::Virtual(_) => false,
         }
     }
 
     /// Returns the bytes of memory that the content takes in addition to the description.
     fn weight(&self, array: &Array) -> u64 {
         match (self, &array.storage) {
-            (Content::Virtual(parts), _) => parts.weight(),
-            (Content::Strided(_), Ok(Storage::Strided(strided))) => strided.base.weight(),
+            (ReaderStorage::Virtual(parts), _) => parts.weight(),
+            (ReaderStorage::Strided(_), Ok(Storage::Strided(strided))) => strided.base.weight(),
             _ => 0,
         }
     }

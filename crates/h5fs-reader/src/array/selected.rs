@@ -7,14 +7,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::ahead::prefetch::Stream;
 use crate::array::bytes::Bytes;
 use crate::array::kinds::vlen::StoredElements;
+use crate::array::read_ahead::prefetch::Stream;
 use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::model::array::{Array, Storage};
-use crate::model::selection::{Axis, Places, Selection};
+use crate::model::selection::{Axis, AxisPositions, Selection};
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Maximum bytes to read together, including the bytes between the runs.
@@ -24,7 +24,7 @@ const SPAN: u64 = 1 << 20;
 const NEAR: u64 = 4096;
 
 /// The selected elements of one array.
-pub struct Selected {
+pub struct SelectedElements {
     reader: Arc<Reader>,
     stream: Stream,
     offset: u64,
@@ -38,7 +38,7 @@ pub struct Selected {
     row: u64,
 }
 
-impl Selected {
+impl SelectedElements {
     /// Selects the elements that `selection` picks from the array of `reader`.
     ///
     /// # Errors
@@ -51,10 +51,10 @@ impl Selected {
             run = run.times(axis.count);
         }
         if axes.is_empty() {
-            let places = Places::Every(0);
+            let places = AxisPositions::Every(0);
             axes.push(Axis { count: 1, places });
         }
-        Ok(Selected {
+        Ok(SelectedElements {
             row: row(&reader),
             stream: Stream::new(),
             offset: selection.offset,
@@ -89,10 +89,10 @@ impl Selected {
         let mut at = offset;
         while at < end {
             let (number, within) = (at / self.run, at % self.run);
-            let (place, along) = self.place(number);
+            let (place, along) = self.run_start(number);
             let wanted = (end - at) / self.run;
             if within == 0 {
-                let (count, span) = self.together(place, along, wanted);
+                let (count, span) = self.batch_of_runs(place, along, wanted);
                 if count > 1 {
                     self.gather((place, along), count, &span, cancel, &mut out)?;
                     at = cancel.advance(at, at + count * self.run)?;
@@ -112,7 +112,7 @@ impl Selected {
     }
 
     /// Returns the offset of run `number` in the array, and its index on the last axis.
-    fn place(&self, number: u64) -> (u64, u64) {
+    fn run_start(&self, number: u64) -> (u64, u64) {
         let mut rest = number;
         let mut offset = self.offset;
         let mut along = 0;
@@ -129,7 +129,7 @@ impl Selected {
 
     /// Returns the number of runs to read together, at most `wanted`, and the bytes of the array
     /// that they span. The first run is at `offset` and has index `along` of the last axis.
-    fn together(&self, offset: u64, along: u64, wanted: u64) -> (u64, Range<u64>) {
+    fn batch_of_runs(&self, offset: u64, along: u64, wanted: u64) -> (u64, Range<u64>) {
         let one = offset..offset.with_more(self.run);
         let Some(axis) = self.axes.last().filter(|_| self.run <= NEAR) else {
             return (1, one);
@@ -138,7 +138,7 @@ impl Selected {
         let row = row..row.with_more(self.row);
         let most = wanted.min(axis.count - along).max(1);
         match &axis.places {
-            Places::Every(stride) => {
+            AxisPositions::Every(stride) => {
                 let distance = stride.unsigned_abs();
                 if distance > NEAR || distance == 0 {
                     return (1, one);
@@ -156,7 +156,7 @@ impl Selected {
                     (count, offset - reach..one.end)
                 }
             }
-            Places::Listed(_) => {
+            AxisPositions::Listed(_) => {
                 let mut span = one;
                 let mut count = 1;
                 while count < most {
@@ -222,7 +222,7 @@ impl Selected {
 
 /// Returns whether the elements on the axis, `run` bytes each, are contiguous in the array.
 fn is_dense(axis: &Axis, run: u64) -> bool {
-    matches!(axis.places, Places::Every(stride) if u64::try_from(stride) == Ok(run))
+    matches!(axis.places, AxisPositions::Every(stride) if u64::try_from(stride) == Ok(run))
 }
 
 /// Returns the bytes of one row of the last dimension; `u64::MAX` for an array that is not
@@ -241,7 +241,7 @@ fn row(reader: &Reader) -> u64 {
     }
 }
 
-impl StoredElements for Selected {
+impl StoredElements for SelectedElements {
     fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         self.read(offset, length, cancel)
     }
@@ -274,11 +274,11 @@ mod tests {
         Arc::new(Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap())
     }
 
-    fn view(reader: &Arc<Reader>, text: &str) -> Selected {
+    fn view(reader: &Arc<Reader>, text: &str) -> SelectedElements {
         let array = reader.array();
         let selector = Selector::parse(text.as_bytes()).unwrap();
         let selection = selector.select(&array.datatype, &array.shape).unwrap();
-        Selected::new(Arc::clone(reader), &selection).unwrap()
+        SelectedElements::new(Arc::clone(reader), &selection).unwrap()
     }
 
     fn numbers(bytes: &[u8]) -> Vec<u16> {
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!((runs.run, runs.axes.len(), runs.length), (16, 1, 32));
     }
 
-    fn part(view: &Selected, start: u64, length: usize) -> Vec<u8> {
+    fn part(view: &SelectedElements, start: u64, length: usize) -> Vec<u8> {
         let cancel = CancelToken::default();
         view.read(start, length, &cancel).unwrap().to_vec()
     }

@@ -48,10 +48,10 @@ impl Block {
     /// # Errors
     /// `Corrupt` if the magic bytes are missing, or the header is truncated or too short.
     pub fn read(source: &dyn Source, at: u64) -> Result<Self> {
-        Self::within(&mut Window::new(source), at)
+        Self::parse(&mut Window::new(source), at)
     }
 
-    pub(super) fn within(window: &mut Window<'_>, at: u64) -> Result<Self> {
+    pub(super) fn parse(window: &mut Window<'_>, at: u64) -> Result<Self> {
         let length = window.length();
         let bytes = window.piece(Extent::cut(at, HEADER))?;
         if to_u64(bytes.len()) < HEADER {
@@ -158,7 +158,7 @@ impl Block {
         let mut sum = Md5::new();
         while !rest.is_empty() {
             sum.update(scan::piece(source, rest.first(PIECE))?);
-            rest = rest.after(PIECE);
+            rest = rest.skip(PIECE);
         }
         Ok(sum.finalize()[..] == self.checksum)
     }

@@ -29,7 +29,7 @@ pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec
     let Some(at) = scan::find_last(source, &range, MAGIC)? else {
         return Ok(None);
     };
-    let behind = Extent::between(at, length).after(to_u64(MAGIC.len()));
+    let behind = Extent::from_range(at, length).skip(to_u64(MAGIC.len()));
     let text = scan::piece(source, behind)?;
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(std::str::from_utf8(text).ok().and_then(offsets))

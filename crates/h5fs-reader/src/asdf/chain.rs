@@ -16,7 +16,7 @@ use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// The blocks of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockList {
     /// The offsets of the blocks, in file order. A block with a damaged header does not hide the
     /// following blocks.
     pub(crate) list: Vec<u64>,
@@ -28,11 +28,11 @@ pub(crate) struct Blocks {
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
-pub(crate) fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
-    let mut blocks = Blocks::default();
+pub(crate) fn first(source: &dyn Source, from: u64) -> Result<BlockList> {
+    let mut blocks = BlockList::default();
     let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
     if let Some(at) = scan::find(source, &range, MAGIC)? {
-        let lost = lost(source, from..at)?;
+        let lost = lost_blocks(source, from..at)?;
         blocks.list.push(lost.first().copied().unwrap_or(at));
     }
     Ok(blocks)
@@ -41,7 +41,7 @@ pub(crate) fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
 /// Returns the blocks that the block index lists in the gap before the first block found. Their
 /// headers are overwritten with other bytes. Without these blocks, each block number would refer to
 /// a wrong block.
-fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
+fn lost_blocks(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
     let length = gap.end.left_after(gap.start);
     if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
         return Ok(Vec::new());
@@ -57,9 +57,9 @@ fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
-pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
+pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<BlockList> {
     let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
-    let mut blocks = Blocks::default();
+    let mut blocks = BlockList::default();
     let Some(first) = scan::find(source, &range, MAGIC)? else {
         if range.end < source.length() {
             let error = Error::limit("bytes before the first block", limits::BLOCK_SEARCH);
@@ -67,7 +67,7 @@ pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         }
         return Ok(blocks);
     };
-    blocks.list = lost(source, from..first)?;
+    blocks.list = lost_blocks(source, from..first)?;
     expect_headers(source);
     let mut window = Window::new(source);
     let (mut at, mut doubt) = (Some(first), None);
@@ -76,11 +76,11 @@ pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
             blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
             return Ok(blocks);
         }
-        let block = Block::within(&mut window, here);
+        let block = Block::parse(&mut window, here);
         at = match block.and_then(|block| following(source, &mut window, &block)) {
-            Ok(Next::Block(next)) => Some(next),
-            Ok(Next::None) => None,
-            Ok(Next::Doubt(why)) => {
+            Ok(NextBlock::Block(next)) => Some(next),
+            Ok(NextBlock::None) => None,
+            Ok(NextBlock::Doubt(why)) => {
                 doubt = Some(why);
                 None
             }
@@ -127,13 +127,13 @@ fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     let Some(beyond) = index.strip_prefix(known) else {
         return Ok(None);
     };
-    let is_none = |&at| matches!(Block::within(window, at), Err(error) if !error.is_passing());
+    let is_none = |&at| matches!(Block::parse(window, at), Err(error) if !error.is_passing());
     let agrees = !beyond.first().is_some_and(is_none);
     Ok(agrees.then_some(index))
 }
 
 /// The structure after a block.
-enum Next {
+enum NextBlock {
     Block(u64),
     None,
     /// No block was found, but more blocks may follow for this reason. If the block index ends here
@@ -145,7 +145,7 @@ enum Next {
 ///
 /// # Errors
 /// Fails if the chain is broken: neither a block nor an index nor zeros follow.
-fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Result<Next> {
+fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Result<NextBlock> {
     let room = if block.is_overfull {
         block.used_size
     } else {
@@ -166,10 +166,10 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     let bytes = window.piece(Extent::cut(next, index))?;
     let begins_with_zeros = bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0);
     if bytes.starts_with(MAGIC) {
-        return Ok(Next::Block(next));
+        return Ok(NextBlock::Block(next));
     }
     if bytes.len() < MAGIC.len() || bytes == block_index::MAGIC {
-        return Ok(Next::None);
+        return Ok(NextBlock::None);
     }
     let error = Error::corrupt("no block begins at the end of the previous block", next);
     if !begins_with_zeros {
@@ -177,33 +177,33 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     }
     let zeros = Extent::cut(next, limits::BLOCK_INDEX_SEARCH).range();
     Ok(match scan::find_nonzero(source, &zeros)? {
-        None => Next::None,
-        Some(_) => Next::Doubt(error),
+        None => NextBlock::None,
+        Some(_) => NextBlock::Doubt(error),
     })
 }
 
 /// Returns the structure after a block that is marked as streamed. Without the mark, the block
 /// would end at `next`.
-fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<Next> {
+fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<NextBlock> {
     let next = next.filter(|&next| next > block.data);
     Ok(match next {
         Some(next) if window.piece(Extent::cut(next, 4))? == MAGIC => {
             let error = "block: it is streamed, but another block follows";
-            Next::Doubt(Error::corrupt(error, block.at))
+            NextBlock::Doubt(Error::corrupt(error, block.at))
         }
-        _ => Next::None,
+        _ => NextBlock::None,
     })
 }
 
 /// Adds the blocks after the break from the block index, if the index agrees with the blocks before
 /// the break.
-fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
+fn recover(source: &dyn Source, blocks: &mut BlockList) -> Result<()> {
     let Some(index) = block_index::read(source)? else {
         return Ok(());
     };
     let count = blocks.list.len();
     let mut window = Window::new(source);
-    let mut is_block = |at: u64| Block::within(&mut window, at).is_ok();
+    let mut is_block = |at: u64| Block::parse(&mut window, at).is_ok();
     let mut agrees = |(&known, &entry): (&u64, &u64)| known == entry || !is_block(known);
     if index.len() <= count || !blocks.list.iter().zip(&index).all(&mut agrees) {
         return Ok(());
@@ -216,13 +216,13 @@ fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
     Ok(())
 }
 
-impl Blocks {
+impl BlockList {
     /// Returns the place in the list of block `number`, which an ndarray's `source` at file offset
     /// `at` contains. Negative numbers count from the end.
     ///
     /// # Errors
     /// `Corrupt` if the block does not exist or cannot be determined.
-    pub(crate) fn place(&self, number: i128, at: u64) -> Result<usize> {
+    pub(crate) fn list_index(&self, number: i128, at: u64) -> Result<usize> {
         let count = i128::from(to_u64(self.list.len()));
         let place = match number {
             0.. => Some(number),
@@ -260,7 +260,7 @@ mod tests {
     use crate::source::memory::MemorySource;
     use crate::source::recording::Recording;
 
-    fn walked(bytes: Vec<u8>) -> (Blocks, Vec<Result<Block>>) {
+    fn walked(bytes: Vec<u8>) -> (BlockList, Vec<Result<Block>>) {
         let source = MemorySource::new(bytes);
         let blocks = walk(&source, 0).unwrap();
         let list = blocks.list.iter();
@@ -284,11 +284,11 @@ mod tests {
         assert_eq!(places(&list), [Some(5), Some(64)]);
         assert_eq!((first(&list).data, first(&list).size()), (59, Ok(3)));
         assert_eq!(
-            (blocks.place(-1, 7), blocks.broken.is_none()),
+            (blocks.list_index(-1, 7), blocks.broken.is_none()),
             (Ok(1), true)
         );
         for number in [2, -3] {
-            let why = blocks.place(number, 7).unwrap_err().to_string();
+            let why = blocks.list_index(number, 7).unwrap_err().to_string();
             assert_eq!(
                 why,
                 format!("ndarray: there is no block {number} (corrupt, at byte 7)")
@@ -307,7 +307,7 @@ mod tests {
         let (without, list) = walked(bytes[..168].to_vec());
         assert_eq!(places(&list), [Some(0)]);
         assert!(
-            without.place(-1, 7).is_err(),
+            without.list_index(-1, 7).is_err(),
             "which block is the last is not known"
         );
     }
@@ -318,10 +318,10 @@ mod tests {
         let offsets = (0..50).map(|number| format!("- {}\n", number * 100_000));
         let list: String = offsets.collect();
         let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{list}...\n");
-        let far = Recording::of([blocks.clone(), index.into_bytes()].concat());
+        let far = Recording::new([blocks.clone(), index.into_bytes()].concat());
         assert_eq!(walk(&*far, 0).unwrap().list.len(), 50);
         assert!(far.trips() <= 4, "{}", far.trips());
-        let without = Recording::of(blocks);
+        let without = Recording::new(blocks);
         assert_eq!(walk(&*without, 0).unwrap().list.len(), 50);
         assert!(without.trips() > 4);
     }
@@ -355,22 +355,22 @@ mod tests {
         hidden[56..60].fill(0);
         let (blocks, list) = walked([&hidden[..], index].concat());
         assert_eq!(
-            (places(&list), blocks.place(-1, 7)),
+            (places(&list), blocks.list_index(-1, 7)),
             (vec![Some(0), None, Some(112)], Ok(2))
         );
         let (blocks, _) = walked(hidden.clone());
-        assert!(blocks.place(-1, 7).is_err() && blocks.place(0, 7) == Ok(0));
+        assert!(blocks.list_index(-1, 7).is_err() && blocks.list_index(0, 7) == Ok(0));
         // The last block is completely overwritten.
         hidden[112..].fill(0);
         hidden[56..112].fill(0);
         let (blocks, _) = walked([&hidden[..], index].concat());
-        assert!(blocks.place(-1, 7).is_err() && blocks.place(1, 7).is_err());
+        assert!(blocks.list_index(-1, 7).is_err() && blocks.list_index(1, 7).is_err());
         // No block is missing if the index agrees, or if only zeros follow.
         let zeros = vec![0; 100_000];
         let (blocks, _) = walked([&chain[..], &zeros, index].concat());
-        assert_eq!((blocks.place(-1, 7), blocks.broken), (Ok(2), None));
+        assert_eq!((blocks.list_index(-1, 7), blocks.broken), (Ok(2), None));
         let (blocks, _) = walked([&chain[..], &zeros].concat());
-        assert_eq!((blocks.place(-1, 7), blocks.broken), (Ok(2), None));
+        assert_eq!((blocks.list_index(-1, 7), blocks.broken), (Ok(2), None));
     }
 
     #[test]
@@ -380,7 +380,10 @@ mod tests {
         bytes[3] = 0;
         let (blocks, list) = walked(bytes.clone());
         assert_eq!(places(&list), [None, Some(59)]);
-        assert_eq!((blocks.place(1, 7), blocks.place(-1, 7)), (Ok(1), Ok(1)));
+        assert_eq!(
+            (blocks.list_index(1, 7), blocks.list_index(-1, 7)),
+            (Ok(1), Ok(1))
+        );
         let source = MemorySource::new(bytes.clone());
         assert_eq!(super::first(&source, 0).unwrap().list, [3]);
         // An index that begins elsewhere does not describe the gap.
@@ -396,10 +399,10 @@ mod tests {
         let mut chain = [block(b"ab", 2), block(b"cd", 2)].concat();
         chain[9] = 1;
         let (blocks, _) = walked([&chain[..], index].concat());
-        assert_eq!(blocks.place(-1, 7), Ok(1));
+        assert_eq!(blocks.list_index(-1, 7), Ok(1));
         let (blocks, _) = walked(chain);
-        assert!(blocks.place(-1, 7).is_err() && blocks.place(1, 7).is_err());
-        assert_eq!(blocks.place(0, 7), Ok(0));
+        assert!(blocks.list_index(-1, 7).is_err() && blocks.list_index(1, 7).is_err());
+        assert_eq!(blocks.list_index(0, 7), Ok(0));
     }
 
     /// A file on a disk that fails to read this range.

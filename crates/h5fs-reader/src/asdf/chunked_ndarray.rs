@@ -11,24 +11,24 @@ use std::sync::Arc;
 use crate::asdf::content::Contents;
 use crate::asdf::datatype;
 use crate::asdf::external::Externals;
-use crate::asdf::fields::{self, Fields, Reading};
+use crate::asdf::fields::{self, Fields, MeteredDocument};
 use crate::asdf::ndarray::{self, DataBlock};
 use crate::asdf::tree::Tree;
-use crate::asdf::yaml::Index;
+use crate::asdf::yaml::NodeIndex;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::model::array::{Array, Fill, Layout, Mapping, OpenSource, Storage, VirtualSource};
 use crate::model::datatype::{ByteOrder, Datatype};
-use crate::model::region::{Axis, Region};
+use crate::model::region::{Region, RegionAxis};
 use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
 use crate::wire::{Count, to_u64};
 
 /// The tree, and the blocks that may contain the elements of its ndarrays.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
+pub(crate) struct NdarrayContext {
     /// The tree that contains the ndarrays.
     pub(crate) tree: Arc<Tree>,
     /// The blocks of this file.
@@ -46,7 +46,11 @@ pub(crate) fn is_tag(tag: &str) -> bool {
 ///
 /// `Corrupt` if the node is not a chunked ndarray or a chunk lies outside of it. `Limit` if there
 /// are too many chunks, or describing them takes too much effort.
-pub(crate) fn describe(context: &Context, effort: &Effort, node: Index) -> Result<Array> {
+pub(crate) fn describe(
+    context: &NdarrayContext,
+    effort: &Effort,
+    node: NodeIndex,
+) -> Result<Array> {
     let effort = fields::description(effort);
     let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;
@@ -74,7 +78,11 @@ pub(crate) fn describe(context: &Context, effort: &Effort, node: Index) -> Resul
 ///
 /// # Errors
 /// Fails as [`describe`] does.
-pub(crate) fn blocks(context: &Context, effort: &Effort, node: Index) -> Result<Vec<DataBlock>> {
+pub(crate) fn blocks(
+    context: &NdarrayContext,
+    effort: &Effort,
+    node: NodeIndex,
+) -> Result<Vec<DataBlock>> {
     let effort = fields::description(effort);
     let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;
@@ -88,25 +96,25 @@ pub(crate) fn blocks(context: &Context, effort: &Effort, node: Index) -> Result<
     held.filter_map(Result::transpose).collect()
 }
 
-impl Context {
-    fn ndarray(&self, node: Index, effort: &Effort) -> ndarray::Ndarray {
-        let document = Reading::new(self.tree.document(), effort);
+impl NdarrayContext {
+    fn ndarray(&self, node: NodeIndex, effort: &Effort) -> ndarray::Ndarray {
+        let document = MeteredDocument::new(self.tree.document(), effort);
         ndarray::describe(document, &self.contents, &self.externals, node)
     }
 }
 
 /// The position of an ndarray in the array.
-struct Chunk {
+struct ChunkNdarray {
     start: Vec<u64>,
     dims: Vec<u64>,
-    ndarray: Index,
+    ndarray: NodeIndex,
 }
 
-impl Chunk {
-    fn mapping(self, context: &Context) -> Mapping {
-        let axis = |(&start, &length): (&u64, &u64)| Axis {
+impl ChunkNdarray {
+    fn mapping(self, context: &NdarrayContext) -> Mapping {
+        let axis = |(&start, &length): (&u64, &u64)| RegionAxis {
             start,
-            ..Axis::whole(length)
+            ..RegionAxis::all_steps(length)
         };
         let axes = self.start.iter().zip(&self.dims).map(axis);
         Mapping {
@@ -124,8 +132,8 @@ impl Chunk {
 /// read.
 #[derive(Debug)]
 struct ChunkSource {
-    context: Context,
-    ndarray: Index,
+    context: NdarrayContext,
+    ndarray: NodeIndex,
 }
 
 impl VirtualSource for ChunkSource {
@@ -155,8 +163,8 @@ impl VirtualSource for ChunkSource {
 }
 
 struct Parser<'a> {
-    context: &'a Context,
-    document: Reading<'a>,
+    context: &'a NdarrayContext,
+    document: MeteredDocument<'a>,
     /// Entries of chunks and bytes of references that may still be read. One long entry may be
     /// referenced many times.
     entries_left: usize,
@@ -168,24 +176,24 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(context: &'a Context, effort: &'a Effort) -> Self {
+    fn new(context: &'a NdarrayContext, effort: &'a Effort) -> Self {
         Parser {
             context,
-            document: Reading::new(context.tree.document(), effort),
+            document: MeteredDocument::new(context.tree.document(), effort),
             entries_left: limits::CHUNK_ENTRIES,
             shapeless_left: limits::SHAPELESS_CHUNKS,
             elements_left: limits::CHUNK_ELEMENTS,
         }
     }
 
-    fn extent_and_chunks(&mut self, fields: &Fields<'_>) -> Result<(Vec<u64>, Vec<Chunk>)> {
+    fn extent_and_chunks(&mut self, fields: &Fields<'_>) -> Result<(Vec<u64>, Vec<ChunkNdarray>)> {
         let dims = self.lengths(fields.need("shape")?)?;
         let chunks = self.chunks(fields.need("chunks")?, &dims)?;
         Ok((dims, chunks))
     }
 
     /// Returns the chunks of an array of extent `dims`.
-    fn chunks(&mut self, node: Index, dims: &[u64]) -> Result<Vec<Chunk>> {
+    fn chunks(&mut self, node: NodeIndex, dims: &[u64]) -> Result<Vec<ChunkNdarray>> {
         let nodes = self.document.document().items(node);
         let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks is not a list"))?;
         if nodes.len() > limits::VIRTUAL_MAPPINGS {
@@ -202,13 +210,13 @@ impl<'a> Parser<'a> {
         nodes.iter().map(|&node| self.chunk(node, dims)).collect()
     }
 
-    fn chunk(&mut self, node: Index, outer: &[u64]) -> Result<Chunk> {
+    fn chunk(&mut self, node: NodeIndex, outer: &[u64]) -> Result<ChunkNdarray> {
         let start = self.value(node, "start")?;
         let start = start.ok_or_else(|| self.corrupt(node, "a chunk without a start"))?;
         let start = self.lengths(start)?;
         let ndarray = self.value(node, "ndarray")?;
         let ndarray = match ndarray {
-            Some(ndarray) => self.meant(ndarray)?,
+            Some(ndarray) => self.resolve_reference(ndarray)?,
             None => None,
         };
         let ndarray = ndarray.ok_or_else(|| self.corrupt(node, "a chunk without an ndarray"))?;
@@ -218,7 +226,7 @@ impl<'a> Parser<'a> {
         };
         let is_of_rank = start.len() == outer.len() && dims.len() == outer.len();
         if is_of_rank && start.iter().zip(&dims).zip(outer).all(fits) {
-            Ok(Chunk {
+            Ok(ChunkNdarray {
                 start,
                 dims,
                 ndarray,
@@ -229,7 +237,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns the extent of a chunk's ndarray from its `shape`, or else from its elements.
-    fn dims(&mut self, ndarray: Index) -> Result<Vec<u64>> {
+    fn dims(&mut self, ndarray: NodeIndex) -> Result<Vec<u64>> {
         let is_stored = self.value(ndarray, "source")?.is_some();
         let is_inline = !is_stored && self.value(ndarray, "data")?.is_some();
         let shape = self.value(ndarray, "shape")?;
@@ -244,7 +252,7 @@ impl<'a> Parser<'a> {
         Ok(dims)
     }
 
-    fn described(&mut self, ndarray: Index) -> Result<(Vec<u64>, bool)> {
+    fn described(&mut self, ndarray: NodeIndex) -> Result<(Vec<u64>, bool)> {
         let most = to_u64(limits::SHAPELESS_CHUNKS);
         self.shapeless_left = (self.shapeless_left.checked_sub(1))
             .ok_or_else(|| Error::limit("chunks without a shape", most))?;
@@ -275,8 +283,11 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns the node that `node` refers to in the tree. Fails once no more nodes may be read.
-    fn meant(&mut self, node: Index) -> Result<Option<Index>> {
-        let meant = self.context.tree.meant(node, &mut self.entries_left);
+    fn resolve_reference(&mut self, node: NodeIndex) -> Result<Option<NodeIndex>> {
+        let meant = self
+            .context
+            .tree
+            .resolve_reference(node, &mut self.entries_left);
         match (meant, self.entries_left) {
             (None, 0) => Err(too_many_entries()),
             _ => Ok(meant),
@@ -285,7 +296,7 @@ impl<'a> Parser<'a> {
 
     /// Returns the datatype. If the datatype does not state a byte order, the byte order of the
     /// first chunk is used.
-    fn datatype(&mut self, fields: &Fields<'_>, first: Option<&Chunk>) -> Result<Datatype> {
+    fn datatype(&mut self, fields: &Fields<'_>, first: Option<&ChunkNdarray>) -> Result<Datatype> {
         let of_first = match first {
             Some(chunk) => self.value(chunk.ndarray, "byteorder")?,
             None => None,
@@ -298,20 +309,20 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns the value of a mapping's own key.
-    fn value(&mut self, mapping: Index, name: &str) -> Result<Option<Index>> {
+    fn value(&mut self, mapping: NodeIndex, name: &str) -> Result<Option<NodeIndex>> {
         let entries = self.document.pairs(mapping).map_or(1, <[_]>::len);
         self.entries_left =
             (self.entries_left.checked_sub(entries)).ok_or_else(too_many_entries)?;
         Ok(self.document.value(mapping, name))
     }
 
-    fn lengths(&self, node: Index) -> Result<Vec<u64>> {
+    fn lengths(&self, node: NodeIndex) -> Result<Vec<u64>> {
         let bad = || self.corrupt(node, "shape or start is not a list of numbers");
         let items = self.document.items(node).ok_or_else(bad)?;
         if items.len() > limits::RANK {
             return Err(Error::limit("rank", to_u64(limits::RANK)));
         }
-        let length = |&item: &Index| {
+        let length = |&item: &NodeIndex| {
             let length = fields::integer(self.document, item)?;
             length
                 .and_then(|length| u64::try_from(length).ok())
@@ -320,7 +331,7 @@ impl<'a> Parser<'a> {
         items.iter().map(length).collect()
     }
 
-    fn corrupt(&self, node: Index, what: &str) -> Error {
+    fn corrupt(&self, node: NodeIndex, what: &str) -> Error {
         fields::corrupt(self.document, node, what)
     }
 }

@@ -26,7 +26,7 @@
 //!   beginning.
 //! - `bzp2`: no further bytes, once the earlier bzip2 blocks were decoded to determine their
 //!   lengths.
-//! - The others: the bytes from the beginning of the read's [part](stream::parts).
+//! - The others: the bytes from the beginning of the read's [part](stream::part_search).
 //!
 //! If a stream is one part, a read that goes backwards decodes it from its beginning. The pieces
 //! before the read go into the cache of chunks. Of these pieces, only the last ones are cached, up
@@ -50,11 +50,11 @@
 
 pub mod bzip2;
 pub mod chunk_table;
+pub mod decoder_states;
 pub mod encoded;
-pub mod resumed;
-pub mod resumes;
+pub mod resumable_block;
 pub mod stream;
-pub mod whole;
+pub mod whole_block;
 pub mod zlib;
 
 use std::num::NonZeroU64;
@@ -70,11 +70,11 @@ use crate::source::{self, SharedSource};
 use crate::wire::Count;
 use bzip2::{Bzip2, Bzip2Block};
 use chunk_table::{ChunkCodec, ChunkTable, SharedTables, Tables};
-use encoded::Encoded;
-use resumes::Resumes;
+use decoder_states::Resumes;
+use encoded::EncodedBlock;
 use stream::StreamBlock;
 use stream::codec::{LZ4_MAGIC, StreamCodec};
-use whole::{Whole, WholeCodec};
+use whole_block::{WholeBlock, WholeCodec};
 use zlib::ZlibBlock;
 
 /// Bytes of one piece of a compressed ASDF block that is one long stream.
@@ -99,10 +99,10 @@ pub struct BlockCaches {
 
 impl BlockCaches {
     /// Returns the caches of a new file, which shares the chunk tables.
-    pub fn of(tables: &SharedTables) -> Self {
+    pub fn new(tables: &SharedTables) -> Self {
         BlockCaches {
             resumes: Arc::default(),
-            tables: Arc::new(Tables::of(tables)),
+            tables: Arc::new(Tables::new(tables)),
         }
     }
 }
@@ -119,30 +119,33 @@ pub fn pieces(
     caches: &BlockCaches,
 ) -> Result<Arc<dyn Pieces>> {
     let BlockCaches { resumes, tables } = caches;
-    let encoded = Encoded {
+    let encoded = EncodedBlock {
         block: block.at,
         source: Arc::clone(source),
         decoded: block.size()?,
         stored: source::check_range(&**source, block.data, block.stored, "block")?,
     };
     encoded.limit_stored(encoded.decoded.times(16), limits::BLOCK_SURPLUS)?;
-    let is_small = encoded.decoded <= limits::WHOLE_BLOCK && whole::limit_stored(&encoded).is_ok();
+    let is_small =
+        encoded.decoded <= limits::WHOLE_BLOCK && whole_block::limit_stored(&encoded).is_ok();
     let (piece, resumes) = (BLOCK_PIECE, Arc::clone(resumes));
     Ok(match framing(&encoded, block)? {
-        Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
+        Framing::Zlib if is_small => Arc::new(WholeBlock::new(encoded, WholeCodec::Zlib)?),
         Framing::Zlib => Arc::new(ZlibBlock::new(encoded, piece, resumes)?),
-        Framing::Bzip2 if is_small => Arc::new(Whole::new(encoded, WholeCodec::Bzip2)?),
-        Framing::Bzip2 => Arc::new(Bzip2Block::of(Bzip2, encoded, piece, resumes)),
+        Framing::Bzip2 if is_small => Arc::new(WholeBlock::new(encoded, WholeCodec::Bzip2)?),
+        Framing::Bzip2 => Arc::new(Bzip2Block::with_states(Bzip2, encoded, piece, resumes)),
         Framing::Stream(codec) if is_small => {
-            Arc::new(Whole::new(encoded, WholeCodec::Stream(codec))?)
+            Arc::new(WholeBlock::new(encoded, WholeCodec::Stream(codec))?)
         }
-        Framing::Stream(codec) => Arc::new(StreamBlock::of(codec, encoded, piece, resumes)),
+        Framing::Stream(codec) => {
+            Arc::new(StreamBlock::with_states(codec, encoded, piece, resumes))
+        }
         Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec, tables)),
-        Framing::Whole(codec) => Arc::new(Whole::new(encoded, codec)?),
+        Framing::Whole(codec) => Arc::new(WholeBlock::new(encoded, codec)?),
     })
 }
 
-fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
+fn framing(encoded: &EncodedBlock, block: &Block) -> Result<Framing> {
     let first = scan::piece(&*encoded.source, encoded.stored.first(32))?;
     let is_frame = first.starts_with(LZ4_MAGIC);
     Ok(match &block.compression {

@@ -3,18 +3,18 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use crate::asdf::chunked_ndarray::{self, Context};
+use crate::asdf::chunked_ndarray::{self, NdarrayContext};
 use crate::asdf::content::Contents;
 use crate::asdf::external::Externals;
-use crate::asdf::fields::{Fields, Reading};
+use crate::asdf::fields::{Fields, MeteredDocument};
 use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, DataBlock, Ndarray};
 use crate::asdf::nodes::{Caches, DescribedNode, Nodes};
 use crate::asdf::number::{self, Number};
-use crate::asdf::tree::{Kind, Target, Tree};
+use crate::asdf::tree::{AsdfNodeKind, EntryTarget, Tree};
 use crate::asdf::yaml::compose::compose;
 use crate::asdf::yaml::resolve::{self, CoreTag};
-use crate::asdf::yaml::{Document, Index};
+use crate::asdf::yaml::{Document, NodeIndex};
 use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -82,10 +82,10 @@ impl File {
             Err(error) => (Document::empty(), Some(error)),
         };
         if document
-            .text(Index::ROOT)
+            .text(NodeIndex::ROOT)
             .is_some_and(|text| !is_nothing(text))
         {
-            let at = document.file_offset(Index::ROOT);
+            let at = document.file_offset(NodeIndex::ROOT);
             error = Some(Error::corrupt("tree: its root is a scalar", at));
         }
         let blocks = chain::walk(&*source, header.end)?;
@@ -96,13 +96,13 @@ impl File {
             header: Arc::new(header),
             error,
             tree: Arc::new(Tree::new(document)),
-            nodes: Arc::new(Nodes::of(caches)),
+            nodes: Arc::new(Nodes::new(caches)),
             effort: Effort::default(),
         })
     }
 
-    fn index(&self, id: NodeId) -> Result<Index> {
-        let index = u32::try_from(id.index()).ok().map(Index::new);
+    fn index(&self, id: NodeId) -> Result<NodeIndex> {
+        let index = u32::try_from(id.index()).ok().map(NodeIndex::new);
         index
             .filter(|&index| self.tree.document().contains(index))
             .ok_or(Error::NotFound)
@@ -124,10 +124,10 @@ impl File {
         let document = self.tree.document();
         let mut block = None;
         let (kind, mut error) = match self.tree.kind(index) {
-            _ if index == Index::ROOT => (NodeKind::Group, self.error.clone()),
-            Kind::Group | Kind::Reference => (NodeKind::Group, None),
-            Kind::Text => (NodeKind::Scalar(scalar(document, index)), None),
-            Kind::Ndarray => {
+            _ if index == NodeIndex::ROOT => (NodeKind::Group, self.error.clone()),
+            AsdfNodeKind::Group | AsdfNodeKind::Reference => (NodeKind::Group, None),
+            AsdfNodeKind::Text => (NodeKind::Scalar(scalar(document, index)), None),
+            AsdfNodeKind::Ndarray => {
                 let Ndarray { array, block: of } =
                     ndarray::describe(self.reading(), &self.contents, &self.externals, index);
                 block = of;
@@ -154,18 +154,19 @@ impl File {
     }
 
     /// Returns the array of a group that is a chunked ndarray.
-    fn assembled(&self, index: Index) -> Option<Result<Array>> {
+    fn assembled(&self, index: NodeIndex) -> Option<Result<Array>> {
         let tag = self.tree.document().tag(index)?;
-        let is_chunked = self.tree.kind(index) == Kind::Group && chunked_ndarray::is_tag(tag);
+        let is_chunked =
+            self.tree.kind(index) == AsdfNodeKind::Group && chunked_ndarray::is_tag(tag);
         is_chunked.then(|| chunked_ndarray::describe(&self.context(), &self.effort, index))
     }
 
-    fn reading(&self) -> Reading<'_> {
-        Reading::new(self.tree.document(), &self.effort)
+    fn reading(&self) -> MeteredDocument<'_> {
+        MeteredDocument::new(self.tree.document(), &self.effort)
     }
 
-    fn context(&self) -> Context {
-        Context {
+    fn context(&self) -> NdarrayContext {
+        NdarrayContext {
             tree: Arc::clone(&self.tree),
             contents: Arc::clone(&self.contents),
             externals: Arc::clone(&self.externals),
@@ -182,7 +183,7 @@ impl File {
 
 impl File {
     /// Returns the nulls of an inline ndarray as its mask.
-    fn nulls(&self, node: NodeId, index: Index) -> Result<Option<Mask>> {
+    fn nulls(&self, node: NodeId, index: NodeIndex) -> Result<Option<Mask>> {
         let known = self.known(node)?;
         let NodeKind::Array(array) = &known.node.kind else {
             return Ok(None);
@@ -204,12 +205,12 @@ fn text(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
     scan::piece(&**source, range.clone())
 }
 
-fn id(index: Index) -> NodeId {
+fn id(index: NodeIndex) -> NodeId {
     NodeId::at(index.number())
 }
 
 /// Returns a scalar, typed by its tag or else by its text. An invalid value for its type is text.
-fn scalar(document: &Document, index: Index) -> Scalar {
+fn scalar(document: &Document, index: NodeIndex) -> Scalar {
     let text = document.text(index).unwrap_or_default();
     let value = match document.core_tag(index) {
         Some(CoreTag::Null) => Some(ScalarValue::Null),
@@ -219,7 +220,7 @@ fn scalar(document: &Document, index: Index) -> Scalar {
         Some(CoreTag::Timestamp) => Some(ScalarValue::Timestamp),
         Some(CoreTag::Binary) => Some(ScalarValue::Binary),
         Some(CoreTag::Merge | CoreTag::Value | CoreTag::Str) => None,
-        None => match number::of(document, index) {
+        None => match number::scalar_number(document, index) {
             Some(Number::Complex(real, imaginary)) => Some(ScalarValue::Complex(real, imaginary)),
             _ => None,
         },
@@ -231,23 +232,23 @@ fn scalar(document: &Document, index: Index) -> Scalar {
 }
 
 /// Returns the error of an alias to a node without a path.
-fn no_path(tree: &Tree, node: Index) -> Error {
+fn no_path(tree: &Tree, node: NodeIndex) -> Error {
     let what = "alias: its node has no path, or the path is too long";
     Error::corrupt(what, tree.document().file_offset(node))
 }
 
 /// Returns the link at `slot` of a group.
-fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
+fn link(tree: &Tree, group: NodeIndex, slot: usize) -> Option<Link> {
     let (name, target) = tree.entry(group, slot)?;
     let target = match target {
-        Target::Here(node) => LinkTarget::Hard(id(node)),
-        Target::Alias(node) => LinkTarget::Alias(id(node)),
-        Target::Reference { node, file } => {
+        EntryTarget::Here(node) => LinkTarget::Hard(id(node)),
+        EntryTarget::Alias(node) => LinkTarget::Alias(id(node)),
+        EntryTarget::Reference { node, file } => {
             let node = id(node);
             LinkTarget::Reference { file, node }
         }
-        Target::NoPath(node) => LinkTarget::Damaged(no_path(tree, node)),
-        Target::TooLong => {
+        EntryTarget::NoPath(node) => LinkTarget::Damaged(no_path(tree, node)),
+        EntryTarget::TooLong => {
             let most = to_u64(limits::TREE_PATH);
             LinkTarget::Damaged(Error::limit("text of a reference", most))
         }
@@ -271,7 +272,7 @@ impl Container for File {
     }
 
     fn root(&self) -> NodeId {
-        id(Index::ROOT)
+        id(NodeIndex::ROOT)
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
@@ -301,9 +302,9 @@ impl Container for File {
     }
 
     fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
-        let (node, path): (_, fn(&Tree, Index) -> _) = match target {
+        let (node, path): (_, fn(&Tree, NodeIndex) -> _) = match target {
             LinkTarget::Alias(node) => (self.index(*node)?, Tree::path),
-            LinkTarget::Reference { node, .. } => (self.index(*node)?, Tree::referred),
+            LinkTarget::Reference { node, .. } => (self.index(*node)?, Tree::reference_names),
             _ => return Ok(Vec::new()),
         };
         path(&self.tree, node).ok_or_else(|| no_path(&self.tree, node))
@@ -350,7 +351,7 @@ impl Container for File {
 /// A stream of the entries of one group. The tree is in memory, so finding entries is free.
 struct Links {
     tree: Arc<Tree>,
-    group: Index,
+    group: NodeIndex,
     slot: usize,
 }
 
@@ -442,7 +443,7 @@ impl Extras for File {
     fn mask(&self, node: NodeId) -> Result<Option<Mask>> {
         let index = self.index(node)?;
         let document = self.tree.document();
-        if self.tree.kind(index) != Kind::Ndarray {
+        if self.tree.kind(index) != AsdfNodeKind::Ndarray {
             return Ok(None);
         }
         let mask = match document.pairs(index) {
@@ -459,7 +460,7 @@ impl Extras for File {
         let at = document.file_offset(mask);
         let missing = || Error::unsupported("ndarray: a mask in another file", at);
         self.tree
-            .meant(mask, &mut { limits::TREE_NODES })
+            .resolve_reference(mask, &mut { limits::TREE_NODES })
             .map(|target| Some(Mask::Node(id(target))))
             .ok_or_else(missing)
     }

@@ -8,7 +8,7 @@ use lru::LruCache;
 use md5::{Digest, Md5};
 
 use crate::asdf::block::Block;
-use crate::asdf::chain::Blocks;
+use crate::asdf::chain::BlockList;
 use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::compression::{self, BlockCaches};
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ const BLOCK_CACHE: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 #[derive(Debug)]
 pub(crate) struct Contents {
     source: SharedSource,
-    blocks: Blocks,
+    blocks: BlockList,
     cached: Mutex<LruCache<usize, Arc<CachedBlock>>>,
     /// The blocks whose checksums were verified.
     verified_blocks: Vec<AtomicBool>,
@@ -56,17 +56,17 @@ impl CachedBlock {
 }
 
 impl Contents {
-    pub(crate) fn new(source: SharedSource, blocks: Blocks, tables: &SharedTables) -> Self {
+    pub(crate) fn new(source: SharedSource, blocks: BlockList, tables: &SharedTables) -> Self {
         Contents {
             source,
             verified_blocks: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
             blocks,
             cached: Mutex::new(LruCache::sparse(BLOCK_CACHE)),
-            caches: BlockCaches::of(tables),
+            caches: BlockCaches::new(tables),
         }
     }
 
-    pub(crate) fn blocks(&self) -> &Blocks {
+    pub(crate) fn blocks(&self) -> &BlockList {
         &self.blocks
     }
 
@@ -126,7 +126,7 @@ impl Contents {
         let content = Extent::new(block.data, offset.with_more(length), "block")?;
         Ok(StoredExtent {
             source: Arc::clone(&self.source),
-            extent: content.after(offset),
+            extent: content.skip(offset),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The `datatype` of an ndarray (schema `core/ndarray`: scalar types, strings, structures).
 
-use crate::asdf::fields::{self, Fields, Reading};
-use crate::asdf::yaml::Index;
+use crate::asdf::fields::{self, Fields, MeteredDocument};
+use crate::asdf::yaml::NodeIndex;
 use crate::error::{Error, Result, quote};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
@@ -14,7 +14,11 @@ use crate::wire::{Count, to_u64};
 /// - `Corrupt` if the node is not a datatype or its elements exceed 4 GiB.
 /// - `Limit` if it is nested too deeply, has too many fields or too long names, or takes too much
 ///   effort.
-pub(crate) fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Datatype> {
+pub(crate) fn parse(
+    document: MeteredDocument<'_>,
+    node: NodeIndex,
+    order: ByteOrder,
+) -> Result<Datatype> {
     let mut parser = Parser {
         document,
         fields_left: limits::DATATYPE_MEMBERS,
@@ -27,7 +31,7 @@ pub(crate) fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Res
 ///
 /// # Errors
 /// `Corrupt` if it is neither `big` nor `little`.
-pub(crate) fn byte_order(document: Reading<'_>, node: Index) -> Result<ByteOrder> {
+pub(crate) fn byte_order(document: MeteredDocument<'_>, node: NodeIndex) -> Result<ByteOrder> {
     match document.text(node) {
         Some("big") => Ok(ByteOrder::Big),
         Some("little") => Ok(ByteOrder::Little),
@@ -40,7 +44,7 @@ pub(crate) fn byte_order(document: Reading<'_>, node: Index) -> Result<ByteOrder
 }
 
 struct Parser<'a> {
-    document: Reading<'a>,
+    document: MeteredDocument<'a>,
     /// Fields that this datatype may still have.
     fields_left: usize,
     /// Bytes that the names of fields may still have.
@@ -48,8 +52,8 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn datatype(&mut self, node: Index, order: ByteOrder, depth: usize) -> Result<Datatype> {
-        fields::look(self.document, node)?;
+    fn datatype(&mut self, node: NodeIndex, order: ByteOrder, depth: usize) -> Result<Datatype> {
+        fields::charge_node(self.document, node)?;
         let Some(deeper) = depth.checked_sub(1) else {
             let most = to_u64(limits::DATATYPE_DEPTH);
             return Err(Error::limit("depth of a datatype", most));
@@ -75,8 +79,8 @@ impl Parser<'_> {
 
     fn structure(
         &mut self,
-        node: Index,
-        items: &[Index],
+        node: NodeIndex,
+        items: &[NodeIndex],
         order: ByteOrder,
         depth: usize,
     ) -> Result<Datatype> {
@@ -109,7 +113,7 @@ impl Parser<'_> {
 
     fn field(
         &mut self,
-        node: Index,
+        node: NodeIndex,
         order: ByteOrder,
         depth: usize,
     ) -> Result<(Option<String>, Datatype)> {
@@ -130,7 +134,7 @@ impl Parser<'_> {
         Ok((name.transpose()?, datatype))
     }
 
-    fn name(&mut self, node: Index) -> Result<String> {
+    fn name(&mut self, node: NodeIndex) -> Result<String> {
         let name = self.document.key_text(node);
         let most = to_u64(limits::FIELD_NAMES);
         self.names_left = (self.names_left.checked_sub(name.len()))
@@ -138,13 +142,13 @@ impl Parser<'_> {
         Ok(name.to_owned())
     }
 
-    fn array(&self, shape: Index, base: Datatype) -> Result<Datatype> {
+    fn array(&self, shape: NodeIndex, base: Datatype) -> Result<Datatype> {
         let bad = || self.corrupt(shape, "shape of a field");
         let items = self.document.items(shape).ok_or_else(bad)?;
         if items.len() > limits::RANK {
             return Err(bad());
         }
-        let dim = |&item: &Index| {
+        let dim = |&item: &NodeIndex| {
             let dim = fields::integer(self.document, item)?;
             dim.and_then(|dim| u32::try_from(dim).ok()).ok_or_else(bad)
         };
@@ -164,7 +168,7 @@ impl Parser<'_> {
         })
     }
 
-    fn corrupt(&self, node: Index, what: &str) -> Error {
+    fn corrupt(&self, node: NodeIndex, what: &str) -> Error {
         fields::corrupt(self.document, node, what)
     }
 }
@@ -229,8 +233,8 @@ mod tests {
     fn parsed(text: &str) -> Result<Datatype> {
         let document = compose(text.as_bytes(), 0).unwrap();
         let effort = Effort::default();
-        let document = Reading::new(&document, &effort);
-        parse(document, Index::ROOT, ByteOrder::Big)
+        let document = MeteredDocument::new(&document, &effort);
+        parse(document, NodeIndex::ROOT, ByteOrder::Big)
     }
 
     #[test]

@@ -92,7 +92,7 @@ mod tests {
         std::fs::hard_link(top.join("a"), top.join("b")).unwrap();
         std::fs::write(top.join("none"), "none").unwrap();
         let source = top.join("source");
-        let neighbours = Neighbours::of(&source, Policy::Within, None, Readers::Owner);
+        let neighbours = Neighbours::new(&source, Policy::Within, None, Readers::Owner);
         let externals = Externals::new(Arc::new(neighbours), SharedTables::default());
         let open = |name: &[u8]| externals.open(name, &Effort::default());
         let first = open(b"a").unwrap();

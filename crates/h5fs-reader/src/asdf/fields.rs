@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use crate::asdf::yaml::merge::{self, Budget};
 use crate::asdf::yaml::resolve::{self, CoreTag};
-use crate::asdf::yaml::{Document, Index};
+use crate::asdf::yaml::{Document, NodeIndex};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
@@ -18,15 +18,15 @@ const ENTRY: u64 = 256;
 
 /// A tree's document, and the effort that reads of its nodes are charged to.
 #[derive(Clone, Copy)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct MeteredDocument<'a> {
     document: &'a Document,
     effort: &'a Effort,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> MeteredDocument<'a> {
     /// Returns a reader of the nodes of `document`, charged to `effort`.
     pub(crate) fn new(document: &'a Document, effort: &'a Effort) -> Self {
-        Reading { document, effort }
+        MeteredDocument { document, effort }
     }
 
     pub(crate) fn document(&self) -> &'a Document {
@@ -39,7 +39,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Deref for Reading<'_> {
+impl Deref for MeteredDocument<'_> {
     type Target = Document;
 
     fn deref(&self) -> &Document {
@@ -49,9 +49,9 @@ impl Deref for Reading<'_> {
 
 /// The entries of a mapping, including merged entries.
 pub(crate) struct Fields<'a> {
-    document: Reading<'a>,
-    node: Index,
-    pairs: Vec<(Index, Index)>,
+    document: MeteredDocument<'a>,
+    node: NodeIndex,
+    pairs: Vec<(NodeIndex, NodeIndex)>,
 }
 
 impl<'a> Fields<'a> {
@@ -60,9 +60,9 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// Fails if its merge keys cannot be followed. `Limit` if reading the entries takes too much
     /// effort.
-    pub(crate) fn new(document: Reading<'a>, node: Index) -> Result<Self> {
+    pub(crate) fn new(document: MeteredDocument<'a>, node: NodeIndex) -> Result<Self> {
         for &(key, _) in document.pairs(node).unwrap_or_default() {
-            look(document, key)?;
+            charge_node(document, key)?;
             document.effort.spend(ENTRY)?;
         }
         let mut budget = Budget::default();
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the value of a key.
-    pub(crate) fn get(&self, name: &str) -> Option<Index> {
+    pub(crate) fn get(&self, name: &str) -> Option<NodeIndex> {
         let mut pairs = self.pairs.iter();
         let pair = pairs.find(|&&(key, _)| self.document.is_key(key, name));
         pair.map(|&(_, value)| value)
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// `Corrupt` if the key is missing.
-    pub(crate) fn need(&self, name: &str) -> Result<Index> {
+    pub(crate) fn need(&self, name: &str) -> Result<NodeIndex> {
         self.get(name)
             .ok_or_else(|| corrupt(self.document, self.node, &format!("no {name}")))
     }
@@ -105,7 +105,7 @@ pub(crate) fn description(effort: &Effort) -> Effort {
 ///
 /// # Errors
 /// `Limit` if the effort is exhausted.
-pub(crate) fn look(document: Reading<'_>, node: Index) -> Result<()> {
+pub(crate) fn charge_node(document: MeteredDocument<'_>, node: NodeIndex) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
     document.effort.spend(NODE.with_more(to_u64(text)))
 }
@@ -113,9 +113,9 @@ pub(crate) fn look(document: Reading<'_>, node: Index) -> Result<()> {
 /// Returns the value of a scalar of type int, or `None` for any other node.
 ///
 /// # Errors
-/// Fails as [`look`] does.
-pub(crate) fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>> {
-    look(document, node)?;
+/// Fails as [`charge_node`] does.
+pub(crate) fn integer(document: MeteredDocument<'_>, node: NodeIndex) -> Result<Option<i128>> {
+    charge_node(document, node)?;
     match (document.core_tag(node), document.text(node)) {
         (Some(CoreTag::Int), Some(text)) => Ok(resolve::integer(text)),
         _ => Ok(None),
@@ -123,6 +123,6 @@ pub(crate) fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>
 }
 
 /// Returns the error that `node` is not a valid ndarray because of `what`.
-pub(crate) fn corrupt(document: Reading<'_>, node: Index, what: &str) -> Error {
+pub(crate) fn corrupt(document: MeteredDocument<'_>, node: NodeIndex, what: &str) -> Error {
     Error::corrupt(format!("ndarray: {what}"), document.file_offset(node))
 }

@@ -118,16 +118,16 @@ fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Er
     let mut searched = start;
     loop {
         text.from(searched)?;
-        let (bytes, is_last) = (text.here(searched), text.is_last());
+        let (bytes, is_last) = (text.bytes_from(searched), text.is_last());
         let marker = end_marker(bytes, is_last);
         let block = scan::first(bytes, block::MAGIC);
         let end = text.end();
         match (marker, block) {
             (Some(marker), block) if block.is_none_or(|block| marker <= block) => {
-                return Ok((behind(searched, marker), None));
+                return Ok((offset_after(searched, marker), None));
             }
             (_, Some(block)) => {
-                let end = behind(searched, block);
+                let end = offset_after(searched, block);
                 return Ok((end, Some(no_end(end))));
             }
             _ if is_last => return Ok((end, Some(no_end(end)))),
@@ -193,7 +193,7 @@ impl<'a> TextWindow<'a> {
 
     /// Returns the end of the piece in the file.
     fn end(&self) -> u64 {
-        behind(self.start, self.bytes.len())
+        offset_after(self.start, self.bytes.len())
     }
 
     /// Returns whether the file ends with the piece.
@@ -202,7 +202,7 @@ impl<'a> TextWindow<'a> {
     }
 
     /// Returns the bytes of the piece from a file offset on.
-    fn here(&self, at: u64) -> &[u8] {
+    fn bytes_from(&self, at: u64) -> &[u8] {
         let skipped = at.checked_sub(self.start);
         let skipped = skipped.and_then(|skipped| usize::try_from(skipped).ok());
         skipped
@@ -217,7 +217,7 @@ impl<'a> TextWindow<'a> {
             self.start = at;
             self.bytes = scan::piece(self.source, Extent::cut(at, Self::PIECE))?;
         }
-        Ok(self.here(at))
+        Ok(self.bytes_from(at))
     }
 
     /// Returns the end of the line that begins at `start`, including its line break. A block also
@@ -232,7 +232,7 @@ impl<'a> TextWindow<'a> {
             let line = bytes.get(..length.unwrap_or(bytes.len()));
             let block = scan::first(line.unwrap_or_default(), block::MAGIC);
             match block.or(length) {
-                Some(length) => return Ok(behind(at, length)),
+                Some(length) => return Ok(offset_after(at, length)),
                 None if self.is_last() => return Ok(self.end()),
                 None => at = self.end().left_after(to_u64(block::MAGIC.len())),
             }
@@ -246,7 +246,7 @@ impl<'a> TextWindow<'a> {
             bounded(at)?;
             let mut bytes = self.from(at)?.iter();
             match bytes.position(|&byte| !is_blank(byte) && byte != 0) {
-                Some(blanks) => return Ok(behind(at, blanks)),
+                Some(blanks) => return Ok(offset_after(at, blanks)),
                 None if self.is_last() => return Ok(self.end()),
                 None => at = self.end(),
             }
@@ -255,7 +255,7 @@ impl<'a> TextWindow<'a> {
 }
 
 /// Returns the offset `bytes` bytes after `at`. These bytes are in memory.
-fn behind(at: u64, bytes: usize) -> u64 {
+fn offset_after(at: u64, bytes: usize) -> u64 {
     Extent::cut(at, to_u64(bytes)).end()
 }
 

@@ -5,9 +5,9 @@
 //! differently, such as `yes` with a text datatype, is an error.
 
 use crate::asdf::datatype;
-use crate::asdf::fields::{Reading, corrupt, look};
+use crate::asdf::fields::{MeteredDocument, charge_node, corrupt};
 use crate::asdf::number::{self, Number};
-use crate::asdf::yaml::Index;
+use crate::asdf::yaml::NodeIndex;
 use crate::asdf::yaml::resolve::CoreTag;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -35,15 +35,15 @@ pub(crate) struct Inline {
 /// `Corrupt` if lists of one level have different lengths or an element does not fit the datatype.
 /// `Limit` if aliases repeat too many elements, or if reading them takes too much effort.
 pub(crate) fn read(
-    document: Reading<'_>,
-    data: Index,
+    document: MeteredDocument<'_>,
+    data: NodeIndex,
     datatype: Option<Datatype>,
     order: ByteOrder,
 ) -> Result<Inline> {
     let dims = extent(document, data, datatype.as_ref())?;
     let datatype = match datatype {
         Some(datatype) => datatype,
-        None => inferred(document, data, &dims, order)?,
+        None => infer_datatype(document, data, &dims, order)?,
     };
     let is_text = matches!(datatype.class, Class::String { .. } | Class::Ucs4(_));
     if is_text && datatype.size == 0 {
@@ -55,11 +55,11 @@ pub(crate) fn read(
     }
     document.effort().spend(size)?;
     let mut bytes = Vec::with_capacity(to_usize(size)?);
-    each(document, data, &dims, &mut |element| {
+    visit_elements(document, data, &dims, &mut |element| {
         if is_text && document.core_tag(element) == Some(CoreTag::Null) {
             put_text("0", &datatype, &mut bytes)
         } else {
-            put(document, element, &datatype, &mut bytes)
+            append_element(document, element, &datatype, &mut bytes)
         }
     })?;
     Ok(Inline {
@@ -74,13 +74,17 @@ pub(crate) fn read(
 ///
 /// # Errors
 /// Fails as `read` does.
-pub(crate) fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<Option<Vec<u8>>> {
+pub(crate) fn nulls(
+    document: MeteredDocument<'_>,
+    data: NodeIndex,
+    dims: &[u64],
+) -> Result<Option<Vec<u8>>> {
     if dims.contains(&0) {
         return Ok(None);
     }
     let mut nulls = Vec::new();
-    each(document, data, dims, &mut |element| {
-        look(document, element)?;
+    visit_elements(document, data, dims, &mut |element| {
+        charge_node(document, element)?;
         let is_null = document.core_tag(element) == Some(CoreTag::Null);
         nulls.push(u8::from(is_null));
         Ok(())
@@ -94,8 +98,8 @@ pub(crate) fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<
 /// # Errors
 /// `Limit` if there are more elements than aliases may repeat.
 pub(crate) fn extent(
-    document: Reading<'_>,
-    data: Index,
+    document: MeteredDocument<'_>,
+    data: NodeIndex,
     datatype: Option<&Datatype>,
 ) -> Result<Vec<u64>> {
     let is_record = |node| match datatype.map(|datatype| &datatype.class) {
@@ -131,8 +135,8 @@ pub(crate) fn extent(
 /// Returns whether a list can be a record: it has as many items as fields, and lists for fields
 /// that are lists.
 fn fits_record<'a>(
-    document: Reading<'_>,
-    node: Index,
+    document: MeteredDocument<'_>,
+    node: NodeIndex,
     datatypes: impl ExactSizeIterator<Item = &'a Datatype>,
 ) -> bool {
     let Some(items) = document.items(node) else {
@@ -147,20 +151,20 @@ fn fits_record<'a>(
 }
 
 /// Calls `visit` with the elements under `node`, which must have the extent `dims`, in C order.
-fn each(
-    document: Reading<'_>,
-    node: Index,
+fn visit_elements(
+    document: MeteredDocument<'_>,
+    node: NodeIndex,
     dims: &[u64],
-    visit: &mut dyn FnMut(Index) -> Result<()>,
+    visit: &mut dyn FnMut(NodeIndex) -> Result<()>,
 ) -> Result<()> {
     let Some((&dim, inner)) = dims.split_first() else {
         return visit(node);
     };
-    look(document, node)?;
+    charge_node(document, node)?;
     match document.items(node) {
         Some(items) if to_u64(items.len()) == dim => items
             .iter()
-            .try_for_each(|&item| each(document, item, inner, visit)),
+            .try_for_each(|&item| visit_elements(document, item, inner, visit)),
         _ => Err(corrupt(
             document,
             node,
@@ -171,18 +175,18 @@ fn each(
 
 /// Infers the type that can represent all elements: text, complex, float64, int64, uint64 or bool8.
 /// As in NumPy, integers are float64 if some require int64 and others uint64.
-fn inferred(
-    document: Reading<'_>,
-    data: Index,
+fn infer_datatype(
+    document: MeteredDocument<'_>,
+    data: NodeIndex,
     dims: &[u64],
     order: ByteOrder,
 ) -> Result<Datatype> {
     let (mut has_text, mut has_complex, mut has_float) = (false, false, dims.contains(&0));
     let (mut has_bool, mut has_null) = (false, false);
     let (mut has_int, mut has_uint, mut width) = (false, false, 1);
-    each(document, data, dims, &mut |element| {
+    visit_elements(document, data, dims, &mut |element| {
         let bad = |what: &str| corrupt(document, element, &format!("inline data: {what}"));
-        match spelt(document, element)? {
+        match scalar_number(document, element)? {
             Some(Number::Complex(..)) => has_complex = true,
             Some(Number::Float(_)) => has_float = true,
             Some(Number::Int(value)) if i64::try_from(value).is_ok() => has_int = true,
@@ -224,8 +228,8 @@ fn inferred(
 
 /// Returns the number that a scalar represents according to its type. A number's text is charged
 /// twice, because it is read more than once.
-fn spelt(document: Reading<'_>, node: Index) -> Result<Option<Number>> {
-    look(document, node)?;
+fn scalar_number(document: MeteredDocument<'_>, node: NodeIndex) -> Result<Option<Number>> {
+    charge_node(document, node)?;
     let text = document.text(node).unwrap_or_default();
     if text.len() <= limits::NUMBER_TEXT {
         let sixtieths = to_u64(text.matches(':').count());
@@ -234,30 +238,37 @@ fn spelt(document: Reading<'_>, node: Index) -> Result<Option<Number>> {
             .effort()
             .spend(to_u64(text.len()).with_more(bytes))?;
     }
-    Ok(number::of(&document, node))
+    Ok(number::scalar_number(&document, node))
 }
 
 /// Appends one element.
-fn put(document: Reading<'_>, node: Index, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
+fn append_element(
+    document: MeteredDocument<'_>,
+    node: NodeIndex,
+    datatype: &Datatype,
+    bytes: &mut Vec<u8>,
+) -> Result<()> {
     let bad = |what: &str| corrupt(document, node, &format!("inline data: {what}"));
     match &datatype.class {
         Class::Compound(members) => {
-            look(document, node)?;
+            charge_node(document, node)?;
             let items = document.items(node).unwrap_or_default();
             if items.len() != members.len() {
                 return Err(bad("a record with a wrong number of fields"));
             }
             let mut fields = members.iter().zip(items);
-            fields.try_for_each(|(member, &item)| put(document, item, &member.datatype, bytes))
+            fields.try_for_each(|(member, &item)| {
+                append_element(document, item, &member.datatype, bytes)
+            })
         }
         Class::Array { base, dims } => {
             let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
-            each(document, node, &dims, &mut |element| {
-                put(document, element, base, bytes)
+            visit_elements(document, node, &dims, &mut |element| {
+                append_element(document, element, base, bytes)
             })
         }
         Class::String { .. } | Class::Ucs4(_) => {
-            let text = written(document, node)?;
+            let text = text_as_written(document, node)?;
             if matches!(datatype.class, Class::String { .. }) && !text.is_ascii() {
                 return Err(bad("text is not ASCII"));
             }
@@ -265,7 +276,7 @@ fn put(document: Reading<'_>, node: Index, datatype: &Datatype, bytes: &mut Vec<
         }
         _ => {
             let is_null = document.core_tag(node) == Some(CoreTag::Null);
-            let number = match spelt(document, node)? {
+            let number = match scalar_number(document, node)? {
                 Some(number) => number,
                 None if is_null => Number::Int(0),
                 None => number::of_text(&document, node).ok_or_else(|| bad("not a number"))?,
@@ -292,8 +303,8 @@ fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> 
 
 /// Returns the text of a scalar whose datatype is text. A number or a date is accepted only if
 /// Python writes it in the same way.
-fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
-    let number = spelt(document, node)?;
+fn text_as_written<'a>(document: MeteredDocument<'a>, node: NodeIndex) -> Result<&'a str> {
+    let number = scalar_number(document, node)?;
     let text = document.document().text(node);
     let text = text.ok_or_else(|| corrupt(document, node, "inline data: not text"))?;
     let is_same = match (document.core_tag(node), number) {
@@ -334,8 +345,8 @@ mod tests {
         let document = compose(format!("[{data}, {datatype}]").as_bytes(), 0).unwrap();
         let order = ByteOrder::Little;
         let effort = fields::description(&Effort::default());
-        let document = Reading::new(&document, &effort);
-        let &[data, datatype] = document.items(Index::ROOT).unwrap() else {
+        let document = MeteredDocument::new(&document, &effort);
+        let &[data, datatype] = document.items(NodeIndex::ROOT).unwrap() else {
             panic!("two items");
         };
         let datatype = match document.core_tag(datatype) {

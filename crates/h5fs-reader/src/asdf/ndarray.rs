@@ -9,12 +9,12 @@ use std::sync::Arc;
 use crate::asdf::content::Contents;
 use crate::asdf::datatype;
 use crate::asdf::external::Externals;
-use crate::asdf::fields::{self, Fields, Reading};
+use crate::asdf::fields::{self, Fields, MeteredDocument};
 use crate::asdf::inline;
-use crate::asdf::yaml::{Index, pointer};
+use crate::asdf::yaml::{NodeIndex, pointer};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::array::{Array, Fill, Layout, Storage, Strided};
+use crate::model::array::{Array, Fill, Layout, Storage, StridedLayout};
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
@@ -58,13 +58,13 @@ pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
 
 /// Describes the ndarray at `node`. Damage becomes an error of the array's storage.
 pub(crate) fn describe(
-    document: Reading<'_>,
+    document: MeteredDocument<'_>,
     contents: &Contents,
     externals: &Externals,
-    node: Index,
+    node: NodeIndex,
 ) -> Ndarray {
     let effort = fields::description(document.effort());
-    let document = Reading::new(&document, &effort);
+    let document = MeteredDocument::new(&document, &effort);
     let mut block = None;
     let parser = Parser {
         document,
@@ -83,21 +83,21 @@ pub(crate) fn describe(
 ///
 /// Fails with the errors of the array's storage, except errors of elements in the tree.
 pub(crate) fn extent(
-    document: Reading<'_>,
+    document: MeteredDocument<'_>,
     contents: &Contents,
     externals: &Externals,
-    node: Index,
+    node: NodeIndex,
 ) -> Result<(Vec<u64>, bool)> {
     let effort = fields::description(document.effort());
-    let document = Reading::new(&document, &effort);
+    let document = MeteredDocument::new(&document, &effort);
     let parser = Parser {
         document,
         contents,
         externals,
     };
     match parser.elements(node)? {
-        Elements::Inline(inline) => Ok((parser.inline_dims(&inline)?, true)),
-        Elements::Stored(fields, source) => {
+        NdarrayElements::Inline(inline) => Ok((parser.inline_dims(&inline)?, true)),
+        NdarrayElements::Stored(fields, source) => {
             let array = parser.stored(&fields, source, &mut None)?;
             array.storage?;
             Ok((array.shape.dims().to_vec(), false))
@@ -111,10 +111,10 @@ pub(crate) fn extent(
 /// # Errors
 /// Fails if the block does not exist, or if its file cannot be opened.
 pub(crate) fn data_block(
-    document: Reading<'_>,
+    document: MeteredDocument<'_>,
     contents: &Contents,
     externals: &Externals,
-    node: Index,
+    node: NodeIndex,
 ) -> Result<Option<DataBlock>> {
     if document.items(node).is_some() {
         return Ok(None);
@@ -133,9 +133,13 @@ pub(crate) fn data_block(
 ///
 /// # Errors
 /// Fails if the data is damaged.
-pub(crate) fn nulls(document: Reading<'_>, node: Index, array: &Array) -> Result<Option<Array>> {
+pub(crate) fn nulls(
+    document: MeteredDocument<'_>,
+    node: NodeIndex,
+    array: &Array,
+) -> Result<Option<Array>> {
     let effort = fields::description(document.effort());
-    let document = Reading::new(&document, &effort);
+    let document = MeteredDocument::new(&document, &effort);
     let data = match document.items(node) {
         Some(_) => Some(node),
         None => Fields::new(document, node)?.get("data"),
@@ -159,7 +163,7 @@ pub(crate) fn nulls(document: Reading<'_>, node: Index, array: &Array) -> Result
 }
 
 /// Returns the name of the other file in a `source`. Returns `None` for this file's own blocks.
-fn external_name(document: Reading<'_>, source: Index) -> Option<Vec<u8>> {
+fn external_name(document: MeteredDocument<'_>, source: NodeIndex) -> Option<Vec<u8>> {
     let uri = document.text(source).filter(|_| document.is_text(source))?;
     let file = uri.strip_suffix('#').unwrap_or(uri);
     (!file.is_empty()).then(|| pointer::file_name(file))
@@ -181,7 +185,7 @@ fn damaged(layout: Layout, error: Error) -> Array {
 }
 
 struct Parser<'a> {
-    document: Reading<'a>,
+    document: MeteredDocument<'a>,
     contents: &'a Contents,
     externals: &'a Externals,
 }
@@ -195,30 +199,30 @@ enum Length {
 }
 
 /// The location of an ndarray's elements.
-enum Elements<'a> {
-    Stored(Fields<'a>, Index),
+enum NdarrayElements<'a> {
+    Stored(Fields<'a>, NodeIndex),
     Inline(InlineData),
 }
 
 /// An ndarray whose elements are in the tree.
 struct InlineData {
-    data: Index,
+    data: NodeIndex,
     datatype: Option<Datatype>,
-    shape: Option<Index>,
+    shape: Option<NodeIndex>,
     order: ByteOrder,
 }
 
 impl<'a> Parser<'a> {
-    fn array(&self, node: Index, block: &mut Option<DataBlock>) -> Result<Array> {
+    fn array(&self, node: NodeIndex, block: &mut Option<DataBlock>) -> Result<Array> {
         match self.elements(node)? {
-            Elements::Inline(inline) => self.inline(inline),
-            Elements::Stored(fields, source) => self.stored(&fields, source, block),
+            NdarrayElements::Inline(inline) => self.inline(inline),
+            NdarrayElements::Stored(fields, source) => self.stored(&fields, source, block),
         }
     }
 
-    fn elements(&self, node: Index) -> Result<Elements<'a>> {
+    fn elements(&self, node: NodeIndex) -> Result<NdarrayElements<'a>> {
         if self.document.items(node).is_some() {
-            return Ok(Elements::Inline(InlineData {
+            return Ok(NdarrayElements::Inline(InlineData {
                 data: node,
                 datatype: None,
                 shape: None,
@@ -227,7 +231,7 @@ impl<'a> Parser<'a> {
         }
         let fields = Fields::new(self.document, node)?;
         match (fields.get("source"), fields.get("data")) {
-            (Some(source), None) => Ok(Elements::Stored(fields, source)),
+            (Some(source), None) => Ok(NdarrayElements::Stored(fields, source)),
             (None, Some(data)) => {
                 if self.document.items(data).is_none() {
                     return Err(self.corrupt(data, "inline data is not a list"));
@@ -239,7 +243,7 @@ impl<'a> Parser<'a> {
                 let datatype = fields.get("datatype");
                 let datatype =
                     datatype.map(|datatype| datatype::parse(self.document, datatype, order));
-                Ok(Elements::Inline(InlineData {
+                Ok(NdarrayElements::Inline(InlineData {
                     data,
                     datatype: datatype.transpose()?,
                     shape: fields.get("shape"),
@@ -255,7 +259,7 @@ impl<'a> Parser<'a> {
         let inline = inline::read(self.document, array.data, array.datatype, array.order)?;
         Ok(Array {
             datatype: inline.datatype,
-            shape: Shape::fixed(self.agreed(array.shape, inline.dims)?),
+            shape: Shape::fixed(self.inline_shape(array.shape, inline.dims)?),
             fill: Fill::Zero,
             layout: Layout::Inline,
             chunk_shape: None,
@@ -266,12 +270,12 @@ impl<'a> Parser<'a> {
 
     fn inline_dims(&self, array: &InlineData) -> Result<Vec<u64>> {
         let dims = inline::extent(self.document, array.data, array.datatype.as_ref())?;
-        self.agreed(array.shape, dims)
+        self.inline_shape(array.shape, dims)
     }
 
     /// Returns the declared shape of inline data. For an empty array, lists cannot show all
     /// dimensions.
-    fn agreed(&self, shape: Option<Index>, dims: Vec<u64>) -> Result<Vec<u64>> {
+    fn inline_shape(&self, shape: Option<NodeIndex>, dims: Vec<u64>) -> Result<Vec<u64>> {
         let Some(shape) = shape else {
             return Ok(dims);
         };
@@ -293,7 +297,7 @@ impl<'a> Parser<'a> {
     fn stored(
         &self,
         fields: &Fields<'_>,
-        source: Index,
+        source: NodeIndex,
         block: &mut Option<DataBlock>,
     ) -> Result<Array> {
         let order = datatype::byte_order(self.document, fields.need("byteorder")?)?;
@@ -322,55 +326,55 @@ impl<'a> Parser<'a> {
         let array = self
             .data_block(source)
             .and_then(|found| match block.insert(found) {
-                DataBlock::Internal(place) => view.over(self.contents, *place, layout),
-                DataBlock::External(other) => view.over(other, 0, layout),
+                DataBlock::Internal(place) => view.array_over(self.contents, *place, layout),
+                DataBlock::External(other) => view.array_over(other, 0, layout),
             });
         Ok(array.unwrap_or_else(|error| view.unreadable(layout, error)))
     }
 
     /// Returns the block in a `source`.
-    fn data_block(&self, source: Index) -> Result<DataBlock> {
-        fields::look(self.document, source)?;
+    fn data_block(&self, source: NodeIndex) -> Result<DataBlock> {
+        fields::charge_node(self.document, source)?;
         match external_name(self.document, source) {
             Some(file) => {
                 let contents = self.externals.open(&file, self.document.effort());
                 contents.map(DataBlock::External)
             }
-            None => self.place(source).map(DataBlock::Internal),
+            None => self.block_index(source).map(DataBlock::Internal),
         }
     }
 
     /// Returns the place of the block in an integer `source`, or in an empty URI.
-    fn place(&self, source: Index) -> Result<usize> {
+    fn block_index(&self, source: NodeIndex) -> Result<usize> {
         let at = self.document.file_offset(source);
         if self.document.is_text(source) {
-            return self.contents.blocks().place(0, at);
+            return self.contents.blocks().list_index(0, at);
         }
         let number = fields::integer(self.document, source)?;
         let number = number.ok_or_else(|| self.corrupt(source, "source"))?;
-        self.contents.blocks().place(number, at)
+        self.contents.blocks().list_index(number, at)
     }
 
-    fn shape(&self, node: Index) -> Result<Vec<Length>> {
+    fn shape(&self, node: NodeIndex) -> Result<Vec<Length>> {
         let items = self.document.items(node);
         let items = items.ok_or_else(|| self.corrupt(node, "shape is not a list"))?;
         if items.len() > limits::RANK {
             return Err(Error::limit("rank", to_u64(limits::RANK)));
         }
-        let length = |(place, &item): (usize, &Index)| match self.document.text(item) {
+        let length = |(place, &item): (usize, &NodeIndex)| match self.document.text(item) {
             Some("*") if place == 0 => Ok(Length::Open),
             _ => self.unsigned(item, "shape").map(Length::Fixed),
         };
         items.iter().enumerate().map(length).collect()
     }
 
-    fn strides(&self, node: Index, rank: usize) -> Result<Vec<i64>> {
+    fn strides(&self, node: NodeIndex, rank: usize) -> Result<Vec<i64>> {
         let bad = || self.corrupt(node, "strides");
         let items = self.document.items(node).ok_or_else(bad)?;
         if items.len() != rank {
             return Err(bad());
         }
-        let stride = |&item: &Index| {
+        let stride = |&item: &NodeIndex| {
             let stride = fields::integer(self.document, item)?;
             stride
                 .and_then(|stride| i64::try_from(stride).ok())
@@ -379,13 +383,13 @@ impl<'a> Parser<'a> {
         items.iter().map(stride).collect()
     }
 
-    fn unsigned(&self, node: Index, what: &str) -> Result<u64> {
+    fn unsigned(&self, node: NodeIndex, what: &str) -> Result<u64> {
         let number = fields::integer(self.document, node)?;
         let number = number.and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| self.corrupt(node, what))
     }
 
-    fn corrupt(&self, node: Index, what: &str) -> Error {
+    fn corrupt(&self, node: NodeIndex, what: &str) -> Error {
         fields::corrupt(self.document, node, what)
     }
 }
@@ -409,7 +413,7 @@ struct BlockView {
 
 impl BlockView {
     /// Returns the array over the block at `place`.
-    fn over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
+    fn array_over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
         let block = contents.block(place)?;
         let size = block.size()?;
         let dims = self.dims(size)?;
@@ -433,7 +437,7 @@ impl BlockView {
         }
         let base = contents.array(place)?;
         base.storage.as_ref().map_err(Clone::clone)?;
-        Ok(Storage::Strided(Strided {
+        Ok(Storage::Strided(StridedLayout {
             base,
             offset: self.offset,
             strides,

@@ -77,10 +77,10 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// Returns the cache of a new file.
-    pub(crate) fn of(caches: &Caches) -> Self {
+    pub(crate) fn new(caches: &Caches) -> Self {
         Nodes {
-            small: FileLru::of(&caches.small),
-            large: FileLru::of(&caches.large),
+            small: FileLru::new(&caches.small),
+            large: FileLru::new(&caches.large),
         }
     }
 

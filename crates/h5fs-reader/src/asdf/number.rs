@@ -1,7 +1,7 @@
 //! Numbers of the tree, and their bytes in an ndarray's datatype.
 
 use crate::asdf::yaml::resolve::{self, CoreTag};
-use crate::asdf::yaml::{Document, Index};
+use crate::asdf::yaml::{Document, NodeIndex};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 
@@ -19,7 +19,7 @@ pub(crate) enum Number {
 }
 
 /// Returns the number that a scalar represents according to its type.
-pub(crate) fn of(document: &Document, node: Index) -> Option<Number> {
+pub(crate) fn scalar_number(document: &Document, node: NodeIndex) -> Option<Number> {
     let text = document.text(node)?;
     match document.core_tag(node) {
         Some(CoreTag::Bool) => resolve::boolean(text).map(Number::Bool),
@@ -37,7 +37,7 @@ pub(crate) fn of(document: &Document, node: Index) -> Option<Number> {
 }
 
 /// Returns the number in a scalar of type text, such as `1e5`.
-pub(crate) fn of_text(document: &Document, node: Index) -> Option<Number> {
+pub(crate) fn of_text(document: &Document, node: NodeIndex) -> Option<Number> {
     let text = document.text(node)?;
     if text.len() > limits::NUMBER_TEXT {
         return None;

@@ -14,13 +14,13 @@ const PIECE: u64 = 64 << 10;
 /// # Errors
 /// `Io` if the source cannot be read.
 pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
-    let mut rest = Extent::between(range.start, range.end.min(source.length()));
+    let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
         let bytes = piece(source, beginning_in(rest.first(PIECE), pattern))?;
         if let Some(place) = first(&bytes, pattern) {
-            return Ok(Some(rest.after(to_u64(place)).start()));
+            return Ok(Some(rest.skip(to_u64(place)).start()));
         }
-        rest = rest.after(PIECE);
+        rest = rest.skip(PIECE);
     }
     Ok(None)
 }
@@ -34,15 +34,15 @@ pub(crate) fn find_last(
     range: &Range<u64>,
     pattern: &[u8],
 ) -> Result<Option<u64>> {
-    let mut rest = Extent::between(range.start, range.end.min(source.length()));
+    let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
         let last = rest.last(PIECE);
         let bytes = piece(source, beginning_in(last, pattern))?;
         let places = bytes.windows(pattern.len().max(1));
         if let Some(place) = places.into_iter().rposition(|window| window == pattern) {
-            return Ok(Some(last.after(to_u64(place)).start()));
+            return Ok(Some(last.skip(to_u64(place)).start()));
         }
-        rest = Extent::between(rest.start(), last.start());
+        rest = Extent::from_range(rest.start(), last.start());
     }
     Ok(None)
 }
@@ -58,13 +58,13 @@ fn beginning_in(part: Extent, pattern: &[u8]) -> Extent {
 /// # Errors
 /// `Io` if the source cannot be read.
 pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
-    let mut rest = Extent::between(range.start, range.end.min(source.length()));
+    let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
         let bytes = piece(source, rest.first(PIECE))?;
         if let Some(place) = bytes.iter().position(|&byte| byte != 0) {
-            return Ok(Some(rest.after(to_u64(place)).start()));
+            return Ok(Some(rest.skip(to_u64(place)).start()));
         }
-        rest = rest.after(PIECE);
+        rest = rest.skip(PIECE);
     }
     Ok(None)
 }

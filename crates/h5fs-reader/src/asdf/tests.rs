@@ -41,7 +41,12 @@ fn bytes(tree: &str, blocks: &[Vec<u8>]) -> Vec<u8> {
 
 fn open(tree: &str, blocks: &[Vec<u8>]) -> File {
     let source = Arc::new(MemorySource::new(bytes(tree, blocks)));
-    File::open(source, Arc::new(Neighbours::none()), &Caches::default()).unwrap()
+    File::open(
+        source,
+        Arc::new(Neighbours::without_directory()),
+        &Caches::default(),
+    )
+    .unwrap()
 }
 
 fn id(file: &File, name: &str) -> NodeId {
@@ -505,7 +510,7 @@ fn other_files_are_opened_beside_the_source() {
     let tree = format!("{{far: {nd} 'o%20p.asdf#'}}, up: {nd} '../o.asdf'}}, own: {nd} '#'}}}}");
     let source = MemorySource::new(bytes(&tree, &[plain(b"own")]));
     let path = directory.path().canonicalize().unwrap().join("source.asdf");
-    let neighbours = Neighbours::of(&path, Policy::Within, None, Readers::Owner);
+    let neighbours = Neighbours::new(&path, Policy::Within, None, Readers::Owner);
     let file = File::open(Arc::new(source), Arc::new(neighbours), &Caches::default()).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"far".to_vec()));
     assert_eq!(elements(&file, "own"), Ok(b"own".to_vec()));
@@ -524,7 +529,7 @@ fn a_block_of_another_file_is_verified() {
     let nd = "!core/ndarray-1.1.0 {byteorder: big, datatype: uint8, shape: [6], source: o.asdf}";
     let source = MemorySource::new(bytes(&format!("far: {nd}"), &[]));
     let path = directory.path().canonicalize().unwrap().join("source.asdf");
-    let neighbours = Neighbours::of(&path, Policy::Within, None, Readers::Owner);
+    let neighbours = Neighbours::new(&path, Policy::Within, None, Readers::Owner);
     let file = File::open(Arc::new(source), Arc::new(neighbours), &Caches::default()).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"abcdef".to_vec()));
     let far = id(&file, "far");

@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::asdf::ndarray;
 use crate::asdf::yaml::merge::{self, Budget};
 use crate::asdf::yaml::pointer::{self, Reference};
-use crate::asdf::yaml::{Document, Index};
+use crate::asdf::yaml::{Document, NodeIndex};
 use crate::error::Error;
 use crate::limits;
 use crate::wire::{Count, to_u64, to_usize};
@@ -24,7 +24,7 @@ const OMAP: &str = "tag:yaml.org,2002:omap";
 
 /// The kind of file that shows a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AsdfNodeKind {
     /// A mapping or a sequence.
     Group,
     /// An ndarray, readable or not.
@@ -39,24 +39,24 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Tree {
     document: Document,
-    groups: HashMap<Index, Group>,
+    groups: HashMap<NodeIndex, TreeGroup>,
     /// The entries of all mappings, one mapping after another.
-    entries: Vec<Entry>,
+    entries: Vec<MappingEntry>,
     /// The slots of each mapping's entries, sorted by the text of the key and then by its number.
     sorted: Vec<u32>,
     /// Details that few mappings have.
-    details: HashMap<Index, MappingDetails>,
+    details: HashMap<NodeIndex, MappingDetails>,
     /// The separator between text and number in the names of different keys with equal text. No key
     /// of the document ends in the separator and a number.
     mark: String,
     /// The places by node number.
-    places: Vec<Option<Location>>,
+    places: Vec<Option<NodeLocation>>,
 }
 
 /// The place of a node: the entry `slot` of the group `parent`.
 #[derive(Debug, Clone, Copy)]
-struct Location {
-    parent: Index,
+struct NodeLocation {
+    parent: NodeIndex,
     slot: u32,
     /// Bytes of the names from the root to the node.
     path: u32,
@@ -64,7 +64,7 @@ struct Location {
 
 /// A mapping or sequence that is shown as a group.
 #[derive(Debug)]
-enum Group {
+enum TreeGroup {
     /// The items of the node, in order, named by their numbers.
     Sequence,
     Mapping(Mapping),
@@ -86,29 +86,29 @@ struct MappingDetails {
 
 /// An entry of a mapping. Its name is the key's text.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    key: Index,
+struct MappingEntry {
+    key: NodeIndex,
     /// 0, or the number of this key among different keys with equal text.
     number: u32,
-    node: Index,
+    node: NodeIndex,
 }
 
 /// The target of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum EntryTarget {
     /// The node, whose place is this entry.
-    Here(Index),
+    Here(NodeIndex),
     /// A node whose place is elsewhere.
-    Alias(Index),
+    Alias(NodeIndex),
     /// The target of the `$ref` at `node`, whose place is this entry.
     Reference {
         /// The node of the `$ref`.
-        node: Index,
+        node: NodeIndex,
         /// The other file, as in [`Reference`].
         file: Option<Vec<u8>>,
     },
     /// A node without a place, or one whose path is too long.
-    NoPath(Index),
+    NoPath(NodeIndex),
     /// The target of a `$ref` that is too long to be followed.
     TooLong,
 }
@@ -142,29 +142,29 @@ impl Tree {
     }
 
     /// Returns the kind of file that shows the node.
-    pub(crate) fn kind(&self, node: Index) -> Kind {
+    pub(crate) fn kind(&self, node: NodeIndex) -> AsdfNodeKind {
         if self.groups.contains_key(&node) {
-            return Kind::Group;
+            return AsdfNodeKind::Group;
         }
         self.classified(node)
     }
 
-    fn classified(&self, node: Index) -> Kind {
+    fn classified(&self, node: NodeIndex) -> AsdfNodeKind {
         let document = &self.document;
-        let is_root = node == Index::ROOT;
+        let is_root = node == NodeIndex::ROOT;
         if document.text(node).is_some() {
-            Kind::Text
+            AsdfNodeKind::Text
         } else if !is_root && document.tag(node).is_some_and(|tag| ndarray::is_tag(tag)) {
-            Kind::Ndarray
+            AsdfNodeKind::Ndarray
         } else if !is_root && self.uri(node).is_some() {
-            Kind::Reference
+            AsdfNodeKind::Reference
         } else {
-            Kind::Group
+            AsdfNodeKind::Group
         }
     }
 
     /// Returns the URI of a `$ref`.
-    fn uri(&self, node: Index) -> Option<&str> {
+    fn uri(&self, node: NodeIndex) -> Option<&str> {
         let value = self.document.value(node, "$ref")?;
         self.document
             .is_text(value)
@@ -173,49 +173,49 @@ impl Tree {
     }
 
     /// Returns whether the node is shown as a sequence.
-    pub(crate) fn is_sequence(&self, node: Index) -> bool {
-        matches!(self.groups.get(&node), Some(Group::Sequence))
+    pub(crate) fn is_sequence(&self, node: NodeIndex) -> bool {
+        matches!(self.groups.get(&node), Some(TreeGroup::Sequence))
     }
 
-    fn mapping(&self, group: Index) -> Option<Mapping> {
+    fn mapping(&self, group: NodeIndex) -> Option<Mapping> {
         match self.groups.get(&group)? {
-            Group::Mapping(mapping) => Some(*mapping),
-            Group::Sequence => None,
+            TreeGroup::Mapping(mapping) => Some(*mapping),
+            TreeGroup::Sequence => None,
         }
     }
 
-    fn entries(&self, mapping: Mapping) -> &[Entry] {
+    fn entries(&self, mapping: Mapping) -> &[MappingEntry] {
         self.entries.get(mapping.range()).unwrap_or_default()
     }
 
     /// Returns the error that explains why a group is shown only in part.
-    pub(crate) fn error(&self, group: Index) -> Option<&Error> {
+    pub(crate) fn error(&self, group: NodeIndex) -> Option<&Error> {
         self.details.get(&group)?.error.as_ref()
     }
 
     /// Returns the number of a group's entries.
-    pub(crate) fn count(&self, group: Index) -> usize {
+    pub(crate) fn count(&self, group: NodeIndex) -> usize {
         match self.groups.get(&group) {
             None => 0,
-            Some(Group::Sequence) => self.document.items(group).map_or(0, <[_]>::len),
-            Some(Group::Mapping(mapping)) => self.entries(*mapping).len(),
+            Some(TreeGroup::Sequence) => self.document.items(group).map_or(0, <[_]>::len),
+            Some(TreeGroup::Mapping(mapping)) => self.entries(*mapping).len(),
         }
     }
 
     /// Returns an entry by its slot in the group.
-    pub(crate) fn entry(&self, group: Index, slot: usize) -> Option<(Vec<u8>, Target)> {
-        let (name, node) = self.named(group, slot)?;
+    pub(crate) fn entry(&self, group: NodeIndex, slot: usize) -> Option<(Vec<u8>, EntryTarget)> {
+        let (name, node) = self.named_entry(group, slot)?;
         Some((name.into_owned(), self.target(group, slot, node)))
     }
 
     /// Returns the name and the node of an entry.
-    fn named(&self, group: Index, slot: usize) -> Option<(Cow<'_, [u8]>, Index)> {
+    fn named_entry(&self, group: NodeIndex, slot: usize) -> Option<(Cow<'_, [u8]>, NodeIndex)> {
         match self.groups.get(&group)? {
-            Group::Sequence => {
+            TreeGroup::Sequence => {
                 let node = *self.document.items(group)?.get(slot)?;
                 Some((slot.to_string().into_bytes().into(), node))
             }
-            Group::Mapping(mapping) => {
+            TreeGroup::Mapping(mapping) => {
                 let entry = self.entries(*mapping).get(slot)?;
                 Some((self.name(entry), entry.node))
             }
@@ -223,14 +223,14 @@ impl Tree {
     }
 
     /// Returns the slot in the group of the entry called `name`.
-    pub(crate) fn slot(&self, group: Index, name: &[u8]) -> Option<usize> {
+    pub(crate) fn slot(&self, group: NodeIndex, name: &[u8]) -> Option<usize> {
         let Some(mapping) = self.mapping(group) else {
             let slot: usize = std::str::from_utf8(name).ok()?.parse().ok()?;
             let same = slot.to_string().as_bytes() == name && slot < self.count(group);
             return same.then_some(slot);
         };
-        let numbered = || self.keyed(mapping, self.numbered(name)?);
-        self.keyed(mapping, (name, 0)).or_else(numbered)
+        let numbered = || self.slot_of_key(mapping, self.numbered(name)?);
+        self.slot_of_key(mapping, (name, 0)).or_else(numbered)
     }
 
     /// Splits a name into text and number.
@@ -243,8 +243,9 @@ impl Tree {
 
     /// Returns the slot of the key with this text and this number among the different keys with
     /// equal text.
-    fn keyed(&self, mapping: Mapping, key: (&[u8], u32)) -> Option<usize> {
-        let here = |entry: &Entry| (self.document.key_text(entry.key).as_bytes(), entry.number);
+    fn slot_of_key(&self, mapping: Mapping, key: (&[u8], u32)) -> Option<usize> {
+        let here =
+            |entry: &MappingEntry| (self.document.key_text(entry.key).as_bytes(), entry.number);
         let entries = self.entries(mapping);
         let sorted = self.sorted.get(mapping.range())?;
         let found = sorted.binary_search_by(|&slot| {
@@ -255,22 +256,23 @@ impl Tree {
         to_usize(u64::from(*slot)).ok()
     }
 
-    fn place(&self, node: Index) -> Option<Location> {
+    fn node_location(&self, node: NodeIndex) -> Option<NodeLocation> {
         let number = to_usize(u64::from(node.number())).ok()?;
         self.places.get(number).copied().flatten()
     }
 
     /// Returns the names from the root to the node's place. Returns `None` if the node does not
     /// have a place, or if the names are too long.
-    pub(crate) fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn path(&self, node: NodeIndex) -> Option<Vec<Vec<u8>>> {
         if !self.has_path(node) {
             return None;
         }
         let mut names = Vec::new();
         let mut here = node;
-        while here != Index::ROOT {
-            let place = self.place(here)?;
-            let (name, _) = self.named(place.parent, to_usize(u64::from(place.slot)).ok()?)?;
+        while here != NodeIndex::ROOT {
+            let place = self.node_location(here)?;
+            let (name, _) =
+                self.named_entry(place.parent, to_usize(u64::from(place.slot)).ok()?)?;
             names.push(name.into_owned());
             here = place.parent;
         }
@@ -278,15 +280,15 @@ impl Tree {
         Some(names)
     }
 
-    fn has_path(&self, node: Index) -> bool {
-        let bytes = self.place(node).map(|place| u64::from(place.path));
-        node == Index::ROOT || bytes.is_some_and(|bytes| bytes <= to_u64(limits::TREE_PATH))
+    fn has_path(&self, node: NodeIndex) -> bool {
+        let bytes = self.node_location(node).map(|place| u64::from(place.path));
+        node == NodeIndex::ROOT || bytes.is_some_and(|bytes| bytes <= to_u64(limits::TREE_PATH))
     }
 
     /// Returns the names in the path of the `$ref` at `node`. Within this file, these are the names
     /// as shown, up to the last one that the tree contains. For another file, they are the names in
     /// the reference.
-    pub(crate) fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn reference_names(&self, node: NodeIndex) -> Option<Vec<Vec<u8>>> {
         let uri = self.uri(node)?;
         if uri.len() > limits::TREE_PATH {
             return None;
@@ -299,12 +301,12 @@ impl Tree {
     }
 
     fn followed(&self, reference: Reference) -> Vec<Vec<u8>> {
-        let mut here = Some(Index::ROOT);
+        let mut here = Some(NodeIndex::ROOT);
         let shown = reference.names.into_iter().map(|name| {
             let slot = here.and_then(|group| self.referenced_slot(group, &name));
             let entry = here
                 .zip(slot)
-                .and_then(|(group, slot)| self.named(group, slot));
+                .and_then(|(group, slot)| self.named_entry(group, slot));
             here = entry.as_ref().map(|(_, node)| *node);
             entry.map_or(name, |(shown, _)| shown.into_owned())
         });
@@ -313,9 +315,9 @@ impl Tree {
 
     /// Returns the node that a reference within this file points to, even within an ndarray. Does
     /// not follow references on the path. Reads at most `left` entries.
-    fn referenced(&self, reference: &Reference, left: &mut usize) -> Option<Index> {
+    fn referenced(&self, reference: &Reference, left: &mut usize) -> Option<NodeIndex> {
         let document = &self.document;
-        let step = |here: Index, name: &Vec<u8>| {
+        let step = |here: NodeIndex, name: &Vec<u8>| {
             let name = std::str::from_utf8(name).ok()?;
             spend(left, document.pairs(here).map_or(1, <[_]>::len))?;
             match document.items(here) {
@@ -323,13 +325,13 @@ impl Tree {
                 None => document.value(here, name),
             }
         };
-        reference.names.iter().try_fold(Index::ROOT, step)
+        reference.names.iter().try_fold(NodeIndex::ROOT, step)
     }
 
     /// Returns the node itself, or the target of a `$ref` within this file. Reads at most `left`
     /// entries of mappings and bytes of text. Returns `None` if that is not enough, or if the
     /// `$ref` is too long.
-    pub(crate) fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
+    pub(crate) fn resolve_reference(&self, node: NodeIndex, left: &mut usize) -> Option<NodeIndex> {
         spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
         let Some(uri) = self.uri(node) else {
             return Some(node);
@@ -346,14 +348,14 @@ impl Tree {
     }
 
     /// Returns the slot for one step of a pointer. A text key precedes any other key.
-    fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
+    fn referenced_slot(&self, group: NodeIndex, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
         let details = self.details.get(&group);
         let text = details.and_then(|details| details.texts.get(&first));
         Some(text.copied().unwrap_or(first))
     }
 
-    fn name(&self, entry: &Entry) -> Cow<'_, [u8]> {
+    fn name(&self, entry: &MappingEntry) -> Cow<'_, [u8]> {
         let text = self.document.key_text(entry.key);
         match entry.number {
             0 => text.as_bytes().into(),
@@ -361,50 +363,52 @@ impl Tree {
         }
     }
 
-    fn target(&self, group: Index, slot: usize, node: Index) -> Target {
-        let place = self.place(node).filter(|place| place.parent == group);
+    fn target(&self, group: NodeIndex, slot: usize, node: NodeIndex) -> EntryTarget {
+        let place = self
+            .node_location(node)
+            .filter(|place| place.parent == group);
         if place.is_none_or(|place| to_usize(u64::from(place.slot)) != Ok(slot)) {
             return if self.has_path(node) {
-                Target::Alias(node)
+                EntryTarget::Alias(node)
             } else {
-                Target::NoPath(node)
+                EntryTarget::NoPath(node)
             };
         }
         match self.uri(node) {
-            Some(uri) if self.kind(node) == Kind::Reference => match uri.len() {
+            Some(uri) if self.kind(node) == AsdfNodeKind::Reference => match uri.len() {
                 0..=limits::TREE_PATH => {
                     let file = uri.split('#').next().unwrap_or_default();
                     let file = pointer::parse(file).file;
-                    Target::Reference { node, file }
+                    EntryTarget::Reference { node, file }
                 }
-                _ => Target::TooLong,
+                _ => EntryTarget::TooLong,
             },
-            _ => Target::Here(node),
+            _ => EntryTarget::Here(node),
         }
     }
 
     /// Walks the document depth first, in the order of the text, and determines the places.
     fn place_all(&mut self) {
         let mut budget = Budget::default();
-        if self.classified(Index::ROOT) != Kind::Group {
+        if self.classified(NodeIndex::ROOT) != AsdfNodeKind::Group {
             return;
         }
-        self.add_group(Index::ROOT, &mut budget);
-        let mut open = vec![(Index::ROOT, 0_usize)];
+        self.add_group(NodeIndex::ROOT, &mut budget);
+        let mut open = vec![(NodeIndex::ROOT, 0_usize)];
         while let Some((group, slot)) = open.last_mut() {
             let (parent, here) = (*group, *slot);
             *slot = here.one_more();
-            let entry = self.named(parent, here);
+            let entry = self.named_entry(parent, here);
             let Some((length, node)) = entry.map(|(name, node)| (name.len(), node)) else {
                 open.pop();
                 continue;
             };
-            if node == Index::ROOT || self.place(node).is_some() {
+            if node == NodeIndex::ROOT || self.node_location(node).is_some() {
                 continue;
             }
             let length = u32::try_from(length).unwrap_or(u32::MAX);
-            let above = self.place(parent).map_or(0, |place| place.path);
-            let place = Location {
+            let above = self.node_location(parent).map_or(0, |place| place.path);
+            let place = NodeLocation {
                 parent,
                 slot: u32::try_from(here).unwrap_or(u32::MAX),
                 path: above.with_more(length),
@@ -413,14 +417,14 @@ impl Tree {
             if let Some(none) = self.places.get_mut(number) {
                 *none = Some(place);
             }
-            if self.classified(node) == Kind::Group {
+            if self.classified(node) == AsdfNodeKind::Group {
                 self.add_group(node, &mut budget);
                 open.push((node, 0));
             }
         }
     }
 
-    fn add_group(&mut self, node: Index, budget: &mut Budget) {
+    fn add_group(&mut self, node: NodeIndex, budget: &mut Budget) {
         let found = match self.document.items(node) {
             Some(items) => self.ordered_pairs(node, items).map(|pairs| (pairs, None)),
             None => {
@@ -429,47 +433,51 @@ impl Tree {
             }
         };
         let group = match found {
-            None => Group::Sequence,
+            None => TreeGroup::Sequence,
             Some((pairs, error)) => {
                 if error.is_some() {
                     self.details.entry(node).or_default().error = error;
                 }
-                Group::Mapping(self.add_mapping(node, &pairs))
+                TreeGroup::Mapping(self.add_mapping(node, &pairs))
             }
         };
         self.groups.insert(node, group);
     }
 
     /// Returns the pairs of an `!!omap`, which is a sequence of mappings with one entry each.
-    fn ordered_pairs(&self, node: Index, items: &[Index]) -> Option<Vec<(Index, Index)>> {
+    fn ordered_pairs(
+        &self,
+        node: NodeIndex,
+        items: &[NodeIndex],
+    ) -> Option<Vec<(NodeIndex, NodeIndex)>> {
         if self.document.tag(node).is_none_or(|tag| &**tag != OMAP) {
             return None;
         }
-        let pair = |&item: &Index| match self.document.pairs(item)? {
+        let pair = |&item: &NodeIndex| match self.document.pairs(item)? {
             [pair] => Some(*pair),
             _ => None,
         };
         items.iter().map(pair).collect()
     }
 
-    fn add_mapping(&mut self, node: Index, pairs: &[(Index, Index)]) -> Mapping {
+    fn add_mapping(&mut self, node: NodeIndex, pairs: &[(NodeIndex, NodeIndex)]) -> Mapping {
         let mut uses: HashMap<u32, (u32, usize)> = HashMap::new();
         let mut texts = HashMap::new();
-        let mut entry = |(slot, &(key, node)): (usize, &(Index, Index))| {
+        let mut entry = |(slot, &(key, node)): (usize, &(NodeIndex, NodeIndex))| {
             let (uses, first) = uses.entry(self.document.name(key)).or_insert((0, slot));
             *uses = uses.one_more();
             let number = if *uses > 1 { *uses } else { 0 };
             if number > 0 && self.document.is_text(key) {
                 texts.insert(*first, slot);
             }
-            Entry { key, number, node }
+            MappingEntry { key, number, node }
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let mapping = Mapping {
             first: number(self.entries.len()),
             count: number(pairs.len()),
         };
-        let entries: Vec<Entry> = pairs.iter().enumerate().map(&mut entry).collect();
+        let entries: Vec<MappingEntry> = pairs.iter().enumerate().map(&mut entry).collect();
         let mut sorted: Vec<u32> = (0..mapping.count).collect();
         sorted.sort_unstable_by_key(|&slot| {
             let entry = at(&entries, slot);
@@ -491,7 +499,7 @@ impl Mapping {
     }
 }
 
-fn at(entries: &[Entry], slot: u32) -> Option<&Entry> {
+fn at(entries: &[MappingEntry], slot: u32) -> Option<&MappingEntry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
@@ -529,7 +537,7 @@ mod tests {
     fn listing(text: &str) -> Vec<String> {
         let tree = tree(text);
         let mut lines = Vec::new();
-        let mut open = vec![Index::ROOT];
+        let mut open = vec![NodeIndex::ROOT];
         while let Some(group) = open.pop() {
             for slot in 0..tree.count(group) {
                 let (name, target) = tree.entry(group, slot).unwrap();
@@ -538,18 +546,18 @@ mod tests {
                 path.push(name);
                 let path = joined(&path);
                 lines.push(match target {
-                    Target::Here(node) if tree.kind(node) == Kind::Group => {
+                    EntryTarget::Here(node) if tree.kind(node) == AsdfNodeKind::Group => {
                         open.push(node);
                         format!("{path}/")
                     }
-                    Target::Here(_) => path,
-                    Target::Alias(node) => {
+                    EntryTarget::Here(_) => path,
+                    EntryTarget::Alias(node) => {
                         format!("{path} -> {}", joined(&tree.path(node).unwrap()))
                     }
-                    Target::Reference { node, .. } => {
-                        format!("{path} -> {}", joined(&tree.referred(node).unwrap()))
+                    EntryTarget::Reference { node, .. } => {
+                        format!("{path} -> {}", joined(&tree.reference_names(node).unwrap()))
                     }
-                    Target::NoPath(_) | Target::TooLong => format!("{path} -> ?"),
+                    EntryTarget::NoPath(_) | EntryTarget::TooLong => format!("{path} -> ?"),
                 });
             }
         }
@@ -571,12 +579,15 @@ mod tests {
         let before = processor_time();
         let aliases = "*a : 1, ".repeat(5000);
         let once = tree(&format!("[&a {key}, {{{aliases}z: 1}}]"));
-        assert_eq!(once.count(once.document.items(Index::ROOT).unwrap()[1]), 2);
+        assert_eq!(
+            once.count(once.document.items(NodeIndex::ROOT).unwrap()[1]),
+            2
+        );
         let merges = "{<<: *a}, ".repeat(5000);
         let merged = tree(&format!(
             "[&a {{? {key}\n : 1, ? {key}z\n : 2}}, {merges} z]"
         ));
-        for &item in &merged.document.items(Index::ROOT).unwrap()[..5001] {
+        for &item in &merged.document.items(NodeIndex::ROOT).unwrap()[..5001] {
             assert_eq!(merged.count(item), 2);
         }
         assert!(processor_time() - before < std::time::Duration::from_secs(20));
@@ -634,7 +645,7 @@ mod tests {
         assert_eq!(lines[1..], ["/7", "/7%~2", "/7%~~2"]);
         let tree = tree("{7: a, '7': b}");
         for other in [&b"7%~1"[..], b"7%~3", b"7%~02", b"7%~+2", b"7%~~2"] {
-            assert_eq!(tree.slot(Index::ROOT, other), None);
+            assert_eq!(tree.slot(NodeIndex::ROOT, other), None);
         }
     }
 

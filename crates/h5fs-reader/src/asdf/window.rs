@@ -98,9 +98,9 @@ mod tests {
     /// A source whose bytes are the low bytes of their offsets. Those from 900 000 on cannot be
     /// read.
     #[derive(Debug, Default)]
-    struct Counted(AtomicU64);
+    struct CountedSource(AtomicU64);
 
-    impl Source for Counted {
+    impl Source for CountedSource {
         fn length(&self) -> u64 {
             1_000_000
         }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn many_small_pieces_are_few_reads() {
-        let source = Counted::default();
+        let source = CountedSource::default();
         let mut window = Window::new(&source);
         for at in (0..900_000_u64).step_by(10) {
             let first = at.to_le_bytes()[0];
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_lies_far_apart_is_read_alone() {
-        let source = Counted::default();
+        let source = CountedSource::default();
         let mut window = Window::new(&source);
         for at in (0..9).map(|place| place * 100_000) {
             window.piece(at..at + 2).unwrap();

@@ -23,11 +23,11 @@ use resolve::CoreTag;
 
 /// A node's number in its document, in the order of the nodes' starts in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Index(u32);
+pub(crate) struct NodeIndex(u32);
 
-impl Index {
+impl NodeIndex {
     /// The document's outermost node.
-    pub(crate) const ROOT: Index = Index(0);
+    pub(crate) const ROOT: NodeIndex = NodeIndex(0);
 
     /// Returns the node's number.
     pub(crate) fn number(self) -> u32 {
@@ -36,7 +36,7 @@ impl Index {
 
     /// Returns the node with that number, which need not exist.
     pub(crate) fn new(number: u32) -> Self {
-        Index(number)
+        NodeIndex(number)
     }
 
     fn slot(self) -> usize {
@@ -47,17 +47,17 @@ impl Index {
 /// One YAML document: small nodes, whose contents are in a few long lists.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
-    nodes: Vec<Node>,
+    nodes: Vec<YamlNode>,
     /// The texts of the scalars, and of the keys that are not scalars.
     texts: String,
     /// The items of all sequences.
-    items: Vec<Index>,
+    items: Vec<NodeIndex>,
     /// The pairs of all mappings.
-    pairs: Vec<(Index, Index)>,
+    pairs: Vec<(NodeIndex, NodeIndex)>,
     tags: Vec<Arc<str>>,
     /// Keys that are not scalars, in order, with the spans of their texts. The text is taken from
     /// the first use, which may be an alias.
-    collection_keys: Vec<(Index, Span)>,
+    collection_keys: Vec<(NodeIndex, Span)>,
     /// The offset of the text in the file.
     start: u64,
     /// The error that explains why the document ends before the text.
@@ -66,8 +66,8 @@ pub(crate) struct Document {
 
 /// One node of a document.
 #[derive(Debug, Clone, Copy)]
-struct Node {
-    kind: Kind,
+struct YamlNode {
+    kind: YamlKind,
     /// The node's text, items or pairs.
     span: Span,
     /// The place of the node's tag among the tags, counted from 1.
@@ -79,7 +79,7 @@ struct Node {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum YamlKind {
     /// A scalar of this type, or with a custom tag.
     Scalar(Option<CoreTag>),
     Sequence,
@@ -110,13 +110,13 @@ impl Span {
 
 /// The content of a node.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Content<'a> {
+pub(crate) enum NodeContent<'a> {
     /// The text after unquoting.
     Scalar(&'a str),
     /// The items in order.
-    Sequence(&'a [Index]),
+    Sequence(&'a [NodeIndex]),
     /// Keys with their values, in order, including duplicates and merge keys.
-    Mapping(&'a [(Index, Index)]),
+    Mapping(&'a [(NodeIndex, NodeIndex)]),
 }
 
 /// The identity of a key: its type and its text.
@@ -130,14 +130,14 @@ pub(crate) struct Identity {
 enum IdentityKind {
     Core(CoreTag),
     Tagged(Option<NonZero<u16>>),
-    Collection(Index),
+    Collection(NodeIndex),
 }
 
 impl Document {
     /// Returns a document that contains one empty mapping.
     pub(crate) fn empty() -> Self {
         let mut document = Document::default();
-        document.push(Kind::Mapping, Span::default(), None, 0);
+        document.push(YamlKind::Mapping, Span::default(), None, 0);
         document
     }
 
@@ -152,25 +152,25 @@ impl Document {
     }
 
     /// Returns whether the node exists.
-    pub(crate) fn contains(&self, node: Index) -> bool {
+    pub(crate) fn contains(&self, node: NodeIndex) -> bool {
         node.slot() < self.nodes.len()
     }
 
     /// Returns the content of the node. Returns an empty scalar for a node that does not exist.
-    pub(crate) fn content(&self, node: Index) -> Content<'_> {
+    pub(crate) fn content(&self, node: NodeIndex) -> NodeContent<'_> {
         let Some(node) = self.nodes.get(node.slot()) else {
-            return Content::Scalar("");
+            return NodeContent::Scalar("");
         };
         let range = node.span.range();
         match node.kind {
-            Kind::Scalar(_) => Content::Scalar(self.texts.get(range).unwrap_or_default()),
-            Kind::Sequence => Content::Sequence(self.items.get(range).unwrap_or_default()),
-            Kind::Mapping => Content::Mapping(self.pairs.get(range).unwrap_or_default()),
+            YamlKind::Scalar(_) => NodeContent::Scalar(self.texts.get(range).unwrap_or_default()),
+            YamlKind::Sequence => NodeContent::Sequence(self.items.get(range).unwrap_or_default()),
+            YamlKind::Mapping => NodeContent::Mapping(self.pairs.get(range).unwrap_or_default()),
         }
     }
 
     /// Returns the node's absolute offset in the file, in bytes.
-    pub(crate) fn file_offset(&self, node: Index) -> u64 {
+    pub(crate) fn file_offset(&self, node: NodeIndex) -> u64 {
         let node = self.nodes.get(node.slot());
         let at = node.map_or(0, |node| u64::from(node.at));
         Extent::cut(self.start, at).end()
@@ -178,72 +178,72 @@ impl Document {
 
     /// Returns the node's explicit tag with its handle resolved. Returns `None` if the tag is
     /// absent or only `!`.
-    pub(crate) fn tag(&self, node: Index) -> Option<&Arc<str>> {
+    pub(crate) fn tag(&self, node: NodeIndex) -> Option<&Arc<str>> {
         let number = self.nodes.get(node.slot())?.tag?;
         self.tags.get(usize::from(number.get()).checked_sub(1)?)
     }
 
     /// Returns the text of a scalar.
-    pub(crate) fn text(&self, node: Index) -> Option<&str> {
+    pub(crate) fn text(&self, node: NodeIndex) -> Option<&str> {
         match self.content(node) {
-            Content::Scalar(text) => Some(text),
+            NodeContent::Scalar(text) => Some(text),
             _ => None,
         }
     }
 
     /// Returns the items of a sequence.
-    pub(crate) fn items(&self, node: Index) -> Option<&[Index]> {
+    pub(crate) fn items(&self, node: NodeIndex) -> Option<&[NodeIndex]> {
         match self.content(node) {
-            Content::Sequence(items) => Some(items),
+            NodeContent::Sequence(items) => Some(items),
             _ => None,
         }
     }
 
     /// Returns the pairs of a mapping.
-    pub(crate) fn pairs(&self, node: Index) -> Option<&[(Index, Index)]> {
+    pub(crate) fn pairs(&self, node: NodeIndex) -> Option<&[(NodeIndex, NodeIndex)]> {
         match self.content(node) {
-            Content::Mapping(pairs) => Some(pairs),
+            NodeContent::Mapping(pairs) => Some(pairs),
             _ => None,
         }
     }
 
     /// Returns the scalar's YAML type, from its tag or else from its text. Returns `None` for a
     /// collection or a scalar with a custom tag.
-    pub(crate) fn core_tag(&self, node: Index) -> Option<CoreTag> {
+    pub(crate) fn core_tag(&self, node: NodeIndex) -> Option<CoreTag> {
         match self.nodes.get(node.slot())?.kind {
-            Kind::Scalar(core) => core,
+            YamlKind::Scalar(core) => core,
             _ => None,
         }
     }
 
-    pub(crate) fn identity(&self, key: Index) -> Identity {
+    pub(crate) fn identity(&self, key: NodeIndex) -> Identity {
         let name = self.name(key);
         let kind = match self.nodes.get(key.slot()) {
             None => IdentityKind::Collection(key),
             Some(node) => match node.kind {
-                Kind::Scalar(Some(core)) => IdentityKind::Core(core),
-                Kind::Scalar(None) => IdentityKind::Tagged(node.tag),
-                Kind::Sequence | Kind::Mapping => IdentityKind::Collection(key),
+                YamlKind::Scalar(Some(core)) => IdentityKind::Core(core),
+                YamlKind::Scalar(None) => IdentityKind::Tagged(node.tag),
+                YamlKind::Sequence | YamlKind::Mapping => IdentityKind::Collection(key),
             },
         };
         Identity { kind, name }
     }
 
     /// Returns the number of a key's name among the names of all keys, in byte order.
-    pub(crate) fn name(&self, key: Index) -> u32 {
+    pub(crate) fn name(&self, key: NodeIndex) -> u32 {
         let node = self.nodes.get(key.slot());
         node.map_or(NO_NAME, |node| node.name)
     }
 
     /// Returns the texts of all keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        let numbered = (0..).map(Index).zip(&self.nodes);
+        let numbered = (0..).map(NodeIndex).zip(&self.nodes);
         let keys = numbered.filter(|(_, node)| node.name != NO_NAME);
         keys.map(|(key, _)| self.key_text(key))
     }
 
     /// Returns a key as a name: its text, or the document's text for a key that is a collection.
-    pub(crate) fn key_text(&self, key: Index) -> &str {
+    pub(crate) fn key_text(&self, key: NodeIndex) -> &str {
         if let Some(text) = self.text(key) {
             return text;
         }
@@ -256,17 +256,17 @@ impl Document {
     }
 
     /// Returns whether the node is a scalar of type text.
-    pub(crate) fn is_text(&self, node: Index) -> bool {
+    pub(crate) fn is_text(&self, node: NodeIndex) -> bool {
         self.core_tag(node) == Some(CoreTag::Str)
     }
 
     /// Returns whether the key is the text `name`.
-    pub(crate) fn is_key(&self, key: Index, name: &str) -> bool {
+    pub(crate) fn is_key(&self, key: NodeIndex, name: &str) -> bool {
         self.text(key) == Some(name) && self.is_text(key)
     }
 
     /// Returns the last value of a mapping's own key `name`.
-    pub(crate) fn value(&self, mapping: Index, name: &str) -> Option<Index> {
+    pub(crate) fn value(&self, mapping: NodeIndex, name: &str) -> Option<NodeIndex> {
         let mut pairs = self.pairs(mapping)?.iter().rev();
         pairs
             .find(|&&(key, _)| self.is_key(key, name))
@@ -276,20 +276,20 @@ impl Document {
     /// Adds a node and returns its number, or `None` if there are too many nodes.
     fn push(
         &mut self,
-        kind: Kind,
+        kind: YamlKind,
         span: Span,
         tag: Option<NonZero<u16>>,
         at: u32,
-    ) -> Option<Index> {
+    ) -> Option<NodeIndex> {
         let number = u32::try_from(to_u64(self.nodes.len())).ok()?;
-        self.nodes.push(Node {
+        self.nodes.push(YamlNode {
             kind,
             span,
             tag,
             name: NO_NAME,
             at,
         });
-        Some(Index(number))
+        Some(NodeIndex(number))
     }
 
     /// Releases unused allocated memory.

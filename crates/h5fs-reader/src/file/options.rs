@@ -99,7 +99,7 @@ impl OpenOptions {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<File> {
         let path = path.as_ref();
         let source = Arc::new(FileSource::open(path, None)?);
-        let neighbours = Neighbours::of(path, self.other_files, None, Readers::Owner);
+        let neighbours = Neighbours::new(path, self.other_files, None, Readers::Owner);
         self.open_with(source, neighbours)
     }
 
@@ -109,7 +109,7 @@ impl OpenOptions {
     /// # Errors
     /// Fails as [`open`](Self::open) does.
     pub fn open_source(&self, source: SharedSource) -> Result<File> {
-        self.open_with(source, Neighbours::none())
+        self.open_with(source, Neighbours::without_directory())
     }
 
     fn open_with(&self, source: SharedSource, neighbours: Neighbours) -> Result<File> {

@@ -108,14 +108,14 @@ impl<'a> BitReader<'a> {
 /// would read them. Each number is located from its index alone, so that the processor can work on
 /// several at a time.
 #[derive(Debug)]
-pub(crate) struct Numbers<'a> {
+pub(crate) struct PackedNumbers<'a> {
     bytes: &'a [u8],
     width: u32,
     /// Offset of the next number, in bits.
     place: usize,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> PackedNumbers<'a> {
     /// The largest supported width, in bits. A number of this width ends within eight bytes,
     /// whatever bit of a byte it starts at.
     pub(crate) const WIDEST: u32 = 57;
@@ -123,7 +123,7 @@ impl<'a> Numbers<'a> {
     /// Creates an iterator over numbers of `width` bits at the start of `bytes`. Returns `None` if
     /// `width` exceeds [`Self::WIDEST`].
     pub(crate) fn new(bytes: &'a [u8], width: u32) -> Option<Self> {
-        (width <= Self::WIDEST).then_some(Numbers {
+        (width <= Self::WIDEST).then_some(PackedNumbers {
             bytes,
             width,
             place: 0,
@@ -142,7 +142,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-impl Iterator for Numbers<'_> {
+impl Iterator for PackedNumbers<'_> {
     type Item = u64;
 
     #[inline]
@@ -203,15 +203,15 @@ mod tests {
     #[test]
     fn numbers_of_one_width_are_those_that_the_reader_reads() {
         let bytes: Vec<u8> = (0..60_u8).map(|byte| byte.wrapping_mul(77)).collect();
-        for width in 1..=Numbers::WIDEST {
+        for width in 1..=PackedNumbers::WIDEST {
             let mut reader = BitReader::new(&bytes);
             let read: Vec<u64> = std::iter::from_fn(|| reader.read_wide(width)).collect();
-            let numbers: Vec<u64> = Numbers::new(&bytes, width).unwrap().collect();
+            let numbers: Vec<u64> = PackedNumbers::new(&bytes, width).unwrap().collect();
             assert_eq!(numbers, read, "{width}");
             assert_eq!(numbers.len(), 480 / width as usize);
         }
-        assert!(Numbers::new(&bytes, 58).is_none());
-        assert_eq!(Numbers::new(&[], 0).unwrap().next(), Some(0));
+        assert!(PackedNumbers::new(&bytes, 58).is_none());
+        assert_eq!(PackedNumbers::new(&[], 0).unwrap().next(), Some(0));
     }
 
     #[test]

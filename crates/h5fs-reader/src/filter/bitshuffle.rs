@@ -111,7 +111,7 @@ fn compressed(
         }
         unbitshuffle(planes, size, &mut scratch, elements);
     }
-    after.copy_from_slice(blocks.take(after.len())?);
+    after.copy_from_slice(blocks.read_bytes(after.len())?);
     Ok(output)
 }
 

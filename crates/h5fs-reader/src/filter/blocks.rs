@@ -36,11 +36,11 @@ impl<'a> Blocks<'a> {
     /// Reads the stored bytes of the next block.
     pub(crate) fn next(&mut self) -> Result<&'a [u8]> {
         let length = self.length()?;
-        self.cursor.take(length)
+        self.cursor.read_bytes(length)
     }
 
     /// Reads the next `length` bytes, which are stored without a length prefix.
-    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8]> {
-        self.cursor.take(length)
+    pub(crate) fn read_bytes(&mut self, length: usize) -> Result<&'a [u8]> {
+        self.cursor.read_bytes(length)
     }
 }

@@ -58,22 +58,22 @@ pub(crate) struct Chunk<'a> {
     /// Decoded bytes of every block except the last. Not 0.
     pub(crate) block_bytes: usize,
     type_bytes: usize,
-    content: Content<'a>,
+    content: BloscContent<'a>,
 }
 
 /// The stored form of a chunk's elements.
 #[derive(Debug)]
-enum Content<'a> {
+enum BloscContent<'a> {
     /// Uncompressed bytes.
     Raw(&'a [u8]),
     /// One element that is repeated throughout the chunk.
     Repeated(Cow<'a, [u8]>),
     /// Compressed blocks.
-    Blocks(Blocks<'a>),
+    Blocks(BloscBlocks<'a>),
 }
 
 #[derive(Debug)]
-struct Blocks<'a> {
+struct BloscBlocks<'a> {
     /// The whole chunk. The starts of blocks are offsets in it.
     chunk: &'a [u8],
     starts: &'a [[u8; 4]],
@@ -125,7 +125,7 @@ impl<'a> Chunk<'a> {
                 let raw = content
                     .get(..total)
                     .ok_or_else(|| cursor.corrupt("ends too early"))?;
-                Content::Raw(raw)
+                BloscContent::Raw(raw)
             }
             0 => {
                 let starts = total.div_ceil(block_bytes);
@@ -133,7 +133,7 @@ impl<'a> Chunk<'a> {
                 // Before Blosc 1.14 the header had no flag for splitting, and the sizes alone
                 // decide.
                 let fits = type_bytes <= 16 && block_bytes.checked_div(type_bytes) >= Some(128);
-                Content::Blocks(Blocks {
+                BloscContent::Blocks(BloscBlocks {
                     chunk,
                     starts: starts.ok_or_else(|| cursor.corrupt("ends too early"))?,
                     codec: Codec::new(flags.wrapping_shr(5)),
@@ -141,8 +141,8 @@ impl<'a> Chunk<'a> {
                     filters: header.filters(type_bytes, version)?,
                 })
             }
-            3 if !content.is_empty() => Content::Repeated(Cow::Borrowed(content)),
-            special => Content::Repeated(special_value(special, type_bytes)?),
+            3 if !content.is_empty() => BloscContent::Repeated(Cow::Borrowed(content)),
+            special => BloscContent::Repeated(special_value(special, type_bytes)?),
         };
         Ok(Chunk {
             bytes: total,
@@ -164,7 +164,7 @@ impl<'a> Chunk<'a> {
             bytes,
             block_bytes: block_bytes.max(1),
             type_bytes,
-            content: Content::Repeated(special_value(special, type_bytes)?),
+            content: BloscContent::Repeated(special_value(special, type_bytes)?),
         })
     }
 
@@ -193,7 +193,7 @@ impl<'a> Chunk<'a> {
         output: &mut [u8],
     ) -> Result<()> {
         match &self.content {
-            Content::Raw(elements) => {
+            BloscContent::Raw(elements) => {
                 let start = number.times(self.block_bytes);
                 let elements = elements
                     .get(start..)
@@ -201,7 +201,7 @@ impl<'a> Chunk<'a> {
                 output.copy_from_slice(elements.ok_or_else(damaged)?);
                 Ok(())
             }
-            Content::Repeated(value) => {
+            BloscContent::Repeated(value) => {
                 for element in output.chunks_mut(value.len().max(1)) {
                     element
                         .iter_mut()
@@ -210,7 +210,7 @@ impl<'a> Chunk<'a> {
                 }
                 Ok(())
             }
-            Content::Blocks(blocks) => {
+            BloscContent::Blocks(blocks) => {
                 let whole = output.len() == self.block_bytes;
                 let streams = if blocks.split && whole {
                     self.type_bytes
@@ -350,7 +350,7 @@ fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
     }
 }
 
-impl Blocks<'_> {
+impl BloscBlocks<'_> {
     /// Decodes the streams of block `number` into `output`, one after another.
     fn join(
         &self,
@@ -425,7 +425,7 @@ impl Blocks<'_> {
             return Ok(None);
         }
         let length = to_usize(length.unsigned_abs().into())?;
-        let stored = cursor.take(length)?;
+        let stored = cursor.read_bytes(length)?;
         if length == output.len() {
             return Ok(Some(stored));
         }

@@ -108,7 +108,7 @@ impl<'a> Frame<'a> {
         let count = u16::from_be_bytes(cursor.array()?);
         for _ in 0..count {
             let length = usize::from(cursor.u8()? & 0x1f);
-            let key = cursor.take(length)?;
+            let key = cursor.read_bytes(length)?;
             cursor.skip(1)?;
             let offset = int32(&mut cursor)?;
             if key == name {
@@ -116,7 +116,7 @@ impl<'a> Frame<'a> {
                 cursor.skip(offset)?;
                 cursor.skip(1)?;
                 let length = int32(&mut cursor)?;
-                return cursor.take(length).map(Some);
+                return cursor.read_bytes(length).map(Some);
             }
         }
         Ok(None)

@@ -6,7 +6,7 @@ use bzip2::{Decompress, Status};
 use crate::error::{Error, Result};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
 
 /// Bytes decoded in one step: slightly more than a block of the usual size.
@@ -27,7 +27,7 @@ pub fn decode(
         let mut decoder = Decompress::new(false);
         let mut written = 0_usize;
         loop {
-            still(is_wanted)?;
+            check_wanted(is_wanted)?;
             let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
             let rest = stream.get(used..).unwrap_or_default();
             let end = written.with_more(ROOM).min(output.len());
@@ -78,7 +78,7 @@ pub fn each_part(
     let mut decoder = Decompress::new(false);
     let mut output = vec![0; ROOM];
     loop {
-        still(is_wanted)?;
+        check_wanted(is_wanted)?;
         let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
         let rest = stream.get(used..).unwrap_or_default();
         let before = decoder.total_out();

@@ -16,12 +16,12 @@ mod tests;
 use bits::Bits;
 use coding::Coding;
 use header::{Frame, Header, Interleave, Scan, corrupt};
-use model::{Line, Model};
+use model::{Model, SampleLine};
 
 use crate::error::Result;
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
 
 /// Samples that are decoded between two calls of `is_wanted`.
@@ -70,7 +70,7 @@ fn decode_scan(
     let frame = header.frame()?;
     let coding = Coding::new(frame.bits, scan.near, &scan.preset)
         .ok_or_else(|| corrupt("parameters outside their range"))?;
-    let mut rows = Rows::new(frame, scan, output)?;
+    let mut rows = SampleRows::new(frame, scan, output)?;
     let (lines, width) = (frame.lines, frame.width);
     let interval = match scan.restart_lines {
         0 => lines,
@@ -82,10 +82,10 @@ fn decode_scan(
             header.restart(number)?;
         }
         let mut bits = Bits::new(header.entropy());
-        let mut state = State::new(Model::new(coding), scan, width);
+        let mut state = ScanState::new(Model::new(coding), scan, width);
         for line in first..lines.min(first.with_more(interval)) {
             if unasked == 0 {
-                still(is_wanted)?;
+                check_wanted(is_wanted)?;
             }
             unasked = unasked.with_more(width.times(scan.components.len()));
             if unasked >= UNASKED {
@@ -104,19 +104,19 @@ fn decode_scan(
 }
 
 /// The decoder's state in a scan. Each restart resets it.
-struct State {
+struct ScanState {
     model: Model,
-    above: Vec<Line>,
-    lines: Vec<Line>,
+    above: Vec<SampleLine>,
+    lines: Vec<SampleLine>,
     /// For each component, its index into the table of run lengths. One index for all components if
     /// their samples alternate.
     runs: Vec<usize>,
 }
 
-impl State {
+impl ScanState {
     fn new(model: Model, scan: &Scan, width: usize) -> Self {
         let lines = vec![vec![0; width.with_more(2)]; scan.components.len()];
-        State {
+        ScanState {
             model,
             above: lines.clone(),
             lines,
@@ -139,13 +139,13 @@ impl State {
 }
 
 /// The destination of the samples of a scan.
-struct Rows<'a> {
+struct SampleRows<'a> {
     output: &'a mut [u8],
     row_bytes: usize,
     sample_bytes: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> SampleRows<'a> {
     fn new(frame: &Frame, scan: &Scan, output: &'a mut [u8]) -> Result<Self> {
         let (components, plane) = (scan.components.len(), frame.plane_bytes());
         let output = match *scan.components.as_slice() {
@@ -156,7 +156,7 @@ impl<'a> Rows<'a> {
             _ if components == frame.components.len() => Some(output),
             _ => None,
         };
-        Ok(Rows {
+        Ok(SampleRows {
             output: output.ok_or_else(|| corrupt("scan of some components"))?,
             row_bytes: frame.line_bytes().times(components),
             sample_bytes: frame.sample_bytes(),
@@ -164,7 +164,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Writes one line of samples of each component.
-    fn write(&mut self, number: usize, lines: &[Line]) {
+    fn write(&mut self, number: usize, lines: &[SampleLine]) {
         let start = number.times(self.row_bytes);
         let row = self.output.get_mut(start..start.with_more(self.row_bytes));
         let row = row.unwrap_or_default();
@@ -178,7 +178,7 @@ impl<'a> Rows<'a> {
 
 /// Writes the first sample of each line, then the second of each, and so on. Each sample takes
 /// `BYTES` bytes.
-fn write_samples<const BYTES: usize>(row: &mut [u8], lines: &[Line]) {
+fn write_samples<const BYTES: usize>(row: &mut [u8], lines: &[SampleLine]) {
     for (component, line) in lines.iter().enumerate() {
         let places = row.as_chunks_mut::<BYTES>().0.iter_mut();
         let places = places.skip(component).step_by(lines.len().max(1));

@@ -14,7 +14,7 @@ pub enum Length {
 
 impl Length {
     /// Returns the maximum number of bytes.
-    pub fn most(self) -> usize {
+    pub fn maximum(self) -> usize {
         match self {
             Length::Exactly(bytes) | Length::AtMost(bytes) => bytes,
         }
@@ -49,7 +49,7 @@ impl Length {
         pool: &BufferPool,
         decode: impl FnOnce(&mut [u8]) -> Result<usize>,
     ) -> Result<Buffer> {
-        let mut buffer = pool.buffer(self.most())?;
+        let mut buffer = pool.buffer(self.maximum())?;
         let written = decode(&mut buffer)?;
         buffer.truncate(self.check(codec, written)?);
         Ok(buffer)

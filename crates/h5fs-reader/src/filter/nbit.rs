@@ -10,7 +10,7 @@
 //! - 4 any other type: size
 
 use crate::error::{Error, Result};
-use crate::filter::bits::{self, BitReader, Numbers};
+use crate::filter::bits::{self, BitReader, PackedNumbers};
 use crate::filter::{Context, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
@@ -149,7 +149,7 @@ impl Type {
         else {
             return None;
         };
-        let numbers = Numbers::new(stored, precision)?;
+        let numbers = PackedNumbers::new(stored, precision)?;
         Some(numbers.map(move |number| number.wrapping_shl(offset)))
     }
 

@@ -17,7 +17,7 @@
 //! significant bit first. A code with all bits set is the fill value.
 
 use crate::error::{Error, Result};
-use crate::filter::bits::{self, BitReader, Numbers};
+use crate::filter::bits::{self, BitReader, PackedNumbers};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
@@ -159,7 +159,7 @@ impl Scheme {
             Some(fill) if code == all_ones => fill,
             _ => number(code),
         };
-        if let Some(codes) = Numbers::new(codes, code_bits) {
+        if let Some(codes) = PackedNumbers::new(codes, code_bits) {
             return bits::store(codes.map(number), self.size, self.big_endian, output);
         }
         let mut reader = BitReader::new(codes);

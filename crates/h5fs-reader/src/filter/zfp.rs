@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
-use block::{Decoder, Int, Mode};
+use block::{BlockDecoder, Int, Mode};
 use stream::BitStream;
 
 /// Returns the decoded bytes of a chunk.
@@ -147,7 +147,7 @@ impl Header {
         output: &mut [u8],
     ) -> Result<()> {
         let mut bits = BitStream::new(stored);
-        let mut decoder = Decoder::<I>::new(self.rank, self.mode);
+        let mut decoder = BlockDecoder::<I>::new(self.rank, self.mode);
         let blocks = self.dims.map(|dim| dim.div_ceil(4));
         let count = blocks.iter().product::<usize>();
         for number in 0..count {

@@ -227,7 +227,7 @@ impl<'a> Attributes<'a> {
     ) -> Result<Attribute> {
         const SHARED: u8 = 0b10;
         let mut cursor = Cursor::new(record, dense.name_index, "attribute record");
-        let id = cursor.take(HEAP_ID)?;
+        let id = cursor.read_bytes(HEAP_ID)?;
         let message = match cursor.u8()? & SHARED {
             0 => dense.heap.one_of(allowance, id)?,
             _ => self

@@ -137,9 +137,9 @@ impl BtreeV1 {
     }
 
     /// Returns the same tree, with reads charged to `effort`.
-    pub(crate) fn within(&self, effort: &Effort) -> Self {
+    pub(crate) fn with_effort(&self, effort: &Effort) -> Self {
         BtreeV1 {
-            meta: self.meta.within(effort),
+            meta: self.meta.with_effort(effort),
             ..self.clone()
         }
     }
@@ -319,7 +319,7 @@ impl LeafEntries {
     }
 
     /// Returns the position before the next entry.
-    pub(crate) fn place(&self) -> EntryPosition {
+    pub(crate) fn position(&self) -> EntryPosition {
         let taken = self.path.iter().map(|(_, taken)| *taken);
         EntryPosition {
             taken: taken
@@ -442,8 +442,8 @@ impl Leaves {
     }
 
     /// Returns the position before the next symbol table node.
-    pub(crate) fn place(&self) -> EntryPosition {
-        self.0.place()
+    pub(crate) fn position(&self) -> EntryPosition {
+        self.0.position()
     }
 
     /// Moves to a `place` of this group, backwards or forwards.
@@ -471,7 +471,7 @@ impl GroupBranch {
     ///
     /// # Errors
     /// Fails if a node on the path is damaged, or if `compare` fails.
-    pub(crate) fn to(
+    pub(crate) fn descend(
         meta: Arc<Metadata>,
         root: Address,
         mut compare: impl FnMut(u64) -> Result<Ordering>,
@@ -566,7 +566,7 @@ mod tests {
         let mut leaves = Leaves::new(small_tree(), at(0)).unwrap();
         let mut places = Vec::new();
         for _ in 0..4 {
-            places.push(leaves.place());
+            places.push(leaves.position());
             leaves.next_leaf().unwrap();
         }
         for i in [2, 0, 3, 1, 1] {
@@ -581,7 +581,7 @@ mod tests {
     #[test]
     fn a_name_has_one_leaf() {
         let find = |name: u64| {
-            let branch = GroupBranch::to(small_tree(), at(0), |key| Ok(name.cmp(&key)));
+            let branch = GroupBranch::descend(small_tree(), at(0), |key| Ok(name.cmp(&key)));
             branch.unwrap().leaf
         };
         assert_eq!(find(10), Some(at(1111)));
@@ -630,7 +630,7 @@ mod tests {
     fn levels_must_fall() {
         let own_child = file(&[node(1, &[0, 0, 9])]);
         assert!(leaves(Arc::clone(&own_child)).is_err());
-        assert!(GroupBranch::to(own_child, at(0), |_| Ok(Ordering::Less)).is_err());
+        assert!(GroupBranch::descend(own_child, at(0), |_| Ok(Ordering::Less)).is_err());
         let same_level = file(&[node(1, &[0, 100, 9]), node(1, &[0, 200, 9])]);
         assert!(leaves(same_level).is_err());
     }

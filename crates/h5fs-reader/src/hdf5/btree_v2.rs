@@ -141,9 +141,9 @@ impl BtreeV2 {
     }
 
     /// Returns the same tree, with reads charged to `effort`.
-    pub(crate) fn within(&self, effort: &Effort) -> Self {
+    pub(crate) fn with_effort(&self, effort: &Effort) -> Self {
         BtreeV2 {
-            meta: self.meta.within(effort),
+            meta: self.meta.with_effort(effort),
             ..self.clone()
         }
     }
@@ -288,7 +288,7 @@ impl BtreeV2 {
         };
         let records = used.times(self.record_size);
         let pointers = children.times(self.levels.pointer_size(level));
-        let length = Count::together([NODE_PREFIX, records, pointers, CHECKSUM]);
+        let length = Count::sum([NODE_PREFIX, records, pointers, CHECKSUM]);
         (used, to_u64(length))
     }
 
@@ -353,7 +353,7 @@ impl BtreeV2 {
         let mut cursor = Cursor::new(&node.block, node.at, LEAF);
         let before = i.times(self.record_size);
         cursor.skip(NODE_PREFIX.with_more(before))?;
-        cursor.take(self.record_size)
+        cursor.read_bytes(self.record_size)
     }
 
     /// Returns child `i` of an internal node, which has one more child than records.
@@ -361,7 +361,7 @@ impl BtreeV2 {
         let mut cursor = Cursor::new(&node.block, node.at, INTERNAL);
         let records = node.used.times(self.record_size);
         let before = i.times(self.levels.pointer_size(node.level));
-        cursor.skip(Count::together([NODE_PREFIX, records, before]))?;
+        cursor.skip(Count::sum([NODE_PREFIX, records, before]))?;
         let at = self.meta.defined_address(&mut cursor)?;
         let used = cursor.uint(self.levels.used_width())?;
         let total = match self.levels.total_width(node.level) {
@@ -390,33 +390,33 @@ impl Node {
 pub(crate) struct RecordCursor {
     tree: BtreeV2,
     /// The nodes from the root down. Empty before the first record after a seek.
-    path: Vec<Frame>,
+    path: Vec<PathNode>,
     position: u64,
 }
 
 /// A node on the path. Step 2i of an internal node is child i, and step 2i + 1 is record i.
 #[derive(Debug)]
-struct Frame {
+struct PathNode {
     node: Node,
     step: usize,
 }
 
-enum Step {
+enum BtreeStep {
     Record(usize),
     Child(usize),
     End,
 }
 
-impl Frame {
-    fn take_step(&mut self) -> Step {
+impl PathNode {
+    fn take_step(&mut self) -> BtreeStep {
         let step = self.step;
         self.step = step.one_more();
         let used = self.node.used;
         match (self.node.level, step / 2, step % 2) {
-            (0, _, _) if step < used => Step::Record(step),
-            (1.., i, 0) if i <= used => Step::Child(i),
-            (1.., i, 1) if i < used => Step::Record(i),
-            _ => Step::End,
+            (0, _, _) if step < used => BtreeStep::Record(step),
+            (1.., i, 0) if i <= used => BtreeStep::Child(i),
+            (1.., i, 1) if i < used => BtreeStep::Record(i),
+            _ => BtreeStep::End,
         }
     }
 }
@@ -430,7 +430,7 @@ impl RecordCursor {
     /// Returns the bytes of the kept nodes.
     pub(crate) fn weight(&self) -> u64 {
         let nodes = self.path.iter().map(|frame| to_u64(frame.node.block.len()));
-        Count::together(nodes)
+        Count::sum(nodes)
     }
 
     /// Makes the record at `position` the next one. Does not read it yet.
@@ -465,17 +465,17 @@ impl RecordCursor {
         }
         while let Some(frame) = self.path.last_mut() {
             match frame.take_step() {
-                Step::Record(i) => {
+                BtreeStep::Record(i) => {
                     return Ok(Some(self.tree.record(&frame.node, i)?.to_vec()));
                 }
-                Step::Child(i) => {
+                BtreeStep::Child(i) => {
                     self.tree.expect_children(&frame.node, i)?;
                     let child = self.tree.child(&frame.node, i)?;
                     let level = frame.node.level.left_after(1);
                     let node = self.tree.counted_node(child, level)?;
-                    self.path.push(Frame { node, step: 0 });
+                    self.path.push(PathNode { node, step: 0 });
                 }
-                Step::End => {
+                BtreeStep::End => {
                     self.path.pop();
                 }
             }
@@ -493,7 +493,7 @@ impl RecordCursor {
             let node = self.tree.counted_node(child, level)?;
             let Some(below) = level.checked_sub(1) else {
                 let step = usize::try_from(before).unwrap_or(usize::MAX);
-                self.path.push(Frame { node, step });
+                self.path.push(PathNode { node, step });
                 return Ok(());
             };
             let (i, way) = self.choose(&node, before)?;
@@ -501,7 +501,7 @@ impl RecordCursor {
                 self.tree.expect_children(&node, i)?;
             }
             let step = i.times(2).one_more();
-            self.path.push(Frame { node, step });
+            self.path.push(PathNode { node, step });
             let Some((next, rest)) = way else {
                 return Ok(());
             };

@@ -12,14 +12,14 @@ use crate::hdf5::index::fixed_array::FixedArray;
 use crate::hdf5::index::implicit::Implicit;
 use crate::hdf5::index::single::Single;
 use crate::hdf5::index::{Geometry, Unwritten};
-use crate::hdf5::message::data_layout::{self, Chunks, DataLayout, Index};
+use crate::hdf5::message::data_layout::{self, ChunkIndexKind, ChunkedLayout, DataLayout};
 use crate::hdf5::message::{
     dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
 };
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
 use crate::model::array::{Fill, Layout, Mappings, Storage};
-use crate::model::storage::{ChunkIndex, Chunked, Pipeline, StoredExtent};
+use crate::model::storage::{ChunkGrid, ChunkIndex, Pipeline, StoredExtent};
 use crate::model::{Array, Datatype, Shape};
 use crate::source::local::raw_file::RawFile;
 use crate::wire::{Count, Extent, to_u64};
@@ -261,7 +261,7 @@ impl StorageParts<'_> {
         }
     }
 
-    fn chunked(&self, chunks: &Chunks, pipeline: &Pipeline) -> Result<Storage> {
+    fn chunked(&self, chunks: &ChunkedLayout, pipeline: &Pipeline) -> Result<Storage> {
         let at = self.reader.header.at;
         let Shape::Simple { dims, max } = self.shape else {
             return Err(Error::corrupt("chunks without dimensions", at));
@@ -287,7 +287,7 @@ impl StorageParts<'_> {
             .ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
         let shape = chunks.shape.clone();
         let geometry = Geometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
-        Ok(Storage::Chunked(Chunked {
+        Ok(Storage::Chunked(ChunkGrid {
             source: Arc::clone(self.reader.context.metadata.source()),
             begin: self.reader.context.metadata.begin_of_data(),
             chunk_shape: chunks.shape.clone(),
@@ -299,7 +299,7 @@ impl StorageParts<'_> {
 
     fn index(
         &self,
-        chunks: &Chunks,
+        chunks: &ChunkedLayout,
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Arc<dyn ChunkIndex>> {
@@ -310,24 +310,26 @@ impl StorageParts<'_> {
         }
         let metadata = metadata.refreshed();
         Ok(match (chunks.index, chunks.address) {
-            (Index::Single(chunk), address) => Arc::new(Single::new(
+            (ChunkIndexKind::Single(chunk), address) => Arc::new(Single::new(
                 address,
                 chunk,
                 geometry,
                 self.reader.header.at,
             )?),
             (_, None) => Arc::new(Unwritten),
-            (Index::BtreeV1, Some(root)) => {
+            (ChunkIndexKind::BtreeV1, Some(root)) => {
                 Arc::new(BtreeV1Index::new(metadata, root, geometry, filtered))
             }
-            (Index::Implicit, Some(at)) => Arc::new(Implicit::new(metadata, at, geometry)?),
-            (Index::FixedArray, Some(at)) => {
+            (ChunkIndexKind::Implicit, Some(at)) => {
+                Arc::new(Implicit::new(metadata, at, geometry)?)
+            }
+            (ChunkIndexKind::FixedArray, Some(at)) => {
                 Arc::new(FixedArray::open(metadata, at, geometry, filtered)?)
             }
-            (Index::ExtensibleArray, Some(at)) => {
+            (ChunkIndexKind::ExtensibleArray, Some(at)) => {
                 Arc::new(ExtensibleArray::open(metadata, at, geometry, filtered)?)
             }
-            (Index::BtreeV2, Some(at)) => {
+            (ChunkIndexKind::BtreeV2, Some(at)) => {
                 Arc::new(BtreeV2Index::open(metadata, at, geometry, filtered)?)
             }
         })

@@ -103,9 +103,9 @@ impl ChunkIndex for Unwritten {
 
 /// A counter of chunks outside of the dataset that a walk has skipped.
 #[derive(Debug, Default)]
-struct Strays(u64);
+struct StrayChunks(u64);
 
-impl Strays {
+impl StrayChunks {
     /// Counts one more skipped chunk.
     fn pass(&mut self) -> Result<()> {
         let most = to_u64(limits::STRAY_CHUNKS);
@@ -162,7 +162,7 @@ fn stored_chunk(
 }
 
 /// Returns whether bit `bit` of `bitmap` is set. The first bit is the highest of the first byte.
-fn bit_is_set(bitmap: &[u8], bit: u64) -> bool {
+fn is_bit_set(bitmap: &[u8], bit: u64) -> bool {
     let byte = usize::try_from(bit / 8).ok().and_then(|i| bitmap.get(i));
     let mask = [0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01_u8];
     let mask = usize::try_from(bit % 8).ok().and_then(|i| mask.get(i));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn bitmaps_begin_with_the_highest_bit() {
         let bitmap = [0x80, 0x02];
-        let set: Vec<_> = (0..20).filter(|&bit| bit_is_set(&bitmap, bit)).collect();
+        let set: Vec<_> = (0..20).filter(|&bit| is_bit_set(&bitmap, bit)).collect();
         assert_eq!(set, [0, 14]);
     }
 

@@ -87,7 +87,7 @@ impl Object {
             _ => 0,
         };
         let comment = self.node.comment.as_ref().map_or(0, Vec::len);
-        let own = Count::together([size_of::<Node>(), size_of::<Self>(), comment]);
+        let own = Count::sum([size_of::<Node>(), size_of::<Self>(), comment]);
         content.with_more(to_u64(own))
     }
 }

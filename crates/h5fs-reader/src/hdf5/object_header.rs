@@ -9,7 +9,7 @@ use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::message::kind;
 use crate::limits;
-use crate::source::growing::settled;
+use crate::source::growing::retry_while_growing;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Bytes of the first read. Most headers end within them.
@@ -37,7 +37,7 @@ pub(crate) struct ObjectHeader {
     blocks: Vec<Block>,
     /// Bytes of all blocks.
     bytes: u64,
-    messages: Vec<Place>,
+    messages: Vec<MessageLocation>,
 }
 
 /// A message as stored in the header.
@@ -67,7 +67,7 @@ struct Block {
 }
 
 #[derive(Debug)]
-struct Place {
+struct MessageLocation {
     kind: u16,
     flags: u8,
     block: usize,
@@ -89,7 +89,7 @@ impl ObjectHeader {
     /// - `Limit` for a header that is too long.
     /// - `Unsupported` for an unknown version, or an unknown message that must not be ignored.
     pub(crate) fn read(metadata: &Metadata, at: Address) -> Result<Self> {
-        settled(&**metadata.source(), || Self::read_once(metadata, at))
+        retry_while_growing(&**metadata.source(), || Self::read_once(metadata, at))
     }
 
     fn read_once(metadata: &Metadata, at: Address) -> Result<Self> {
@@ -345,7 +345,11 @@ fn prefix_length(version: Version) -> usize {
     }
 }
 
-fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Result<Place> {
+fn read_message(
+    cursor: &mut Cursor<'_>,
+    version: Version,
+    block: usize,
+) -> Result<MessageLocation> {
     let (kind, size, flags) = match version {
         Version::One => {
             let fields = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
@@ -367,7 +371,7 @@ fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Resu
     }
     let start = cursor.position();
     cursor.skip(usize::from(size))?;
-    Ok(Place {
+    Ok(MessageLocation {
         kind,
         flags,
         block,

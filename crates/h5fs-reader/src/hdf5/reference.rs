@@ -244,7 +244,7 @@ impl Pointers<'_> {
     fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let size = usize::from(cursor.u8()?);
         let at = cursor.at();
-        let token = cursor.take(size)?;
+        let token = cursor.read_bytes(size)?;
         self.pointer(&mut Cursor::new(token, at, "object token"))
     }
 }
@@ -252,7 +252,7 @@ impl Pointers<'_> {
 /// Reads a text that follows its length of two bytes.
 fn short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let length = u64::from(cursor.u16()?);
-    Ok(cursor.take(to_usize(length)?)?.to_vec())
+    Ok(cursor.read_bytes(to_usize(length)?)?.to_vec())
 }
 
 #[cfg(test)]
@@ -275,7 +275,7 @@ mod tests {
         };
         assert_eq!(target(0), Reference::Null);
         assert_eq!(target(u64::MAX), Reference::Null);
-        assert_eq!(target(999), Reference::Object(NodeId::of(999)));
+        assert_eq!(target(999), Reference::Object(NodeId::for_test(999)));
         for address in [1, 1000, 1 << 62, u64::MAX - 1] {
             assert_eq!(target(address), Reference::Dangling(address));
         }

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::region::{Axis, Region};
+use crate::model::region::{Region, RegionAxis};
 use crate::wire::{Cursor, to_u64};
 
 /// Reads one stored selection.
@@ -67,7 +67,7 @@ fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
 }
 
 /// Reads the start, stride, count and block of one dimension.
-fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<Axis> {
+fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<RegionAxis> {
     let start = cursor.uint(width)?;
     let stride = cursor.uint(width)?;
     // All bits one means unlimited.
@@ -87,7 +87,7 @@ fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<Axis> {
         _ => None,
     };
     let block = block.unwrap_or(u64::MAX);
-    Ok(Axis {
+    Ok(RegionAxis {
         start,
         stride: stride.max(block),
         block,

@@ -15,12 +15,12 @@ use crate::wire::{Count, Cursor, to_u64};
 #[derive(Debug)]
 pub(crate) struct SharedMessages {
     metadata: Arc<Metadata>,
-    indexes: Arc<[Index]>,
+    indexes: Arc<[MessageIndex]>,
 }
 
 /// One index of the shared message table, with the message types on its heap.
 #[derive(Debug)]
-struct Index {
+struct MessageIndex {
     message_types: u16,
     heap: Option<Address>,
 }
@@ -61,7 +61,7 @@ impl SharedMessages {
     }
 
     /// Returns the same resolver, reading through `metadata`.
-    pub(crate) fn within(&self, metadata: &Arc<Metadata>) -> Self {
+    pub(crate) fn with_metadata(&self, metadata: &Arc<Metadata>) -> Self {
         SharedMessages {
             metadata: Arc::clone(metadata),
             indexes: Arc::clone(&self.indexes),
@@ -98,7 +98,7 @@ impl SharedMessages {
                 self.committed(kind, &mut cursor)?
             }
             (2, _) | (3, 2) => self.committed(kind, &mut cursor)?,
-            (3, 1) => self.on_heap(kind, cursor.take(HEAP_ID)?, at)?,
+            (3, 1) => self.on_heap(kind, cursor.read_bytes(HEAP_ID)?, at)?,
             (version, place) => {
                 let what = format!("version {version}, type {place}");
                 return Err(cursor.unsupported(&what));
@@ -112,7 +112,7 @@ impl SharedMessages {
 
     /// Returns the message of type `kind` with ID `id` from the heap for its type.
     pub(crate) fn on_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
-        let holds = |index: &&Index| {
+        let holds = |index: &&MessageIndex| {
             index
                 .message_types
                 .checked_shr(u32::from(kind))
@@ -152,7 +152,7 @@ impl SharedMessages {
 /// Bytes of an ID on a shared message heap.
 const HEAP_ID: usize = 8;
 
-fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Index>> {
+fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<MessageIndex>> {
     const WHAT: &str = "shared message table";
     let entry = metadata.structure_size(2, 0, 1 + 1 + 2 + 4 + 2 + 2 + 2);
     let length = entry.times(usize::from(count)).with_more(4 + 4);
@@ -167,12 +167,12 @@ fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Index>>
 
 /// Reads one index. A reader needs only the heap, because IDs are resolved directly. The list or
 /// B-tree is only for writers.
-fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Index> {
+fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<MessageIndex> {
     cursor.skip(1 + 1)?; // version, kind of index
     let message_types = cursor.u16()?;
     cursor.skip(4 + 2 + 2 + 2)?; // smallest size, cutoffs, number of messages
     metadata.address(cursor)?; // the list or B-tree
-    Ok(Index {
+    Ok(MessageIndex {
         message_types,
         heap: metadata.address(cursor)?,
     })

@@ -9,20 +9,20 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::context::Context;
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::file::opening::Opening;
+use crate::hdf5::file::opening::OpeningBudget;
 use crate::hdf5::file::other_files::SourceDataset;
 use crate::hdf5::selection;
 use crate::limits;
 use crate::memory;
 use crate::model::Shape;
 use crate::model::array::{Mapping, Mappings};
-use crate::model::region::{Axis, Region};
+use crate::model::region::{Region, RegionAxis};
 use crate::model::regions::{RegionAt, Regions};
 use crate::wire::{Count, Cursor, to_u64};
 
 /// An entry of the list, with its regions or with their positions in a compact list.
 #[derive(Debug)]
-struct Entry<R> {
+struct VirtualEntry<R> {
     file: Arc<[u8]>,
     dataset: Arc<[u8]>,
     source: R,
@@ -51,7 +51,7 @@ pub(crate) fn read(
     let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
         return Ok((shape.clone(), Mappings::default()));
     };
-    let mut layout = Layout {
+    let mut layout = VirtualLayout {
         context,
         opening,
         at,
@@ -83,8 +83,8 @@ fn read_entries(
     metadata: &Metadata,
     block: &[u8],
     at: Address,
-    opening: &mut Opening,
-) -> Result<(Vec<Entry<RegionAt>>, Regions)> {
+    opening: &mut OpeningBudget,
+) -> Result<(Vec<VirtualEntry<RegionAt>>, Regions)> {
     const WHAT: &str = "virtual dataset block";
     const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
@@ -98,11 +98,11 @@ fn read_entries(
     for _ in 0..count {
         let entry = read_entry(metadata, version, &entries, &mut cursor, opening)?;
         let weights = [&entry.source, &entry.target].map(Region::weight);
-        opening.hold(to_u64(size_of::<Entry<RegionAt>>()))?;
+        opening.charge(to_u64(size_of::<VirtualEntry<RegionAt>>()))?;
         weights
             .into_iter()
-            .try_for_each(|bytes| opening.hold(bytes))?;
-        entries.push(Entry {
+            .try_for_each(|bytes| opening.charge(bytes))?;
+        entries.push(VirtualEntry {
             source: regions.keep(&entry.source),
             target: regions.keep(&entry.target),
             file: entry.file,
@@ -119,10 +119,10 @@ fn read_entries(
 fn read_entry(
     metadata: &Metadata,
     version: u8,
-    earlier: &[Entry<RegionAt>],
+    earlier: &[VirtualEntry<RegionAt>],
     cursor: &mut Cursor<'_>,
-    opening: &mut Opening,
-) -> Result<Entry<Region>> {
+    opening: &mut OpeningBudget,
+) -> Result<VirtualEntry<Region>> {
     const SHARED_FILE: u8 = 1;
     const SHARED_DATASET: u8 = 2;
     const SAME_FILE: u8 = 4;
@@ -148,7 +148,7 @@ fn read_entry(
         }
         _ => Arc::clone(&shared(cursor)?.dataset),
     };
-    Ok(Entry {
+    Ok(VirtualEntry {
         file,
         dataset,
         source: selection::read(cursor)?,
@@ -157,7 +157,11 @@ fn read_entry(
 }
 
 /// Returns a name, shared with the previous entry if both are equal.
-fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>, opening: &mut Opening) -> Result<Arc<[u8]>> {
+fn kept_name(
+    name: &[u8],
+    last: Option<&Arc<[u8]>>,
+    opening: &mut OpeningBudget,
+) -> Result<Arc<[u8]>> {
     if let Some(last) = last.filter(|last| ***last == *name) {
         return Ok(Arc::clone(last));
     }
@@ -168,7 +172,7 @@ fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>, opening: &mut Opening) -> Re
             most,
         ));
     }
-    opening.hold(memory::piece(name.len()))?;
+    opening.charge(memory::allocation_size(name.len()))?;
     Ok(name.into())
 }
 
@@ -180,9 +184,9 @@ fn too_many() -> Error {
 }
 
 /// The state while the mappings of a virtual dataset are processed.
-struct Layout<'a> {
+struct VirtualLayout<'a> {
     context: &'a Context,
-    opening: Opening,
+    opening: OpeningBudget,
     at: Address,
     dims: Vec<u64>,
     mappings: Mappings,
@@ -191,20 +195,20 @@ struct Layout<'a> {
     /// The source that was opened last, and its extent if the source exists.
     last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
     /// Parts that grow with missing sources.
-    missing: Vec<Growing>,
+    missing: Vec<GrowingPart>,
 }
 
 /// A part that grows with its source.
-struct Growing {
+struct GrowingPart {
     source: Arc<SourceDataset>,
     source_region: RegionAt,
     region: RegionAt,
 }
 
-impl Layout<'_> {
+impl VirtualLayout<'_> {
     /// Resets the dimensions that grow with sources, because their stored extent is only the last
     /// known value.
-    fn forget_unlimited(&mut self, entries: &[Entry<RegionAt>]) {
+    fn forget_unlimited(&mut self, entries: &[VirtualEntry<RegionAt>]) {
         let mut ends = vec![0; self.dims.len()];
         let mut are_unlimited = vec![false; self.dims.len()];
         for entry in entries {
@@ -230,9 +234,9 @@ impl Layout<'_> {
         }
     }
 
-    fn add(&mut self, kept: Entry<RegionAt>) -> Result<()> {
+    fn add(&mut self, kept: VirtualEntry<RegionAt>) -> Result<()> {
         let regions = self.mappings.regions();
-        let entry = Entry {
+        let entry = VirtualEntry {
             source: regions.get(kept.source),
             target: regions.get(kept.target),
             file: kept.file,
@@ -259,16 +263,16 @@ impl Layout<'_> {
     /// Adds a part that grows with its source, up to the source's current number of steps.
     fn add_growing(
         &mut self,
-        entry: &Entry<Region>,
+        entry: &VirtualEntry<Region>,
         (source_region, region): (RegionAt, RegionAt),
-        (target_dimension, target_axis): (usize, Axis),
-        (source_dimension, source_axis): (usize, Axis),
+        (target_dimension, target_axis): (usize, RegionAxis),
+        (source_dimension, source_axis): (usize, RegionAxis),
     ) -> Result<()> {
         let source = self.literal_source(entry)?;
         let dims = self.extent(&source)?;
         if dims.is_none() {
-            self.opening.hold(to_u64(size_of::<Growing>()))?;
-            self.missing.push(Growing {
+            self.opening.charge(to_u64(size_of::<GrowingPart>()))?;
+            self.missing.push(GrowingPart {
                 source: Arc::clone(&source),
                 source_region,
                 region,
@@ -278,14 +282,14 @@ impl Layout<'_> {
         let extent = dims.get(source_dimension).copied().unwrap_or(0);
         let one_step = |region, dimension, axis| {
             let length = Some(1);
-            with_axis(region, dimension, Axis { length, ..axis })
+            with_axis(region, dimension, RegionAxis { length, ..axis })
         };
         self.check_sizes(
             &one_step(&entry.source, source_dimension, source_axis),
             &one_step(&entry.target, target_dimension, target_axis),
         )?;
         let length = Some(source_axis.steps_before(extent));
-        let target_axis = Axis {
+        let target_axis = RegionAxis {
             length,
             ..target_axis
         };
@@ -296,7 +300,7 @@ impl Layout<'_> {
         let source_region = with_axis(
             &entry.source,
             source_dimension,
-            Axis {
+            RegionAxis {
                 length,
                 ..source_axis
             },
@@ -322,12 +326,12 @@ impl Layout<'_> {
             if length == Some(0) {
                 continue;
             }
-            let source_axis = Axis {
+            let source_axis = RegionAxis {
                 length,
                 ..source_axis
             };
             let source_region = with_axis(&source_region, source_dimension, source_axis);
-            let region = with_axis(&region, dimension, Axis { length, ..axis });
+            let region = with_axis(&region, dimension, RegionAxis { length, ..axis });
             self.push_new(part.source, &source_region, &region)?;
         }
         Ok(())
@@ -337,8 +341,8 @@ impl Layout<'_> {
     /// source is missing.
     fn add_numbered(
         &mut self,
-        entry: &Entry<Region>,
-        (dimension, axis): (usize, Axis),
+        entry: &VirtualEntry<Region>,
+        (dimension, axis): (usize, RegionAxis),
     ) -> Result<()> {
         if axis.block == u64::MAX {
             let what = "virtual dataset: a numbered source for one block without end";
@@ -358,7 +362,7 @@ impl Layout<'_> {
                 .and_then(|offset| offset.checked_add(axis.start))
                 .ok_or_else(too_many)?;
             let stride = axis.block;
-            let block = Axis {
+            let block = RegionAxis {
                 start,
                 stride,
                 block: axis.block,
@@ -367,7 +371,7 @@ impl Layout<'_> {
             self.grow(dimension, block.end());
             let regions = [&entry.source, &entry.target].map(Region::weight);
             let mut regions = regions.into_iter();
-            regions.try_for_each(|bytes| self.opening.hold(bytes))?;
+            regions.try_for_each(|bytes| self.opening.charge(bytes))?;
             let target = with_axis(&entry.target, dimension, block);
             self.push_new(source, &entry.source, &target)?;
             if !holds_number {
@@ -384,7 +388,7 @@ impl Layout<'_> {
     }
 
     /// Returns the source whose names do not contain a block's number.
-    fn literal_source(&mut self, entry: &Entry<Region>) -> Result<Arc<SourceDataset>> {
+    fn literal_source(&mut self, entry: &VirtualEntry<Region>) -> Result<Arc<SourceDataset>> {
         let file = self.formatted(&entry.file, b"%b")?;
         let dataset = self.formatted(&entry.dataset, b"%b")?;
         self.source(file, dataset)
@@ -406,7 +410,7 @@ impl Layout<'_> {
         {
             return Ok(Arc::clone(last));
         }
-        self.opening.hold(to_u64(size_of::<SourceDataset>()))?;
+        self.opening.charge(to_u64(size_of::<SourceDataset>()))?;
         let files = Arc::clone(&self.context.other_files);
         let source = Arc::new(SourceDataset { files, file, path });
         self.last_source = Some(Arc::clone(&source));
@@ -461,7 +465,7 @@ impl Layout<'_> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
             return Err(too_many());
         }
-        self.opening.hold(to_u64(size_of::<Mapping>()))?;
+        self.opening.charge(to_u64(size_of::<Mapping>()))?;
         self.mappings.push(region, source_region, source);
         Ok(())
     }
@@ -479,7 +483,7 @@ fn elements(region: &Region) -> Option<u64> {
 }
 
 /// Returns the unlimited dimension of a selection.
-fn unlimited_axis(region: &Region) -> Option<(usize, Axis)> {
+fn unlimited_axis(region: &Region) -> Option<(usize, RegionAxis)> {
     let Region::Regular(axes) = region else {
         return None;
     };
@@ -494,7 +498,7 @@ fn unlimited_axis(region: &Region) -> Option<(usize, Axis)> {
 fn fixed_end(region: &Region, dimension: usize) -> u64 {
     match region {
         Region::Regular(axes) if unlimited_axis(region).is_none() => {
-            axes.get(dimension).map_or(0, Axis::end)
+            axes.get(dimension).map_or(0, RegionAxis::end)
         }
         Region::Blocks(blocks) => {
             let ends = blocks.iter().filter_map(|(_, last)| last.get(dimension));
@@ -504,7 +508,7 @@ fn fixed_end(region: &Region, dimension: usize) -> u64 {
     }
 }
 
-fn with_axis(region: &Region, dimension: usize, axis: Axis) -> Region {
+fn with_axis(region: &Region, dimension: usize, axis: RegionAxis) -> Region {
     let Region::Regular(axes) = region else {
         return region.clone();
     };

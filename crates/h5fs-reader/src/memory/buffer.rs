@@ -42,10 +42,10 @@ impl BufferPool {
             Some(memory) => memory,
             None => zeroed(most)?,
         };
-        Ok(self.with(memory, length))
+        Ok(self.wrap(memory, length))
     }
 
-    fn with(&self, mut memory: Vec<u8>, length: usize) -> Buffer {
+    fn wrap(&self, mut memory: Vec<u8>, length: usize) -> Buffer {
         let start = memory.as_ptr().align_offset(PAGE);
         memory.resize(start.with_more(length), 0);
         let mut buffer = Buffer {
@@ -158,7 +158,7 @@ impl Clone for Buffer {
         let pool = self.pool.clone().unwrap_or_default();
         let memory = pool.take(self.len().with_more(PAGE));
         let memory = memory.unwrap_or_else(|| vec![0; self.len().with_more(PAGE)]);
-        let mut clone = pool.with(memory, self.len());
+        let mut clone = pool.wrap(memory, self.len());
         clone.copy_from_slice(self);
         clone
     }

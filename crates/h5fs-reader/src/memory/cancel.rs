@@ -38,7 +38,7 @@ pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 ///
 /// # Errors
 /// [`Error::unwanted`] if no request waits.
-pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
+pub fn check_wanted(is_wanted: &IsWanted<'_>) -> Result<()> {
     if is_wanted() {
         Ok(())
     } else {
@@ -77,7 +77,7 @@ impl Drop for Canceller {
 
 impl CancelToken {
     /// Adds the ticket of a request to the token. The ticket can end the work as well.
-    pub fn with(self, ticket: &Arc<Ticket>) -> Self {
+    pub fn with_ticket(self, ticket: &Arc<Ticket>) -> Self {
         CancelToken {
             ticket: Some(Arc::clone(ticket)),
             ..self
@@ -85,7 +85,7 @@ impl CancelToken {
     }
 
     /// Lets `canceller` cancel the token too, unless the token already belongs to a canceller.
-    pub fn or(mut self, canceller: &Canceller) -> Self {
+    pub fn or_cancelled_by(mut self, canceller: &Canceller) -> Self {
         self.made = self.made.or_else(|| canceller.token().made);
         self
     }
@@ -93,7 +93,7 @@ impl CancelToken {
     /// Returns whether the work must end, because no request waits for it or it is postponed.
     pub fn is_cancelled(&self) -> bool {
         let ticket = self.ticket.as_ref();
-        self.is_unwanted() || ticket.is_some_and(|ticket| ticket.place() == PUT_OFF)
+        self.is_unwanted() || ticket.is_some_and(|ticket| ticket.work_class() == PUT_OFF)
     }
 
     /// Returns whether no request waits for the work.
@@ -190,7 +190,7 @@ impl Ticket {
 
     /// Returns whether the request is postponed.
     pub fn is_put_off(&self) -> bool {
-        self.place() == PUT_OFF
+        self.work_class() == PUT_OFF
     }
 
     /// Moves the request to a slot for heavy work.
@@ -200,10 +200,10 @@ impl Ticket {
 
     /// Returns whether the request has a slot for heavy work.
     pub fn is_heavy(&self) -> bool {
-        self.place() == HEAVY
+        self.work_class() == HEAVY
     }
 
-    fn place(&self) -> u8 {
+    fn work_class(&self) -> u8 {
         self.place.load(Ordering::Relaxed)
     }
 }
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn heavy_work_is_put_off_once() {
         let ticket = Arc::<Ticket>::default();
-        let token = CancelToken::default().with(&ticket);
+        let token = CancelToken::default().with_ticket(&ticket);
         assert_eq!(token.go_on(), Ok(()));
         assert!(token.begin_heavy().is_err_and(|error| error.is_unwanted()));
         assert!(ticket.is_put_off() && !token.is_unwanted() && token.go_on().is_err());
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn what_another_holds_is_waited_for_in_a_heavy_place() {
         let (held, ticket) = (Mutex::new(1), Arc::<Ticket>::default());
-        let token = CancelToken::default().with(&ticket);
+        let token = CancelToken::default().with_ticket(&ticket);
         let guard = held.lock().unwrap();
         assert!(token.lock(&held).is_err_and(|error| error.is_unwanted()));
         assert!(ticket.is_put_off());
@@ -273,7 +273,7 @@ mod tests {
         let ended = other.go_on();
         assert!(ended.is_err());
         let ticket = Arc::<Ticket>::default();
-        let token = CancelToken::default().with(&ticket);
+        let token = CancelToken::default().with_ticket(&ticket);
         assert!(token.is_put_off_by(&ended));
         ticket.begin_heavy();
         assert!(token.is_put_off_by(&ended), "in a heavy place, too");

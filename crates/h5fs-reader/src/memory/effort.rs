@@ -53,11 +53,11 @@ impl fmt::Debug for Glance {
 /// A guard for the duration of a request. Dropping the guard lifts the bound, because views and
 /// listings outlive the request that opened them.
 #[derive(Debug)]
-pub struct Granted(Effort);
+pub struct EffortGuard(Effort);
 
 impl Effort {
     /// Creates a budget of at most `bytes`.
-    pub fn of(bytes: u64) -> Self {
+    pub fn new(bytes: u64) -> Self {
         Effort(Some(Arc::new(Grant {
             left: AtomicU64::new(bytes),
             whole: Effort::default(),
@@ -81,10 +81,10 @@ impl Effort {
 
     /// Returns an unlimited budget, whose work ends once `cancel` is cancelled. After the second
     /// value is dropped, `cancel` no longer affects the budget.
-    pub fn until(cancel: &CancelToken) -> (Self, Granted) {
-        let effort = Self::of(UNBOUNDED);
+    pub fn cancelled_by(cancel: &CancelToken) -> (Self, EffortGuard) {
+        let effort = Self::new(UNBOUNDED);
         effort.set_cancel(cancel.clone());
-        (effort.clone(), Granted(effort))
+        (effort.clone(), EffortGuard(effort))
     }
 
     fn glance(&self) -> Option<&Glance> {
@@ -122,13 +122,13 @@ impl Effort {
 
     /// Creates the budget of one request.
     pub fn of_a_request() -> Self {
-        Self::of(limits::REQUEST_METADATA)
+        Self::new(limits::REQUEST_METADATA)
     }
 
     /// Returns a part of at most `bytes` of this budget. Bytes spent from the part are also spent
     /// from the whole.
     pub fn part(&self, bytes: u64) -> Self {
-        let left = self.left().min(bytes);
+        let left = self.remaining().min(bytes);
         let in_full = if left == bytes {
             Some(bytes)
         } else {
@@ -145,10 +145,10 @@ impl Effort {
 
     /// Renews the budget for one request with the token `cancel`. The bound is lifted when the
     /// guard is dropped.
-    pub fn granted(&self, cancel: &CancelToken) -> Granted {
+    pub fn granted(&self, cancel: &CancelToken) -> EffortGuard {
         self.renew();
         self.set_cancel(cancel.clone());
-        Granted(self.clone())
+        EffortGuard(self.clone())
     }
 
     /// Returns the token of the request that currently uses the budget.
@@ -175,7 +175,7 @@ impl Effort {
 
     /// Returns whether the budget is exhausted.
     pub fn is_spent(&self) -> bool {
-        self.left() == 0
+        self.remaining() == 0
     }
 
     /// Spends `bytes`.
@@ -215,7 +215,7 @@ impl Effort {
         left
     }
 
-    fn left(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         let left = |grant: &Arc<Grant>| grant.left.load(Ordering::Relaxed);
         self.0.as_ref().map_or(UNBOUNDED, left)
     }
@@ -227,7 +227,7 @@ impl Effort {
     }
 }
 
-impl Drop for Granted {
+impl Drop for EffortGuard {
     fn drop(&mut self) {
         self.0.set(UNBOUNDED);
         self.0.set_cancel(CancelToken::default());
@@ -297,7 +297,7 @@ mod tests {
                 .expect_err("bounded without a whole, too")
                 .is_passing()
         );
-        let whole = Effort::of(15);
+        let whole = Effort::new(15);
         {
             let part = whole.part(10);
             part.spend(9).expect("most of the part");

@@ -17,12 +17,12 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A gate that admits work. The gate also guards a `T`, which the caller's rule reads.
 #[derive(Debug, Default)]
 pub struct Gate<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<GateState<T>>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State<T> {
+struct GateState<T> {
     guarded: T,
     works: Works,
     /// The number of the next work.
@@ -43,7 +43,7 @@ struct Work {
 
 /// The place of one work that waits or is inside. Dropping the place leaves the gate.
 #[derive(Debug)]
-pub struct Place<T> {
+pub struct GateTicket<T> {
     gate: Arc<Gate<T>>,
     number: u64,
 }
@@ -66,11 +66,11 @@ impl<T> Gate<T> {
         (class, weight): (usize, u64),
         mut has_room: impl FnMut(&mut T, &Works) -> bool,
         go_on: impl Fn() -> Result<(), E>,
-    ) -> Result<Place<T>, E> {
+    ) -> Result<GateTicket<T>, E> {
         // The place is dropped after the lock guard, because dropping the place takes the lock.
         let place = self.queue_up(class, weight);
         let mut state = lock(&self.state);
-        let mut lets_in = |State { guarded, works, .. }: &mut State<T>| {
+        let mut lets_in = |GateState { guarded, works, .. }: &mut GateState<T>| {
             works.is_first(place.number, class) && has_room(guarded, works)
         };
         while !lets_in(&mut state) {
@@ -83,7 +83,7 @@ impl<T> Gate<T> {
     }
 
     /// Reads the guarded value, or changes it in a way that does not make more room.
-    pub fn look<R>(&self, look: impl FnOnce(&mut T, &Works) -> R) -> R {
+    pub fn inspect<R>(&self, look: impl FnOnce(&mut T, &Works) -> R) -> R {
         let state = &mut *lock(&self.state);
         look(&mut state.guarded, &state.works)
     }
@@ -95,7 +95,7 @@ impl<T> Gate<T> {
         self.wake(state);
     }
 
-    fn queue_up(self: &Arc<Self>, class: usize, weight: u64) -> Place<T> {
+    fn queue_up(self: &Arc<Self>, class: usize, weight: u64) -> GateTicket<T> {
         let mut state = lock(&self.state);
         let number = state.next;
         state.next = number.wrapping_add(1);
@@ -106,10 +106,10 @@ impl<T> Gate<T> {
             is_inside: false,
         });
         let gate = Arc::clone(self);
-        Place { gate, number }
+        GateTicket { gate, number }
     }
 
-    fn wake(&self, state: MutexGuard<'_, State<T>>) {
+    fn wake(&self, state: MutexGuard<'_, GateState<T>>) {
         let somebody_waits = state.works.0.iter().any(|work| !work.is_inside);
         drop(state);
         if somebody_waits {
@@ -118,7 +118,7 @@ impl<T> Gate<T> {
     }
 }
 
-impl<T> Place<T> {
+impl<T> GateTicket<T> {
     /// Reduces the weight of the work to `weight`.
     pub fn lighten(&self, weight: u64) {
         let mut state = lock(&self.gate.state);
@@ -132,7 +132,7 @@ impl<T> Place<T> {
 
 impl Works {
     /// Returns the weights of all work of `class` inside the gate.
-    pub fn inside(&self, class: usize) -> impl Iterator<Item = u64> {
+    pub fn weights_inside(&self, class: usize) -> impl Iterator<Item = u64> {
         let inside = self
             .0
             .iter()
@@ -162,7 +162,7 @@ impl Works {
     }
 }
 
-impl<T> Drop for Place<T> {
+impl<T> Drop for GateTicket<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.gate.state);
         state.works.0.retain(|work| work.number != self.number);
@@ -174,7 +174,7 @@ impl<T> Drop for Place<T> {
 pub type Turns = Gate<()>;
 
 /// A turn at the gate. Dropping the turn ends it.
-pub type Turn = Place<()>;
+pub type Turn = GateTicket<()>;
 
 impl Turns {
     /// Waits for the caller's turn. Calls `go_on` before each wait.
@@ -182,7 +182,11 @@ impl Turns {
     /// # Errors
     /// Fails with the error of `go_on`.
     pub(crate) fn wait<E>(self: &Arc<Self>, go_on: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
-        self.enter((0, 0), |(), works| works.inside(0).next().is_none(), go_on)
+        self.enter(
+            (0, 0),
+            |(), works| works.weights_inside(0).next().is_none(),
+            go_on,
+        )
     }
 
     /// Waits for the caller's turn without a time limit.
@@ -223,7 +227,8 @@ mod tests {
     /// Enters a gate where each class has a room of `MOST`, or gives up after `patience` checks.
     fn enter(gate: &Arc<Gate<()>>, class: usize, weight: u64, patience: u64) -> Result<Turn> {
         let looks = AtomicU64::new(0);
-        let has_room = |(): &mut (), works: &Works| fits(works.inside(class).sum(), weight, MOST);
+        let has_room =
+            |(): &mut (), works: &Works| fits(works.weights_inside(class).sum(), weight, MOST);
         let is_patient = || looks.fetch_add(1, Ordering::Relaxed) < patience;
         let go_on = || is_patient().then_some(()).ok_or_else(Error::unwanted);
         gate.enter((class, weight), has_room, go_on)
@@ -299,7 +304,7 @@ mod tests {
             assert_eq!(gate.waiting(), 8);
             drop(slow);
         });
-        assert!(gate.look(|(), works| works.0.is_empty()));
+        assert!(gate.inspect(|(), works| works.0.is_empty()));
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl<P> Marks<P> {
     }
 
     /// Returns the last place at or before `position`, and its own position.
-    pub fn before(&self, position: u64) -> Option<(u64, &P)> {
+    pub fn last_before(&self, position: u64) -> Option<(u64, &P)> {
         let behind = self.marks.partition_point(|(at, _)| *at <= position);
         let (at, place) = self.marks.get(behind.checked_sub(1)?)?;
         Some((*at, place))
@@ -70,13 +70,13 @@ mod tests {
     #[test]
     fn a_long_way_has_few_marks_and_a_near_one_for_each_place() {
         let mut marks = Marks::new(2048, 128);
-        assert!(marks.before(5).is_none());
+        assert!(marks.last_before(5).is_none());
         for position in (0..1_000_000).step_by(8) {
             marks.pass(position, || position);
         }
         assert!(marks.marks.len() < 2048);
         for position in (0..1_000_000).step_by(999) {
-            let (at, place) = marks.before(position).unwrap();
+            let (at, place) = marks.last_before(position).unwrap();
             assert_eq!(at, *place);
             assert!(
                 at <= position && position - at < 2 * 1_000_000 / 1024,

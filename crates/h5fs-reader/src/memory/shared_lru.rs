@@ -15,24 +15,24 @@ const KEY: u64 = 64;
 
 /// Values of all files. The least recently used values are dropped first, regardless of their file.
 pub struct SharedLru<K: Hash + Eq, V> {
-    kept: Mutex<Kept<K, V>>,
+    kept: Mutex<LruEntries<K, V>>,
     files: AtomicU64,
 }
 
-struct Kept<K: Hash + Eq, V> {
+struct LruEntries<K: Hash + Eq, V> {
     values: WeightedLru<(u64, K), V>,
     /// The keys of each file, so that closing a file does not scan the values of all others.
     keys: HashMap<u64, HashSet<K>>,
 }
 
-impl<K: Hash + Eq + Clone, V> Kept<K, V> {
+impl<K: Hash + Eq + Clone, V> LruEntries<K, V> {
     /// Inserts a value of a file, as [`WeightedLru::put`] does.
     fn put(&mut self, file: u64, key: K, value: V, weight: u64) -> Vec<V> {
         let whole = (file, key);
         let weight = weight.with_more(KEY);
         let gone = self.values.put(whole.clone(), value, weight);
-        let gone = self.lose(gone);
-        if self.values.has(&whole) {
+        let gone = self.forget_keys(gone);
+        if self.values.has_key(&whole) {
             self.keys.entry(file).or_default().insert(whole.1);
         }
         gone
@@ -41,7 +41,7 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
     /// Makes room as [`WeightedLru::make_room`] does.
     fn make_room(&mut self, weight: u64) -> Vec<V> {
         let gone = self.values.make_room(weight.with_more(KEY));
-        self.lose(gone)
+        self.forget_keys(gone)
     }
 
     /// Removes and returns all values of a file.
@@ -53,7 +53,7 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
         values.collect()
     }
 
-    fn lose(&mut self, gone: Vec<((u64, K), V)>) -> Vec<V> {
+    fn forget_keys(&mut self, gone: Vec<((u64, K), V)>) -> Vec<V> {
         for ((file, key), _) in &gone {
             if let Some(keys) = self.keys.get_mut(file) {
                 keys.remove(key);
@@ -70,7 +70,7 @@ impl<K: Hash + Eq, V> SharedLru<K, V> {
     /// Creates a cache of at most `most` bytes.
     pub fn new(most: u64) -> Arc<Self> {
         Arc::new(SharedLru {
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(LruEntries {
                 values: WeightedLru::new(most),
                 keys: HashMap::new(),
             }),
@@ -78,7 +78,7 @@ impl<K: Hash + Eq, V> SharedLru<K, V> {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept<K, V>> {
+    fn lock(&self) -> MutexGuard<'_, LruEntries<K, V>> {
         lock(&self.kept)
     }
 }
@@ -97,7 +97,7 @@ pub struct FileLru<K: Hash + Eq + Clone, V> {
 
 impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
     /// Creates a share for one more file.
-    pub fn of(all: &Arc<SharedLru<K, V>>) -> Self {
+    pub fn new(all: &Arc<SharedLru<K, V>>) -> Self {
         FileLru {
             all: Arc::clone(all),
             file: all.files.fetch_add(1, Ordering::Relaxed),
@@ -106,7 +106,7 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
 
     /// Creates a share for one more file in the same cache.
     pub fn of_another(&self) -> Self {
-        Self::of(&self.all)
+        Self::new(&self.all)
     }
 
     /// Returns the value of `key`, and marks the value as most recently used.
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn files_share_a_weight_but_no_values() {
         let all = SharedLru::new(1000);
-        let (one, other) = (FileLru::of(&all), FileLru::of(&all));
+        let (one, other) = (FileLru::new(&all), FileLru::new(&all));
         one.put(1, "one", 200);
         other.put(1, "other", 200);
         assert_eq!((one.get(1), other.get(1)), (Some("one"), Some("other")));
@@ -168,7 +168,7 @@ mod tests {
         other.clear();
         assert_eq!((other.get(2), one.get(3)), (None, Some("three")));
         drop(one);
-        assert_eq!(FileLru::of(&all).get(3), None);
+        assert_eq!(FileLru::new(&all).get(3), None);
         assert_eq!(all.lock().values.weight(), 0);
         assert!(all.lock().keys.is_empty());
     }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_value_that_takes_the_place_of_another_goes_with_its_file() {
         let all = SharedLru::new(1000);
-        let (one, other) = (FileLru::of(&all), FileLru::of(&all));
+        let (one, other) = (FileLru::new(&all), FileLru::new(&all));
         one.put(1, "old", 100);
         one.put(1, "new", 100);
         other.put(1, "too heavy", 1000);
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_value_that_holds_a_share_can_be_the_last_to_do_so() {
         let all = SharedLru::new(500);
-        let (one, other) = (FileLru::of(&all), FileLru::of(&all));
+        let (one, other) = (FileLru::new(&all), FileLru::new(&all));
         other.put(0, Holder(None), 100);
         one.put(1, Holder(Some(Arc::new(other))), 100);
         one.put(2, Holder(None), 200);

@@ -33,7 +33,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     }
 
     /// Returns whether `key` has a value, without marking the value as used.
-    pub fn has(&self, key: &K) -> bool {
+    pub fn has_key(&self, key: &K) -> bool {
         self.values.contains(key)
     }
 
@@ -49,7 +49,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         self.weight = self.weight.with_more(weight);
         // `push` returns the previous entry of the same key.
         let old = self.values.push(key, (value, weight));
-        gone.extend(old.map(|old| self.lose(old)));
+        gone.extend(old.map(|old| self.subtract_weight(old)));
         gone.extend(self.make_room(0));
         gone
     }
@@ -61,7 +61,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         while self.weight.with_more(weight) > self.most
             && let Some(dropped) = self.values.pop_lru()
         {
-            gone.push(self.lose(dropped));
+            gone.push(self.subtract_weight(dropped));
         }
         gone
     }
@@ -79,7 +79,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         self.weight = 0;
     }
 
-    fn lose(&mut self, (key, (value, weight)): (K, (V, u64))) -> (K, V) {
+    fn subtract_weight(&mut self, (key, (value, weight)): (K, (V, u64))) -> (K, V) {
         self.weight = self.weight.left_after(weight);
         (key, value)
     }

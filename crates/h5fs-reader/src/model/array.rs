@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::allocation_size;
 use crate::memory::cancel::CancelToken;
-use crate::memory::piece;
 use crate::model::region::Region;
 use crate::model::regions::{RegionAt, Regions};
-use crate::model::storage::{Chunked, Pieces, Pipeline, StoredExtent};
+use crate::model::storage::{ChunkGrid, Pieces, Pipeline, StoredExtent};
 use crate::model::{Datatype, Shape};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -84,7 +84,7 @@ impl Array {
     pub fn weight(&self) -> u64 {
         let storage = self.storage.as_ref().map_or(0, Storage::weight);
         let dims = to_u64(self.shape.dims().len()) << 5;
-        u64::together([
+        u64::sum([
             to_u64(size_of::<Array>()),
             dims,
             self.datatype.weight(),
@@ -144,11 +144,11 @@ pub enum Storage {
     /// Consecutive extents. HDF5: contiguous (one extent), external raw files (one extent each).
     Extents(Vec<StoredExtent>),
     /// A grid of chunks.
-    Chunked(Chunked),
+    Chunked(ChunkGrid),
     /// ASDF: an encoded block, as one-dimensional bytes.
     Encoded(Arc<dyn Pieces>),
     /// ASDF: elements at strides in the bytes of a block.
-    Strided(Strided),
+    Strided(StridedLayout),
     /// HDF5: parts of other datasets. If several parts cover an element, the last part is used.
     Virtual(Mappings),
 }
@@ -156,10 +156,10 @@ pub enum Storage {
 impl Storage {
     fn weight(&self) -> u64 {
         match self {
-            Storage::Inline(bytes) => piece(bytes.len()),
+            Storage::Inline(bytes) => allocation_size(bytes.len()),
             Storage::Extents(extents) => {
                 let sources = extents.iter().map(|extent| extent.source.weight());
-                piece(size_of_val(&**extents)).with_more(u64::together(sources))
+                allocation_size(size_of_val(&**extents)).with_more(u64::sum(sources))
             }
             Storage::Virtual(mappings) => mappings.weight(),
             _ => 0,
@@ -169,7 +169,7 @@ impl Storage {
 
 /// Elements at strides in the bytes of another array. Several arrays may share the base.
 #[derive(Debug, Clone)]
-pub struct Strided {
+pub struct StridedLayout {
     /// The block's decoded bytes as an array of rank 1 with one byte per element. All arrays over
     /// one block share the same allocation, so that they also share decoded pieces.
     pub base: Arc<Array>,
@@ -245,14 +245,14 @@ pub struct Mapping {
 /// A list of mappings in order.
 #[derive(Debug, Default)]
 pub struct Mappings {
-    list: Vec<Packed>,
+    list: Vec<PackedElements>,
     regions: Regions,
     /// Approximate bytes of memory that the sources take.
     sources: u64,
 }
 
 #[derive(Debug)]
-struct Packed {
+struct PackedElements {
     region: RegionAt,
     source_region: RegionAt,
     source: Arc<dyn VirtualSource>,
@@ -292,10 +292,10 @@ impl Mappings {
     ) {
         let last = self.list.last();
         if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &source)) {
-            let own = piece(to_usize(source.weight()).unwrap_or(usize::MAX));
+            let own = allocation_size(to_usize(source.weight()).unwrap_or(usize::MAX));
             self.sources = self.sources.with_more(own);
         }
-        self.list.push(Packed {
+        self.list.push(PackedElements {
             region,
             source_region,
             source,
@@ -308,12 +308,12 @@ impl Mappings {
     }
 
     /// Returns whether one of the mappings may have elements in a block of the array.
-    pub fn touch(&self, block: &[Extent]) -> bool {
-        self.touched(block).next().is_some()
+    pub fn is_touching(&self, block: &[Extent]) -> bool {
+        self.overlapping(block).next().is_some()
     }
 
     /// Returns the places of the mappings that may have elements in a block of the array.
-    pub fn touched(&self, block: &[Extent]) -> impl Iterator<Item = usize> {
+    pub fn overlapping(&self, block: &[Extent]) -> impl Iterator<Item = usize> {
         let all = self.list.iter().enumerate();
         let touched = all.filter(move |(_, packed)| match self.regions.get(packed.region) {
             Region::Nothing => false,
@@ -339,11 +339,11 @@ impl Mappings {
 
     /// Returns the approximate bytes of memory that the mappings take.
     pub fn weight(&self) -> u64 {
-        let list = piece(size_of_val(&*self.list));
-        u64::together([list, self.regions.weight(), self.sources])
+        let list = allocation_size(size_of_val(&*self.list));
+        u64::sum([list, self.regions.weight(), self.sources])
     }
 
-    fn unpacked(&self, packed: &Packed) -> Mapping {
+    fn unpacked(&self, packed: &PackedElements) -> Mapping {
         Mapping {
             region: self.regions.get(packed.region),
             source_region: self.regions.get(packed.source_region),
@@ -368,12 +368,12 @@ impl FromIterator<Mapping> for Mappings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::region::Axis;
+    use crate::model::region::RegionAxis;
 
     #[derive(Debug)]
-    struct Nowhere;
+    struct NoStorage;
 
-    impl VirtualSource for Nowhere {
+    impl VirtualSource for NoStorage {
         fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
             Ok(None)
         }
@@ -394,24 +394,24 @@ mod tests {
     #[test]
     fn a_block_that_no_part_covers() {
         let part = |start, length| Mapping {
-            region: Region::Regular(vec![Axis {
+            region: Region::Regular(vec![RegionAxis {
                 start,
-                ..Axis::whole(length)
+                ..RegionAxis::all_steps(length)
             }]),
             source_region: Region::All,
-            source: Arc::new(Nowhere),
+            source: Arc::new(NoStorage),
         };
         let mappings: Mappings = [part(0, 3), part(10, 2)].into_iter().collect();
-        let touch = |start, length| mappings.touch(&[Extent::cut(start, length)]);
+        let touch = |start, length| mappings.is_touching(&[Extent::cut(start, length)]);
         assert!(touch(2, 1) && touch(0, 20) && touch(11, 5));
         assert!(!touch(3, 7) && !touch(12, 1));
     }
 
     #[test]
     fn what_is_put_in_comes_out() {
-        let axis = |start| Axis {
+        let axis = |start| RegionAxis {
             start,
-            ..Axis::whole(3)
+            ..RegionAxis::all_steps(3)
         };
         let regions = [
             Region::All,
@@ -423,7 +423,7 @@ mod tests {
             Region::Blocks(Vec::new()),
         ];
         let pairs = || regions.iter().zip(regions.iter().rev());
-        let source: Arc<dyn VirtualSource> = Arc::new(Nowhere);
+        let source: Arc<dyn VirtualSource> = Arc::new(NoStorage);
         let mappings: Mappings = pairs()
             .map(|(region, source_region)| Mapping {
                 region: region.clone(),
@@ -441,8 +441,8 @@ mod tests {
         assert_eq!(mappings.get(1).unwrap().region, regions[1]);
         assert!(mappings.get(regions.len()).is_none());
         let numbers = 2 * (2 * 40 + 8 * 8 + 2 * 8);
-        assert_eq!(size_of::<Axis>(), 40);
-        let list = to_u64(regions.len() * size_of::<Packed>());
+        assert_eq!(size_of::<RegionAxis>(), 40);
+        let list = to_u64(regions.len() * size_of::<PackedElements>());
         assert_eq!(mappings.weight(), list + numbers + 4 * 16 + 84);
     }
 }

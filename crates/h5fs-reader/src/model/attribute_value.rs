@@ -10,7 +10,7 @@ use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Class, Datatype};
 use crate::model::number::{self, Integer};
-use crate::model::value::{Context, ValueWriter};
+use crate::model::value::{TextContext, ValueWriter};
 use crate::model::{Container, NodeId, Reference};
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -81,7 +81,7 @@ pub fn strings(
     elements: &[u8],
 ) -> Result<Vec<Vec<u8>>> {
     let writer = ValueWriter::new(datatype)?;
-    let context = Context::new(container, &|_| Ok(None), limits::ATTRIBUTE_TEXT);
+    let context = TextContext::new(container, &|_| Ok(None), limits::ATTRIBUTE_TEXT);
     let mut left = limits::ATTRIBUTE_TEXT;
     let each = elements.chunks_exact(writer.size().max(1));
     each.map(|element| {
@@ -106,7 +106,7 @@ pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
     };
-    few(&content)?;
+    check_count(&content)?;
     Ok(numbers(&content.datatype, &content.elements))
 }
 
@@ -114,7 +114,7 @@ pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
 ///
 /// # Errors
 /// `Limit` for more than [`limits::MARKS`] values.
-pub fn few(content: &AttributeContent) -> Result<()> {
+pub fn check_count(content: &AttributeContent) -> Result<()> {
     let most = to_u64(limits::MARKS);
     let size = u64::from(content.datatype.size).max(1);
     match to_u64(content.elements.len()).div_ceil(size) {
@@ -158,7 +158,7 @@ pub fn targets(
     let Some(content) = content(container, node, name)? else {
         return Ok(Vec::new());
     };
-    few(&content)?;
+    check_count(&content)?;
     let size = to_usize(content.datatype.size.into())?;
     let elements = content.elements.chunks_exact(size.max(1));
     let targets = elements.map(|element| target(container, &content.datatype, element));
@@ -286,8 +286,11 @@ mod tests {
         let reference = type_of(1, Class::Reference(ReferenceKind::Object));
         let list = type_of(1, Class::VariableLength(Box::new(reference.clone())));
         let heap = Heap(vec![vec![7, 8], vec![0]]);
-        assert_eq!(target(&heap, &reference, &[5]), Ok(Some(NodeId::of(5))));
-        assert_eq!(target(&heap, &list, &[0]), Ok(Some(NodeId::of(7))));
+        assert_eq!(
+            target(&heap, &reference, &[5]),
+            Ok(Some(NodeId::for_test(5)))
+        );
+        assert_eq!(target(&heap, &list, &[0]), Ok(Some(NodeId::for_test(7))));
         assert_eq!(target(&heap, &list, &[1]), Ok(None));
         assert_eq!(target(&heap, &list, &[2]), Ok(None));
     }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::piece;
+use crate::memory::allocation_size;
 use crate::wire::{Count, to_u64};
 
 /// The type of one stored element.
@@ -285,18 +285,18 @@ impl Datatype {
     /// Returns the approximate bytes of memory that the datatype and all nested datatypes take.
     pub fn weight(&self) -> u64 {
         let parts = match &self.class {
-            Class::Compound(members) => u64::together(members.iter().map(Member::weight)),
+            Class::Compound(members) => u64::sum(members.iter().map(Member::weight)),
             Class::Enumeration { base, members } => {
                 let pieces = |(name, value): &(Vec<u8>, Vec<u8>)| {
-                    u64::together([name.len(), value.len()].map(piece))
+                    u64::sum([name.len(), value.len()].map(allocation_size))
                 };
                 let own = to_u64(size_of_val(&**members));
                 let all = members.iter().map(pieces).chain([own, base.weight()]);
-                u64::together(all)
+                u64::sum(all)
             }
             Class::VariableLength(base) | Class::Complex(base) => base.weight(),
-            Class::Array { base, dims } => piece(dims.len()).with_more(base.weight()),
-            Class::Opaque { tag } => piece(tag.len()),
+            Class::Array { base, dims } => allocation_size(dims.len()).with_more(base.weight()),
+            Class::Opaque { tag } => allocation_size(tag.len()),
             _ => 0,
         };
         to_u64(size_of::<Datatype>()).with_more(parts)
@@ -306,6 +306,10 @@ impl Datatype {
 impl Member {
     fn weight(&self) -> u64 {
         let name = to_u64(self.name.len());
-        u64::together([piece(size_of::<Member>()), name, self.datatype.weight()])
+        u64::sum([
+            allocation_size(size_of::<Member>()),
+            name,
+            self.datatype.weight(),
+        ])
     }
 }

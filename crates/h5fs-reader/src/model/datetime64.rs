@@ -30,7 +30,7 @@ enum Unit {
 impl Datetime64 {
     /// Returns the interpretation of elements of `datatype`. Returns `None` for other types and for
     /// tags without a unit.
-    pub fn of(datatype: &Datatype) -> Option<Self> {
+    pub fn from_datatype(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Opaque { tag } if datatype.size == 8 => Self::of_tag(tag),
             _ => None,
@@ -76,7 +76,7 @@ impl Datetime64 {
 
     /// Returns the elements' type in NumPy's notation: `<M8[s]`.
     pub fn descr(datatype: &Datatype) -> Option<String> {
-        Self::of(datatype)?;
+        Self::from_datatype(datatype)?;
         let Class::Opaque { tag } = &datatype.class else {
             return None;
         };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     fn text(unit: &str, count: i64) -> String {
-        let time = Datetime64::of(&datatype(&format!("NUMPY:<M8[{unit}]"))).unwrap();
+        let time = Datetime64::from_datatype(&datatype(&format!("NUMPY:<M8[{unit}]"))).unwrap();
         let mut out = Vec::new();
         assert!(time.write(&count.to_le_bytes(), &mut out));
         String::from_utf8(out).unwrap()
@@ -260,9 +260,9 @@ mod tests {
             "NUMPY:<M8",
             "NUMPY:<M8[x]",
         ] {
-            assert_eq!(Datetime64::of(&datatype(tag)), None, "{tag}");
+            assert_eq!(Datetime64::from_datatype(&datatype(tag)), None, "{tag}");
         }
-        let big = Datetime64::of(&datatype("NUMPY:>M8[us]")).unwrap();
+        let big = Datetime64::from_datatype(&datatype("NUMPY:>M8[us]")).unwrap();
         assert_eq!(big.count(&7_i64.to_be_bytes()), Some(7));
         assert_eq!(big.count(&i64::MIN.to_be_bytes()), None);
         assert!(!big.write(&i64::MIN.to_be_bytes(), &mut Vec::new()));

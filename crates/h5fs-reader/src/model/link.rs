@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::piece;
+use crate::memory::allocation_size;
 use crate::model::NodeId;
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -74,13 +74,17 @@ impl Link {
     /// Returns the approximate bytes of memory that the link takes.
     pub fn weight(&self) -> u64 {
         let target = match &self.target {
-            LinkTarget::Soft(path) => piece(path.len()),
+            LinkTarget::Soft(path) => allocation_size(path.len()),
             LinkTarget::External { file, path } => {
-                u64::together([file.len(), path.len()].map(piece))
+                u64::sum([file.len(), path.len()].map(allocation_size))
             }
             _ => 0,
         };
-        u64::together([to_u64(size_of::<Link>()), piece(self.name.len()), target])
+        u64::sum([
+            to_u64(size_of::<Link>()),
+            allocation_size(self.name.len()),
+            target,
+        ])
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::{Container, Link, LinkStream, LinksInMemory, NodeId};
 use crate::wire::{Count, to_u64};
 
 /// The links of a group, possibly sorted.
-pub struct Ordered {
+pub struct SortedLinks {
     /// The links in display order, unless there are too many.
     pub links: Box<dyn LinkStream>,
     /// Whether the links are in display order.
@@ -22,22 +22,22 @@ pub struct Ordered {
 ///
 /// # Errors
 /// Fails if the index cannot be read at all. Partial damage is an error of the stream.
-pub fn links(container: &dyn Container, group: NodeId, room: &mut u64) -> Result<Ordered> {
+pub fn links(container: &dyn Container, group: NodeId, room: &mut u64) -> Result<SortedLinks> {
     let mut stream = container.links(group)?;
     if stream.is_in_order() {
-        return Ok(Ordered {
+        return Ok(SortedLinks {
             links: stream,
             is_ordered: true,
         });
     }
     match sorted(&mut *stream, room) {
-        Some(sorted) => Ok(Ordered {
+        Some(sorted) => Ok(SortedLinks {
             links: Box::new(sorted),
             is_ordered: true,
         }),
         None => {
             stream.seek(0)?;
-            Ok(Ordered {
+            Ok(SortedLinks {
                 links: stream,
                 is_ordered: false,
             })

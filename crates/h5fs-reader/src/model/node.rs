@@ -39,7 +39,7 @@ impl NodeId {
 
     /// Returns an identity for tests, which may be invalid in a file.
     #[cfg(any(test, feature = "testing"))]
-    pub const fn of(number: u64) -> Self {
+    pub const fn for_test(number: u64) -> Self {
         NodeId(number)
     }
 

@@ -78,7 +78,7 @@ impl Integer {
 /// A floating-point number with the information that is needed for its shortest text. The format of
 /// that text is the readers' in-memory format of the number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Real {
+pub enum FloatValue {
     /// IEEE 754, 32 bits.
     Single(f32),
     /// IEEE 754, 64 bits.
@@ -189,21 +189,25 @@ pub fn is_computable(format: &Float) -> bool {
 
 /// Returns the floating-point number in an element. Returns `None` if the element has more than 16
 /// bytes, or if [`is_computable`] is false.
-pub fn real(element: &[u8], format: &Float) -> Option<Real> {
+pub fn real(element: &[u8], format: &Float) -> Option<FloatValue> {
     if !is_computable(format) {
         return None;
     }
     let word = word(element, format.order)?;
     let size = u32::try_from(element.len()).ok()?;
     match ieee_bytes(size, format) {
-        Some(4) => Some(Real::Single(f32::from_bits(u32::try_from(word).ok()?))),
-        Some(8) => Some(Real::Double(f64::from_bits(u64::try_from(word).ok()?))),
+        Some(4) => Some(FloatValue::Single(f32::from_bits(
+            u32::try_from(word).ok()?,
+        ))),
+        Some(8) => Some(FloatValue::Double(f64::from_bits(
+            u64::try_from(word).ok()?,
+        ))),
         _ => general(word, format, size),
     }
 }
 
 /// Computes a number from the positions of its fields.
-fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
+fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
     let negative = slice(word, format.sign.into(), 1) == 1;
     let exponent_bits = u32::from(format.exponent_bits);
     let mantissa_bits = u32::from(format.mantissa_bits);
@@ -213,12 +217,12 @@ fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
     let vax = format.order == ByteOrder::Vax;
     if exponent == ones(exponent_bits) && !vax {
         let number = special(negative, mantissa, mantissa_bits, implied);
-        return Some(Real::Double(number));
+        return Some(FloatValue::Double(number));
     }
     if exponent == 0 && vax {
         // VAX lacks subnormal numbers. With the sign set, a zero exponent is a reserved operand,
         // which is shown as NaN.
-        return Some(Real::Double(if negative { f64::NAN } else { 0.0 }));
+        return Some(FloatValue::Double(if negative { f64::NAN } else { 0.0 }));
     }
     let implied_one = match exponent {
         0 => 0,
@@ -236,8 +240,8 @@ fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
     let value = value.map(|value| value.copysign(if negative { -1.0 } else { 1.0 }));
     match (memory_bytes(format, size), value) {
         (Some(2), _) => return Some(half(negative, mantissa, power)),
-        (Some(4), Some(value)) => return Some(Real::Single(single(value))),
-        (Some(8), Some(value)) => return Some(Real::Double(value)),
+        (Some(4), Some(value)) => return Some(FloatValue::Single(single(value))),
+        (Some(8), Some(value)) => return Some(FloatValue::Double(value)),
         _ => {}
     }
     let is_long = size > 8 && !vax;
@@ -282,7 +286,7 @@ fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
 }
 
 /// Returns `mantissa * 2^power`, which is a 16-bit float.
-fn half(negative: bool, mantissa: u128, power: i32) -> Real {
+fn half(negative: bool, mantissa: u128, power: i32) -> FloatValue {
     const SIGNIFICANT_BITS: u32 = 11;
     const LEAST_POWER: i32 = -24;
     let length = 128_u32.left_after(mantissa.leading_zeros());
@@ -325,13 +329,13 @@ fn scaled(
     power: i32,
     significant_bits: u32,
     spacing_halves_below: bool,
-) -> Real {
+) -> FloatValue {
     let sign = if negative { -1.0 } else { 1.0 };
     if mantissa == 0 {
-        return Real::Double(0.0_f64.copysign(sign));
+        return FloatValue::Double(0.0_f64.copysign(sign));
     }
     let Some(value) = nearest(mantissa, power) else {
-        return Real::Beyond {
+        return FloatValue::Beyond {
             negative,
             mantissa,
             exponent: power,
@@ -341,24 +345,24 @@ fn scaled(
     if significant_bits > f64::MANTISSA_DIGITS {
         let length = 128_u32.left_after(mantissa.leading_zeros());
         let shift = significant_bits.left_after(length);
-        return Real::Wide {
+        return FloatValue::Wide {
             value,
             mantissa: mantissa.checked_shl(shift).unwrap_or(mantissa),
             exponent: power.saturating_sub_unsigned(shift),
         };
     }
     let Some(quarter) = power.checked_sub(2).and_then(power_of_two) else {
-        return Real::Double(value);
+        return FloatValue::Double(value);
     };
     if significant_bits >= f64::MANTISSA_DIGITS {
-        return Real::Double(value);
+        return FloatValue::Double(value);
     }
     let half = quarter * 2.0;
     let below = if spacing_halves_below { quarter } else { half };
     // A number halfway between two numbers is parsed as the even one.
     let even = slice(mantissa, 0, 1) == 0;
     let bound = |distance: f64| if even { distance.next_up() } else { distance };
-    Real::Narrow {
+    FloatValue::Narrow {
         value,
         below: bound(below),
         above: bound(half),
@@ -401,43 +405,45 @@ fn power_of_two(power: i32) -> Option<f64> {
     Some(f64::from_bits(biased.checked_shl(52)?))
 }
 
-impl Real {
+impl FloatValue {
     /// Returns whether the number is NaN.
     pub fn is_nan(&self) -> bool {
         match self {
-            Real::Single(value) => value.is_nan(),
-            Real::Double(value) => value.is_nan(),
-            Real::Narrow { .. } | Real::Wide { .. } | Real::Beyond { .. } => false,
+            FloatValue::Single(value) => value.is_nan(),
+            FloatValue::Double(value) => value.is_nan(),
+            FloatValue::Narrow { .. } | FloatValue::Wide { .. } | FloatValue::Beyond { .. } => {
+                false
+            }
         }
     }
 
     /// Returns the nearest 64-bit float, or `None` outside their range.
     pub fn as_f64(&self) -> Option<f64> {
         match *self {
-            Real::Single(value) => Some(value.into()),
-            Real::Double(value) | Real::Narrow { value, .. } | Real::Wide { value, .. } => {
-                Some(value)
-            }
-            Real::Beyond { .. } => None,
+            FloatValue::Single(value) => Some(value.into()),
+            FloatValue::Double(value)
+            | FloatValue::Narrow { value, .. }
+            | FloatValue::Wide { value, .. } => Some(value),
+            FloatValue::Beyond { .. } => None,
         }
     }
 
     /// Returns whether the text is also a number in JSON.
     pub fn is_json_number(&self) -> bool {
         match self {
-            Real::Single(value) => value.is_finite(),
-            Real::Double(value) => value.is_finite(),
-            Real::Narrow { .. } | Real::Wide { .. } => true,
-            Real::Beyond { .. } => false,
+            FloatValue::Single(value) => value.is_finite(),
+            FloatValue::Double(value) => value.is_finite(),
+            FloatValue::Narrow { .. } | FloatValue::Wide { .. } => true,
+            FloatValue::Beyond { .. } => false,
         }
     }
 
     /// Appends the number's text.
     pub fn write(&self, out: &mut Vec<u8>) {
         match *self {
-            Real::Single(value) => write_shortest(out, value, value.into(), 1e6),
-            Real::Double(value) => write_shortest(out, value, value, 1e16),
-            Real::Narrow {
+            FloatValue::Single(value) => write_shortest(out, value, value.into(), 1e6),
+            FloatValue::Double(value) => write_shortest(out, value, value, 1e16),
+            FloatValue::Narrow {
                 value,
                 below,
                 above,
@@ -451,12 +457,12 @@ impl Real {
                 let value = fewest_digits(value, below, above);
                 write_shortest(out, value, value, exponent_from);
             }
-            Real::Wide {
+            FloatValue::Wide {
                 value,
                 mantissa,
                 exponent,
             } => write_wide(out, value, mantissa, exponent),
-            Real::Beyond {
+            FloatValue::Beyond {
                 negative,
                 mantissa,
                 exponent,

@@ -181,7 +181,7 @@ impl PathIndex {
         let first = self.places.len();
         let added = self.collect(container, group, position, left).is_some();
         if added {
-            self.settle(first);
+            self.sort_and_deduplicate(first);
         } else {
             self.places.truncate(first);
         }
@@ -217,7 +217,7 @@ impl PathIndex {
                 self.keep_file(file, left);
             }
             if let LinkTarget::Hard(node) = link.target {
-                left.hold(self.weight());
+                left.make_room(self.weight());
                 let name = self.keep_name(&link.name, left)?;
                 let group = position;
                 self.places.push(PathEntry { node, group, name });
@@ -238,7 +238,7 @@ impl PathIndex {
     fn keep_file(&mut self, file: &[u8], left: &mut Budget<'_>) {
         let bytes = self.file_bytes.with_more(file_bytes(file));
         if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
-            left.hold(self.weight());
+            left.make_room(self.weight());
             self.files.insert(file.into());
             self.file_bytes = bytes;
         }
@@ -250,7 +250,7 @@ impl PathIndex {
     }
 
     /// Sorts the places from `first` on, and keeps one for each object that had none.
-    fn settle(&mut self, first: usize) {
+    fn sort_and_deduplicate(&mut self, first: usize) {
         let names = &self.names;
         if let Some(found) = self.places.get_mut(first..) {
             found.sort_unstable_by_key(|place| (names.get(place.name), place.node));
@@ -311,7 +311,7 @@ impl PathIndex {
 
     /// Returns the group and the name (bytes as in the file) of the object's canonical place.
     /// Returns `None` for the root and for objects that were not found.
-    pub fn place(&self, node: NodeId) -> Option<(NodeId, &[u8])> {
+    pub fn parent_and_name(&self, node: NodeId) -> Option<(NodeId, &[u8])> {
         let place = self.at(self.position(node)?)?;
         let group = match place.group {
             ROOT => self.root?,
@@ -329,13 +329,13 @@ impl PathIndex {
         Ok(self.path(node))
     }
 
-    /// Returns the canonical place like [`place`](Self::place).
+    /// Returns the canonical place like [`parent_and_name`](Self::parent_and_name).
     ///
     /// # Errors
     /// Fails as [`known_path`](Self::known_path) does.
     pub fn known_place(&self, node: NodeId) -> Result<Option<(NodeId, &[u8])>> {
         self.check_place(node)?;
-        Ok(self.place(node))
+        Ok(self.parent_and_name(node))
     }
 
     /// Checks that no name that could not be read would precede the object's name.
@@ -401,7 +401,7 @@ impl Budget<'_> {
     const STEP: u64 = 1 << 20;
 
     /// Makes room for an index of `weight` bytes.
-    fn hold(&mut self, weight: u64) {
+    fn make_room(&mut self, weight: u64) {
         if weight.with_more(to_u64(NameArena::BLOCK)) > self.room {
             self.room = weight.with_more(Self::STEP);
             (self.make_room)(self.room);

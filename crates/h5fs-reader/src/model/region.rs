@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::{PIECE, piece};
+use crate::memory::{PIECE, allocation_size};
 use crate::model::shape::product;
 use crate::wire::{Count, to_u64};
 
@@ -16,7 +16,7 @@ pub enum Region {
     /// Every element.
     All,
     /// A regular pattern for each dimension.
-    Regular(Vec<Axis>),
+    Regular(Vec<RegionAxis>),
     /// The union of blocks, each given by its first and its last corner, both inclusive.
     Blocks(Vec<(Vec<u64>, Vec<u64>)>),
 }
@@ -26,14 +26,14 @@ impl Region {
     pub fn weight(&self) -> u64 {
         match self {
             Region::Nothing | Region::All => PIECE,
-            Region::Regular(axes) => piece(size_of_val(&**axes)),
+            Region::Regular(axes) => allocation_size(size_of_val(&**axes)),
             Region::Blocks(blocks) => {
-                let corner = |corner: &Vec<u64>| piece(size_of_val(&**corner));
+                let corner = |corner: &Vec<u64>| allocation_size(size_of_val(&**corner));
                 let block = |block: &(Vec<u64>, Vec<u64>)| {
                     let own = to_u64(size_of_val(block));
-                    u64::together([corner(&block.0), corner(&block.1), own])
+                    u64::sum([corner(&block.0), corner(&block.1), own])
                 };
-                u64::together(blocks.iter().map(block))
+                u64::sum(blocks.iter().map(block))
             }
         }
     }
@@ -41,7 +41,7 @@ impl Region {
 
 /// The steps that a regular pattern selects in one dimension: blocks at regular distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Axis {
+pub struct RegionAxis {
     /// The first step.
     pub start: u64,
     /// Steps from the beginning of one block to the next, never 0.
@@ -53,11 +53,11 @@ pub struct Axis {
     pub length: Option<u64>,
 }
 
-impl Axis {
+impl RegionAxis {
     /// Returns the pattern that selects all `extent` steps.
-    pub fn whole(extent: u64) -> Self {
+    pub fn all_steps(extent: u64) -> Self {
         let step = extent.max(1);
-        Axis {
+        RegionAxis {
             start: 0,
             stride: step,
             block: step,
@@ -100,7 +100,7 @@ pub struct Runs(Pattern);
 enum Pattern {
     /// The axes, slowest first, each with the number of elements per step. The last axis has one
     /// element per step.
-    Regular(Vec<(Axis, u64)>),
+    Regular(Vec<(RegionAxis, u64)>),
     /// The runs in ascending order.
     Listed(Vec<Run>),
 }
@@ -129,11 +129,13 @@ impl Runs {
         match region {
             Region::Nothing => Ok(Runs(Pattern::Listed(Vec::new()))),
             Region::All => {
-                let axes: Vec<Axis> = dims.iter().map(|&dim| Axis::whole(dim)).collect();
+                let axes: Vec<RegionAxis> =
+                    dims.iter().map(|&dim| RegionAxis::all_steps(dim)).collect();
                 Ok(Runs(Pattern::Regular(merged(&axes, dims))))
             }
             Region::Regular(axes) => {
-                let fits = |(axis, dim): (&Axis, &u64)| axis.length.is_some() && axis.end() <= *dim;
+                let fits =
+                    |(axis, dim): (&RegionAxis, &u64)| axis.length.is_some() && axis.end() <= *dim;
                 if axes.len() == dims.len() && axes.iter().zip(dims).all(fits) {
                     Ok(Runs(Pattern::Regular(merged(axes, dims))))
                 } else {
@@ -233,15 +235,15 @@ impl Run {
 
 /// Returns the axes with the number of elements per step. A completely selected dimension is merged
 /// with the next slower one, to make runs longer.
-fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
-    let mut merged: Vec<(Axis, u64)> = Vec::new();
+fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
+    let mut merged: Vec<(RegionAxis, u64)> = Vec::new();
     let mut stride = 1_u64;
     for (&axis, &dim) in axes.iter().zip(dims).rev() {
         let axis = joined(axis);
         match merged.last_mut() {
             Some((inner, _)) if inner.start == 0 && inner.length == Some(stride) => {
                 let unit = stride;
-                *inner = Axis {
+                *inner = RegionAxis {
                     start: axis.start.times(unit),
                     stride: axis.stride.times(unit),
                     block: axis.block.times(unit),
@@ -255,25 +257,27 @@ fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
     }
     merged.reverse();
     if merged.is_empty() {
-        merged.push((Axis::whole(1), 1));
+        merged.push((RegionAxis::all_steps(1), 1));
     }
     merged.shrink_to_fit();
     merged
 }
 
 /// Merges adjacent blocks into one.
-fn joined(axis: Axis) -> Axis {
+fn joined(axis: RegionAxis) -> RegionAxis {
     match axis.length {
-        Some(length) if length > 0 && (axis.stride == axis.block || length <= axis.block) => Axis {
-            stride: length,
-            block: length,
-            ..axis
-        },
+        Some(length) if length > 0 && (axis.stride == axis.block || length <= axis.block) => {
+            RegionAxis {
+                stride: length,
+                block: length,
+                ..axis
+            }
+        }
         _ => axis,
     }
 }
 
-fn regular_run(axes: &[(Axis, u64)], ordinal: u64) -> Option<Run> {
+fn regular_run(axes: &[(RegionAxis, u64)], ordinal: u64) -> Option<Run> {
     let mut rest = ordinal;
     let mut element = 0_u64;
     let mut length = 0;
@@ -296,7 +300,7 @@ fn regular_run(axes: &[(Axis, u64)], ordinal: u64) -> Option<Run> {
 
 /// Counts the selected elements before `element`. Continues to the next axis while the element's
 /// own step is selected.
-fn first_regular(axes: &[(Axis, u64)], element: u64) -> u64 {
+fn first_regular(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
     let mut rest = element;
     let mut ordinal = 0_u64;
     for (place, (axis, stride)) in axes.iter().enumerate() {
@@ -338,10 +342,10 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
 }
 
 /// Returns the patterns of a block that is given by its corners.
-fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<Axis> {
+fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<RegionAxis> {
     let axis = |(first, last): (&u64, &u64)| {
         let length = last.left_after(*first).one_more();
-        Axis {
+        RegionAxis {
             start: *first,
             stride: length,
             block: length,
@@ -376,8 +380,8 @@ mod tests {
     use super::*;
 
     /// Returns the numbers of all selected elements, found one by one.
-    fn naive(axes: &[Axis], dims: &[u64]) -> Vec<u64> {
-        let selected = |axis: &Axis, step: u64| {
+    fn naive(axes: &[RegionAxis], dims: &[u64]) -> Vec<u64> {
+        let selected = |axis: &RegionAxis, step: u64| {
             let length = axis.length.unwrap_or(0);
             (0..length).any(|i| axis.start + i / axis.block * axis.stride + i % axis.block == step)
         };
@@ -403,15 +407,15 @@ mod tests {
         elements
     }
 
-    fn axis_of(dim: u64) -> impl Strategy<Value = Axis> {
+    fn axis_of(dim: u64) -> impl Strategy<Value = RegionAxis> {
         (0..dim, 1..4_u64, 1..3_u64).prop_map(move |(start, block, gap)| {
-            let axis = Axis {
+            let axis = RegionAxis {
                 start,
                 stride: block + gap - 1,
                 block,
                 length: None,
             };
-            Axis {
+            RegionAxis {
                 length: Some(axis.steps_before(dim)),
                 ..axis
             }
@@ -438,13 +442,13 @@ mod tests {
 
     #[test]
     fn whole_rows_are_one_run() {
-        let rows = Axis {
+        let rows = RegionAxis {
             start: 2,
             stride: 3,
             block: 3,
             length: Some(3),
         };
-        let region = Region::Regular(vec![rows, Axis::whole(100)]);
+        let region = Region::Regular(vec![rows, RegionAxis::all_steps(100)]);
         let runs = Runs::new(&region, &[10, 100]).unwrap();
         let run = Run {
             element: 200,
@@ -464,7 +468,7 @@ mod tests {
 
     #[test]
     fn a_region_stays_inside_its_array() {
-        let region = Region::Regular(vec![Axis::whole(11)]);
+        let region = Region::Regular(vec![RegionAxis::all_steps(11)]);
         assert!(Runs::new(&region, &[10]).is_err());
         assert!(Runs::new(&Region::Blocks(vec![(vec![9], vec![10])]), &[10]).is_err());
     }

@@ -2,24 +2,24 @@
 //! of all regions are in two lists instead of separate allocations.
 
 use crate::memory;
-use crate::model::region::{Axis, Region};
+use crate::model::region::{Region, RegionAxis};
 use crate::wire::{Count, to_usize};
 
 /// A compact list of regions.
 #[derive(Debug, Default)]
 pub struct Regions {
     /// The axes of all regular regions.
-    axes: Vec<Axis>,
+    axes: Vec<RegionAxis>,
     /// The corners of all blocks: the first corner, then the last corner of each block.
     corners: Vec<u64>,
 }
 
 /// The position of one region's numbers in the lists.
 #[derive(Debug, Clone, Copy)]
-pub struct RegionAt(Form);
+pub struct RegionAt(RegionForm);
 
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum RegionForm {
     Nothing,
     All,
     /// The index of the first axis, and the number of axes.
@@ -33,12 +33,12 @@ impl Regions {
     pub fn keep(&mut self, region: &Region) -> RegionAt {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         RegionAt(match region {
-            Region::Nothing => Form::Nothing,
-            Region::All => Form::All,
+            Region::Nothing => RegionForm::Nothing,
+            Region::All => RegionForm::All,
             Region::Regular(axes) => {
                 let start = self.axes.len();
                 self.axes.extend(axes);
-                Form::Regular(start, count(axes.len()))
+                RegionForm::Regular(start, count(axes.len()))
             }
             Region::Blocks(blocks) => {
                 let start = self.corners.len();
@@ -46,7 +46,7 @@ impl Regions {
                     self.corners.extend(first.iter().chain(last));
                 }
                 let rank = blocks.first().map_or(0, |(first, _)| first.len());
-                Form::Blocks(start, count(blocks.len()), count(rank))
+                RegionForm::Blocks(start, count(blocks.len()), count(rank))
             }
         })
     }
@@ -54,13 +54,13 @@ impl Regions {
     /// Returns the region at a position.
     pub fn get(&self, RegionAt(form): RegionAt) -> Region {
         match form {
-            Form::Nothing => Region::Nothing,
-            Form::All => Region::All,
-            Form::Regular(start, rank) => {
+            RegionForm::Nothing => Region::Nothing,
+            RegionForm::All => Region::All,
+            RegionForm::Regular(start, rank) => {
                 let axes = self.axes.iter().skip(start);
                 Region::Regular(axes.take(length(rank)).copied().collect())
             }
-            Form::Blocks(start, count, rank) => {
+            RegionForm::Blocks(start, count, rank) => {
                 let mut corners = self.corners.iter().skip(start).copied();
                 let mut corner = || corners.by_ref().take(length(rank)).collect();
                 let blocks = (0..count).map(|_| (corner(), corner()));
@@ -78,7 +78,7 @@ impl Regions {
     /// Returns the approximate bytes of memory that the regions take.
     pub fn weight(&self) -> u64 {
         let lists = [size_of_val(&*self.axes), size_of_val(&*self.corners)];
-        u64::together(lists.map(memory::piece))
+        u64::sum(lists.map(memory::allocation_size))
     }
 }
 

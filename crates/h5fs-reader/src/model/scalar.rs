@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{Real, append};
+use crate::model::number::{FloatValue, append};
 use crate::model::text::write_json_text;
 
 /// A scalar of an ASDF tree.
@@ -74,7 +74,7 @@ fn write_real(value: f64, out: &mut Vec<u8>) {
     }
     let quote: &[u8] = if value.is_finite() { b"" } else { b"\"" };
     out.extend_from_slice(quote);
-    Real::Double(value).write(out);
+    FloatValue::Double(value).write(out);
     out.extend_from_slice(quote);
 }
 

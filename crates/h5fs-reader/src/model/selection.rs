@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::selector::{Index, Selector, Step};
+use crate::model::selector::{DimensionIndex, Selector, SelectorStep};
 use crate::model::shape::product;
 use crate::model::{Datatype, Shape, datatype::Class};
 use crate::wire::{Count, to_u64, to_usize};
@@ -31,12 +31,12 @@ pub struct Axis {
     /// The number of elements.
     pub count: u64,
     /// The places of the elements in the array.
-    pub places: Places,
+    pub places: AxisPositions,
 }
 
 /// The places of the elements in a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Places {
+pub enum AxisPositions {
     /// A constant distance between elements, in bytes of the array. Meaningless for a single
     /// element.
     Every(i64),
@@ -53,11 +53,11 @@ impl Selector {
         if *shape == Shape::Null {
             return Err(Error::NotFound);
         }
-        let mut selection = Selection::whole(datatype, shape.dims())?;
+        let mut selection = Selection::all_elements(datatype, shape.dims())?;
         for step in &self.0 {
             match step {
-                Step::Field(name) => selection.take_field(name)?,
-                Step::Indices(indices) => selection.take(indices)?,
+                SelectorStep::Field(name) => selection.take_field(name)?,
+                SelectorStep::Indices(indices) => selection.apply(indices)?,
             }
         }
         Ok(selection)
@@ -73,11 +73,11 @@ impl Selector {
     pub fn dimensions(&self, rank: usize) -> Result<Vec<usize>> {
         let mut dimensions = (0..rank).collect();
         for step in &self.0 {
-            let Step::Indices(indices) = step else {
+            let SelectorStep::Indices(indices) = step else {
                 return Err(Error::NotFound);
             };
             dimensions = arranged(dimensions, indices, |dimension, index| {
-                let is_kept = !matches!(index, Index::At(_));
+                let is_kept = !matches!(index, DimensionIndex::At(_));
                 Ok(is_kept.then_some(dimension))
             })?;
         }
@@ -90,7 +90,7 @@ impl Selection {
     ///
     /// # Errors
     /// `Limit` for an array larger than any file.
-    pub fn whole(datatype: &Datatype, dims: &[u64]) -> Result<Self> {
+    pub fn all_elements(datatype: &Datatype, dims: &[u64]) -> Result<Self> {
         let mut selection = Selection {
             datatype: datatype.clone(),
             axes: axes(dims, datatype.size)?,
@@ -147,18 +147,18 @@ impl Selection {
     ///
     /// # Errors
     /// `NotFound` if the part does not exist. The selection must not be used afterwards.
-    pub(in crate::model) fn take(&mut self, indices: &[Index]) -> Result<()> {
+    pub(in crate::model) fn apply(&mut self, indices: &[DimensionIndex]) -> Result<()> {
         let axes = std::mem::take(&mut self.axes);
         self.axes = arranged(axes, indices, |axis, index| {
             let (bytes, axis) = match index {
-                Index::Ellipsis => (0, Some(axis)),
-                Index::At(at) => (axis.distance(axis.position(*at)?), None),
-                Index::Slice { start, stop, step } => {
+                DimensionIndex::Ellipsis => (0, Some(axis)),
+                DimensionIndex::At(at) => (axis.distance(axis.position(*at)?), None),
+                DimensionIndex::Slice { start, stop, step } => {
                     let (first, count) = axis.range(*start, *stop, *step);
                     let (bytes, axis) = axis.every(first, count, *step);
                     (bytes, Some(axis))
                 }
-                Index::List(list) => {
+                DimensionIndex::List(list) => {
                     let places = list.iter().map(|&at| axis.position(at));
                     let (bytes, axis) = axis.listed(places.collect::<Result<_>>()?);
                     (bytes, Some(axis))
@@ -175,21 +175,23 @@ impl Selection {
 /// NumPy's selections.
 fn arranged<D>(
     dimensions: Vec<D>,
-    indices: &[Index],
-    mut pick: impl FnMut(D, &Index) -> Result<Option<D>>,
+    indices: &[DimensionIndex],
+    mut pick: impl FnMut(D, &DimensionIndex) -> Result<Option<D>>,
 ) -> Result<Vec<D>> {
-    let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
+    let named = indices
+        .iter()
+        .filter(|&index| *index != DimensionIndex::Ellipsis);
     let unnamed = dimensions.len().checked_sub(named.count());
     let unnamed = unnamed.ok_or(Error::NotFound)?;
     let mut dimensions = dimensions.into_iter();
     let mut arranged = Vec::new();
     let mut listed = None;
     for index in indices {
-        if *index == Index::Ellipsis {
+        if *index == DimensionIndex::Ellipsis {
             arranged.extend(dimensions.by_ref().take(unnamed));
             continue;
         }
-        if matches!(index, Index::List(_)) {
+        if matches!(index, DimensionIndex::List(_)) {
             listed = Some(arranged.len());
         }
         let dimension = dimensions.next().ok_or(Error::NotFound)?;
@@ -207,8 +209,9 @@ fn arranged<D>(
 
 /// Returns whether a slice or an ellipsis separates integers and lists. NumPy then puts the
 /// dimension of a list first.
-fn is_split(indices: &[Index]) -> bool {
-    let is_advanced = |index: &Index| matches!(index, Index::At(_) | Index::List(_));
+fn is_split(indices: &[DimensionIndex]) -> bool {
+    let is_advanced =
+        |index: &DimensionIndex| matches!(index, DimensionIndex::At(_) | DimensionIndex::List(_));
     let groups = indices.chunk_by(|a, b| is_advanced(a) == is_advanced(b));
     let advanced = groups.filter(|group| group.first().is_some_and(is_advanced));
     advanced.count() > 1
@@ -221,18 +224,18 @@ fn is_split(indices: &[Index]) -> bool {
 impl Axis {
     /// Returns an axis with a constant distance between elements, in bytes.
     fn at_stride(count: u64, stride: i64) -> Self {
-        let places = Places::Every(stride);
+        let places = AxisPositions::Every(stride);
         Axis { count, places }
     }
 
     /// Returns the bytes from the dimension's first element to the element at `place`.
     pub fn distance(&self, place: u64) -> i64 {
         match &self.places {
-            Places::Every(stride) => {
+            AxisPositions::Every(stride) => {
                 let place = i64::try_from(place).unwrap_or(i64::MAX);
                 place.saturating_mul(*stride)
             }
-            Places::Listed(distances) => {
+            AxisPositions::Listed(distances) => {
                 let distance = to_usize(place).ok().and_then(|place| distances.get(place));
                 distance.copied().unwrap_or(0)
             }
@@ -244,11 +247,11 @@ impl Axis {
     fn every(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
         match &self.places {
             _ if count == 0 => (0, Axis::at_stride(0, 0)),
-            Places::Every(stride) => {
+            AxisPositions::Every(stride) => {
                 let axis = Axis::at_stride(count, stride.saturating_mul(step));
                 (self.distance(first), axis)
             }
-            Places::Listed(_) => {
+            AxisPositions::Listed(_) => {
                 let place = |at: u64| {
                     let steps = i64::try_from(at).unwrap_or(i64::MAX).saturating_mul(step);
                     first.saturating_add_signed(steps)
@@ -279,7 +282,7 @@ impl Axis {
         } else {
             Axis {
                 count,
-                places: Places::Listed(distances.into()),
+                places: AxisPositions::Listed(distances.into()),
             }
         };
         (first, axis)
@@ -505,26 +508,26 @@ mod tests {
         assert_eq!(pick("[[4,4,4]]").axes[0], Axis::at_stride(3, 0));
         assert!(matches!(
             pick("[[4,4,3]]").axes[0].places,
-            Places::Listed(_)
+            AxisPositions::Listed(_)
         ));
     }
 
     #[derive(Debug, Clone)]
-    struct Bounds(Option<i64>, Option<i64>, i64);
+    struct SliceBounds(Option<i64>, Option<i64>, i64);
 
-    fn bounds() -> impl Strategy<Value = Bounds> {
+    fn bounds() -> impl Strategy<Value = SliceBounds> {
         let bound = || prop::option::of(-8_i64..8);
         (
             bound(),
             bound(),
             prop_oneof![Just(1), Just(-1), 2_i64..5, -5_i64..-1],
         )
-            .prop_map(|(start, stop, step)| Bounds(start, stop, step))
+            .prop_map(|(start, stop, step)| SliceBounds(start, stop, step))
     }
 
     /// Walks a slice place by place, from the start until the end is reached.
-    fn walk(bounds: &Bounds, count: i64) -> Vec<i64> {
-        let &Bounds(start, stop, step) = bounds;
+    fn walk(bounds: &SliceBounds, count: i64) -> Vec<i64> {
+        let &SliceBounds(start, stop, step) = bounds;
         let wrap = |bound: i64| if bound < 0 { bound + count } else { bound };
         let mut place = match (start, step > 0) {
             (Some(start), true) => wrap(start).max(0),
@@ -550,7 +553,7 @@ mod tests {
         fn slices_pick_what_a_walk_meets(
             axes in prop::collection::vec((0_u64..7, bounds()), 0..4)
         ) {
-            let text = |&Bounds(start, stop, step): &Bounds| {
+            let text = |&SliceBounds(start, stop, step): &SliceBounds| {
                 let bound = |bound: Option<i64>| bound.map_or(String::new(), |b| b.to_string());
                 format!("{}:{}:{step}", bound(start), bound(stop))
             };
@@ -579,7 +582,7 @@ mod tests {
             bounds in bounds(),
         ) {
             let again: Vec<usize> = again.into_iter().filter(|&at| at < list.len()).collect();
-            let Bounds(start, stop, step) = bounds;
+            let SliceBounds(start, stop, step) = bounds;
             let bound = |bound: Option<i64>| bound.map_or(String::new(), |b| b.to_string());
             let slice = format!("{}:{}:{step}", bound(start), bound(stop));
             let text = format!("[:,{list:?}][:,{again:?}][1:,{slice}]");

@@ -13,18 +13,18 @@ use crate::wire::Count;
 
 /// A parsed selector: the content of its brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selector(pub(super) Vec<Step>);
+pub struct Selector(pub(super) Vec<SelectorStep>);
 
 /// The content of one pair of brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SelectorStep {
     Field(Vec<u8>),
-    Indices(Vec<Index>),
+    Indices(Vec<DimensionIndex>),
 }
 
 /// An index of one dimension. An ellipsis covers all dimensions without an index of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Index {
+pub(super) enum DimensionIndex {
     At(i64),
     Slice {
         start: Option<i64>,
@@ -62,18 +62,18 @@ pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 /// Parses the text before the closing bracket. Returns the step and the text after the bracket.
-fn parse_step(text: &[u8]) -> Option<(Step, &[u8])> {
+fn parse_step(text: &[u8]) -> Option<(SelectorStep, &[u8])> {
     let text = text.trim_ascii_start();
     if let Some((quote @ (b'\'' | b'"'), quoted)) = text.split_first() {
         return parse_quoted(quoted, *quote);
     }
     let (inner, after) = before_bracket(text, closing_bracket(text)).unwrap_or_default();
     if let Some(indices) = parse_indices(inner) {
-        return Some((Step::Indices(indices), after));
+        return Some((SelectorStep::Indices(indices), after));
     }
     let end = text.iter().position(|&byte| byte == b']');
     let (name, after) = before_bracket(text, end)?;
-    (!name.is_empty()).then(|| (Step::Field(name.to_vec()), after))
+    (!name.is_empty()).then(|| (SelectorStep::Field(name.to_vec()), after))
 }
 
 /// Returns the trimmed text before the bracket at `end`, and the text after the bracket.
@@ -94,7 +94,7 @@ fn closing_bracket(text: &[u8]) -> Option<usize> {
 
 /// Parses a name up to its closing quote and the closing bracket. Returns the step and the text
 /// after the bracket.
-fn parse_quoted(text: &[u8], quote: u8) -> Option<(Step, &[u8])> {
+fn parse_quoted(text: &[u8], quote: u8) -> Option<(SelectorStep, &[u8])> {
     let mut name = Vec::new();
     let mut rest = text;
     loop {
@@ -111,16 +111,18 @@ fn parse_quoted(text: &[u8], quote: u8) -> Option<(Step, &[u8])> {
         }
     }
     let after = rest.trim_ascii_start().strip_prefix(b"]")?;
-    Some((Step::Field(name), after))
+    Some((SelectorStep::Field(name), after))
 }
 
-fn parse_indices(text: &[u8]) -> Option<Vec<Index>> {
+fn parse_indices(text: &[u8]) -> Option<Vec<DimensionIndex>> {
     let indices = parts(str::from_utf8(text).ok()?).map(parse_index);
-    let indices: Vec<Index> = indices.collect::<Option<_>>()?;
-    let ellipses = indices.iter().filter(|&index| *index == Index::Ellipsis);
+    let indices: Vec<DimensionIndex> = indices.collect::<Option<_>>()?;
+    let ellipses = indices
+        .iter()
+        .filter(|&index| *index == DimensionIndex::Ellipsis);
     let lists = indices
         .iter()
-        .filter(|index| matches!(index, Index::List(_)));
+        .filter(|index| matches!(index, DimensionIndex::List(_)));
     (ellipses.count() <= 1 && lists.count() <= 1).then_some(indices)
 }
 
@@ -139,24 +141,24 @@ fn without_last_comma(text: &str) -> &str {
     text.strip_suffix(',').unwrap_or(text)
 }
 
-fn parse_index(text: &str) -> Option<Index> {
+fn parse_index(text: &str) -> Option<DimensionIndex> {
     if text == "..." {
-        return Some(Index::Ellipsis);
+        return Some(DimensionIndex::Ellipsis);
     }
     if let Some(list) = text.strip_prefix('[') {
-        return parse_list(list.strip_suffix(']')?.trim()).map(Index::List);
+        return parse_list(list.strip_suffix(']')?.trim()).map(DimensionIndex::List);
     }
     let mut parts = text.split(':').map(str::trim);
     let first = parts.next()?;
     let Some(second) = parts.next() else {
-        return parse_integer(first).map(Index::At);
+        return parse_integer(first).map(DimensionIndex::At);
     };
     let bound = |text: &str| match text {
         "" => Some(None),
         text => parse_integer(text).map(Some),
     };
     let step = bound(parts.next().unwrap_or_default())?.unwrap_or(1);
-    let slice = Index::Slice {
+    let slice = DimensionIndex::Slice {
         start: bound(first)?,
         stop: bound(second)?,
         step,
@@ -202,7 +204,11 @@ mod tests {
     #[test]
     fn lists_of_integers() {
         let indices = |text: &str| Selector::parse(text.as_bytes()).map(|Selector(steps)| steps);
-        let list = |list: &[i64]| Some(vec![Step::Indices(vec![Index::List(list.to_vec())])]);
+        let list = |list: &[i64]| {
+            Some(vec![SelectorStep::Indices(vec![DimensionIndex::List(
+                list.to_vec(),
+            )])])
+        };
         assert_eq!(indices("[[]]"), list(&[]));
         assert_eq!(indices("[ [ -1 , 2, ] , ]"), list(&[-1, 2]));
         let and_all = Selector::parse(b"[[1], :]").unwrap();
@@ -219,13 +225,19 @@ mod tests {
         ] {
             assert!(!is_selector(none), "{none}");
         }
-        assert_eq!(indices("[[1]"), Some(vec![Step::Field(b"[1".to_vec())]));
+        assert_eq!(
+            indices("[[1]"),
+            Some(vec![SelectorStep::Field(b"[1".to_vec())])
+        );
     }
 
     #[test]
     fn quotes_in_names() {
         let quoted = Selector::parse(br"['it\'s']").unwrap();
-        assert_eq!(quoted, Selector(vec![Step::Field(b"it's".to_vec())]));
+        assert_eq!(
+            quoted,
+            Selector(vec![SelectorStep::Field(b"it's".to_vec())])
+        );
     }
 
     #[test]

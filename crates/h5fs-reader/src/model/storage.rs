@@ -36,7 +36,7 @@ pub trait Pieces: Send + Sync + fmt::Debug {
 
     /// Returns the stored extents of these pieces. Omits extents that are known only after
     /// decoding. For all pieces, returns the extents of the whole block.
-    fn place(&self, _pieces: Range<u64>) -> Vec<StoredExtent> {
+    fn stored_extents(&self, _pieces: Range<u64>) -> Vec<StoredExtent> {
         Vec::new()
     }
 
@@ -95,7 +95,7 @@ pub struct StoredExtent {
 /// A regular grid of separately stored chunks. The last chunks in a dimension may extend beyond the
 /// array.
 #[derive(Debug, Clone)]
-pub struct Chunked {
+pub struct ChunkGrid {
     /// The source of the chunks.
     pub source: SharedSource,
     /// The lowest absolute offset that a chunk may have. The bytes before belong to the superblock.
@@ -177,8 +177,9 @@ pub struct Pipeline(pub Vec<Filter>);
 impl Pipeline {
     /// Returns the approximate bytes of memory that the filters' parameters take.
     pub fn weight(&self) -> u64 {
-        let parameters = |filter: &Filter| memory::piece(size_of_val(&*filter.parameters));
-        u64::together(self.0.iter().map(parameters))
+        let parameters =
+            |filter: &Filter| memory::allocation_size(size_of_val(&*filter.parameters));
+        u64::sum(self.0.iter().map(parameters))
     }
 }
 

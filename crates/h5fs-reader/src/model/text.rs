@@ -104,15 +104,15 @@ pub fn write_json_list<T>(
 
 /// A writer of a JSON object, on one line or with a line for each member.
 #[derive(Debug, Default)]
-pub struct Object {
+pub struct JsonObject {
     members: Vec<u8>,
     in_lines: bool,
 }
 
-impl Object {
+impl JsonObject {
     /// Creates an object with a line for each member.
     pub fn in_lines() -> Self {
-        Object {
+        JsonObject {
             members: Vec::new(),
             in_lines: true,
         }
@@ -176,12 +176,12 @@ mod tests {
 
     #[test]
     fn an_object_of_json() {
-        assert_eq!(Object::default().finish(), "{}");
-        let mut object = Object::default();
+        assert_eq!(JsonObject::default().finish(), "{}");
+        let mut object = JsonObject::default();
         object.text("a \"b\"", b"caf\xe9");
         object.json("n", 12);
         assert_eq!(object.finish(), r#"{"a \"b\"": "caf\udce9", "n": 12}"#);
-        let mut lines = Object::in_lines();
+        let mut lines = JsonObject::in_lines();
         lines.text("a", "b");
         write_json_list([1, 2], lines.key("l"), |one, out| {
             append(out, format_args!("{one}"));

@@ -3,20 +3,20 @@
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class};
-use crate::model::number::{Real, ieee_bytes, plain_length};
+use crate::model::number::{FloatValue, ieee_bytes, plain_length};
 use crate::wire::Count;
 
 /// A calculator of text lengths for numbers of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextLength {
-    kind: Kind,
+    kind: NumberKind,
     /// Bytes of an element: 1, 2, 4 or 8.
     bytes: u32,
     is_big_endian: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum NumberKind {
     /// `true`, `false`.
     Boolean,
     Unsigned,
@@ -28,10 +28,10 @@ enum Kind {
 impl TextLength {
     /// Creates a calculator for elements of `datatype`. Returns `None` if they are not plain
     /// machine numbers.
-    pub fn of(datatype: &Datatype) -> Option<Self> {
+    pub fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let bytes = datatype.size;
         let (kind, order) = match &datatype.class {
-            Class::Bool => (Kind::Boolean, ByteOrder::Little),
+            Class::Bool => (NumberKind::Boolean, ByteOrder::Little),
             &Class::Integer {
                 order,
                 signed,
@@ -42,13 +42,13 @@ impl TextLength {
                     },
             } if u32::from(precision) == bytes.times(8) => {
                 if signed {
-                    (Kind::Signed, order)
+                    (NumberKind::Signed, order)
                 } else {
-                    (Kind::Unsigned, order)
+                    (NumberKind::Unsigned, order)
                 }
             }
             Class::Float(format) if matches!(ieee_bytes(bytes, format), Some(4 | 8)) => {
-                (Kind::Float, format.order)
+                (NumberKind::Float, format.order)
             }
             _ => return None,
         };
@@ -69,10 +69,10 @@ impl TextLength {
     pub fn length(&self, element: &[u8], as_json: bool, scratch: &mut Vec<u8>) -> Option<usize> {
         let word = self.word(element)?;
         let length = match (self.kind, self.bytes) {
-            (Kind::Boolean, _) if word == 0 => 5,
-            (Kind::Boolean, _) => 4,
-            (Kind::Unsigned, _) => digits(word),
-            (Kind::Signed, bytes) => {
+            (NumberKind::Boolean, _) if word == 0 => 5,
+            (NumberKind::Boolean, _) => 4,
+            (NumberKind::Unsigned, _) => digits(word),
+            (NumberKind::Signed, bytes) => {
                 let unused = u64::BITS.left_after(bytes.times(8));
                 let number = word
                     .checked_shl(unused)?
@@ -80,15 +80,15 @@ impl TextLength {
                     .checked_shr(unused)?;
                 digits(number.unsigned_abs()).with_more(usize::from(number < 0))
             }
-            (Kind::Float, 4) => {
+            (NumberKind::Float, 4) => {
                 let number = f32::from_bits(u32::try_from(word).ok()?);
                 let length = plain_length(number, number.into(), 1e6);
-                length.unwrap_or_else(|| written(Real::Single(number), as_json, scratch))
+                length.unwrap_or_else(|| written(FloatValue::Single(number), as_json, scratch))
             }
-            (Kind::Float, _) => {
+            (NumberKind::Float, _) => {
                 let number = f64::from_bits(word);
                 let length = plain_length(number, number, 1e16);
-                length.unwrap_or_else(|| written(Real::Double(number), as_json, scratch))
+                length.unwrap_or_else(|| written(FloatValue::Double(number), as_json, scratch))
             }
         };
         Some(length)
@@ -114,7 +114,7 @@ fn digits(number: u64) -> usize {
 }
 
 /// Writes a number to `scratch` and returns the length of its text.
-fn written(real: Real, as_json: bool, scratch: &mut Vec<u8>) -> usize {
+fn written(real: FloatValue, as_json: bool, scratch: &mut Vec<u8>) -> usize {
     scratch.clear();
     real.write(scratch);
     match as_json {
@@ -128,14 +128,14 @@ fn written(real: Real, as_json: bool, scratch: &mut Vec<u8>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::{Context, ValueWriter};
+    use crate::model::value::{TextContext, ValueWriter};
     use crate::testing::{int, type_of};
 
     /// Compares the length with the length of the written text.
     fn check(datatype: &Datatype, elements: &[u8]) {
-        let length = TextLength::of(datatype).unwrap();
+        let length = TextLength::from_datatype(datatype).unwrap();
         let writer = ValueWriter::new(datatype).unwrap();
-        let context = Context::without_pointers(usize::MAX);
+        let context = TextContext::without_pointers(usize::MAX);
         let mut scratch = Vec::new();
         for element in elements.chunks(writer.size()) {
             let (mut text, mut json) = (Vec::new(), Vec::new());
@@ -209,8 +209,11 @@ mod tests {
 
     #[test]
     fn other_types_are_written() {
-        assert_eq!(TextLength::of(&int(3)), None);
-        assert_eq!(TextLength::of(&Datatype::ieee(2, ByteOrder::Little)), None);
+        assert_eq!(TextLength::from_datatype(&int(3)), None);
+        assert_eq!(
+            TextLength::from_datatype(&Datatype::ieee(2, ByteOrder::Little)),
+            None
+        );
         let partial = Class::Integer {
             order: ByteOrder::Little,
             signed: false,
@@ -219,6 +222,6 @@ mod tests {
                 precision: 12,
             },
         };
-        assert_eq!(TextLength::of(&type_of(2, partial)), None);
+        assert_eq!(TextLength::from_datatype(&type_of(2, partial)), None);
     }
 }

@@ -32,7 +32,7 @@ use crate::model::walk::{Sink, Value, Walk, address};
 use crate::model::{Datatype, Reference};
 use crate::wire::Count;
 
-pub use crate::model::walk::{Context, Paths};
+pub use crate::model::walk::{Paths, TextContext};
 
 /// A writer of the text of elements of one datatype.
 #[derive(Debug)]
@@ -77,12 +77,12 @@ impl ValueWriter {
     /// `Limit` once `out` exceeds the limit of `context`, `Corrupt` for an element that is too
     /// short. The container's error for an invalid pointer. The text that was already appended
     /// stays in `out`.
-    pub fn text(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pub fn text(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         if let Some(part) = &self.part {
             return part.complex(element, context, out);
         }
         let is_json = self.is_nested;
-        let mut text = Text {
+        let mut text = TextSink {
             is_json,
             context,
             out,
@@ -94,7 +94,7 @@ impl ValueWriter {
     ///
     /// # Errors
     /// Fails as [`ValueWriter::text`] does.
-    pub fn json(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pub fn json(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.json_array(element, &[], context, out)
     }
 
@@ -106,11 +106,11 @@ impl ValueWriter {
         &self,
         elements: &[u8],
         dims: &[u64],
-        context: &Context<'_>,
+        context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let is_json = true;
-        let mut text = Text {
+        let mut text = TextSink {
             is_json,
             context,
             out,
@@ -119,7 +119,7 @@ impl ValueWriter {
     }
 
     /// Appends two consecutive elements of this type as a complex number.
-    fn complex(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn complex(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let (real, imaginary) = element.split_at(self.size().min(element.len()));
         self.text(real, context, out)?;
         drop_point_zero(out);
@@ -138,9 +138,9 @@ impl ValueWriter {
 ///
 /// # Errors
 /// Fails as [`ValueWriter::text`] does.
-pub fn plain_text(value: Value<'_>, stored: &[u8], context: &Context<'_>) -> Result<Vec<u8>> {
+pub fn plain_text(value: Value<'_>, stored: &[u8], context: &TextContext<'_>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let mut text = Text {
+    let mut text = TextSink {
         is_json: false,
         context,
         out: &mut out,
@@ -150,14 +150,14 @@ pub fn plain_text(value: Value<'_>, stored: &[u8], context: &Context<'_>) -> Res
 }
 
 /// A sink that writes values as text.
-struct Text<'a> {
+struct TextSink<'a> {
     is_json: bool,
-    context: &'a Context<'a>,
+    context: &'a TextContext<'a>,
     out: &'a mut Vec<u8>,
 }
 
-impl Sink for Text<'_> {
-    fn context(&self) -> &Context<'_> {
+impl Sink for TextSink<'_> {
+    fn context(&self) -> &TextContext<'_> {
         self.context
     }
 
@@ -206,7 +206,7 @@ impl Sink for Text<'_> {
     }
 }
 
-impl Text<'_> {
+impl TextSink<'_> {
     fn text(&mut self, text: &[u8]) -> Result<()> {
         self.check(text.len())?;
         if !self.is_json {
@@ -228,9 +228,9 @@ impl Text<'_> {
                 return Ok(());
             }
             Reference::Dangling(place) => address(place),
-            Reference::Object(node) | Reference::Region(node) => self.context.place(node)?,
+            Reference::Object(node) | Reference::Region(node) => self.context.node_path(node)?,
             Reference::Attribute { node, name } => {
-                let path = self.context.place(node)?;
+                let path = self.context.node_path(node)?;
                 let slash: &[u8] = if path.ends_with(b"/") { b"@" } else { b"/@" };
                 [&path, slash, &name].concat()
             }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Class, ReferenceKind};
 use crate::model::datetime64::Datetime64;
-use crate::model::number::{self, Integer, Real};
+use crate::model::number::{self, FloatValue, Integer};
 use crate::model::shape::product;
 use crate::model::text::without_padding;
 use crate::model::{Container, Datatype, NodeId, Reference};
@@ -22,7 +22,7 @@ use crate::wire::{Count, to_u64, to_usize};
 pub type Paths<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
 
 /// The environment of an element's text: pointers, paths and the maximum length.
-pub struct Context<'a> {
+pub struct TextContext<'a> {
     /// The container that pointers are followed in. Without a container, every pointer reads as
     /// null, like the pointers of a zero fill value.
     pub container: Option<&'a dyn Container>,
@@ -35,11 +35,11 @@ pub struct Context<'a> {
     followed: Cell<u64>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> TextContext<'a> {
     /// Creates a context for text of at most `limit` bytes. The bytes that pointers lead to are
     /// limited in proportion.
     pub fn new(container: &'a dyn Container, paths: &'a Paths<'a>, limit: usize) -> Self {
-        Context {
+        TextContext {
             container: Some(container),
             paths,
             limit,
@@ -50,7 +50,7 @@ impl<'a> Context<'a> {
 
     /// Creates a context for text of at most `limit` bytes whose pointers are all null.
     pub fn without_pointers(limit: usize) -> Self {
-        Context {
+        TextContext {
             container: None,
             paths: &|_| Ok(None),
             limit,
@@ -99,7 +99,7 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// Fails if the path cannot be determined now.
-    pub fn place(&self, node: NodeId) -> Result<Vec<u8>> {
+    pub fn node_path(&self, node: NodeId) -> Result<Vec<u8>> {
         let path = (self.paths)(node)?;
         Ok(path.unwrap_or_else(|| address(node.number())))
     }
@@ -127,7 +127,7 @@ pub enum Value<'a> {
     /// A fixed-point number of at most 128 bits.
     Integer(Integer),
     /// A floating-point number of at most 128 bits.
-    Real(Real),
+    Real(FloatValue),
     /// A bit field of at most 128 bits, and its precision in bits.
     Bits(u128, u16),
     /// The bits of a time, and their number.
@@ -160,7 +160,7 @@ pub enum Value<'a> {
 /// A sink that receives values and writes them as text.
 pub trait Sink {
     /// Returns the context for following pointers and for the maximum length.
-    fn context(&self) -> &Context<'_>;
+    fn context(&self) -> &TextContext<'_>;
 
     /// Returns the length of the text so far.
     fn length(&self) -> usize;
@@ -188,11 +188,11 @@ pub trait Sink {
 #[derive(Debug)]
 pub struct Walk {
     size: usize,
-    kind: Kind,
+    kind: WalkKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum WalkKind {
     /// A class without parts.
     Plain(Class),
     Instant(Datetime64),
@@ -203,7 +203,7 @@ enum Kind {
         is_boolean: bool,
     },
     Map {
-        fields: Vec<Field>,
+        fields: Vec<WalkField>,
         is_complex: bool,
     },
     Array {
@@ -218,65 +218,65 @@ enum Kind {
 
 /// A member of a compound, or a part of a complex number.
 #[derive(Debug)]
-struct Field {
+struct WalkField {
     key: String,
     offset: usize,
     walk: Walk,
 }
 
 /// A function that returns a name as a key of a map, with its colon.
-pub type Key<'k> = dyn Fn(&[u8]) -> String + 'k;
+pub type KeyText<'k> = dyn Fn(&[u8]) -> String + 'k;
 
 impl Walk {
     /// Creates a walk for elements of `datatype`. `key` writes the keys of members.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
-    pub fn new(datatype: &Datatype, key: &Key<'_>) -> Result<Self> {
+    pub fn new(datatype: &Datatype, key: &KeyText<'_>) -> Result<Self> {
         Self::nested(datatype, key, limits::DATATYPE_DEPTH)
     }
 
-    fn nested(datatype: &Datatype, key: &Key<'_>, depth: usize) -> Result<Self> {
+    fn nested(datatype: &Datatype, key: &KeyText<'_>, depth: usize) -> Result<Self> {
         let Some(depth) = depth.checked_sub(1) else {
             let most = to_u64(limits::DATATYPE_DEPTH);
             return Err(Error::limit("depth of a datatype", most));
         };
         let inner = |base: &Datatype| Self::nested(base, key, depth).map(Box::new);
         let field = |name: &[u8], offset: u32, datatype: &Datatype| {
-            Ok(Field {
+            Ok(WalkField {
                 key: key(name),
                 offset: to_usize(offset.into())?,
                 walk: Self::nested(datatype, key, depth)?,
             })
         };
         let kind = match &datatype.class {
-            Class::Enumeration { base, members } => Kind::Enumeration {
+            Class::Enumeration { base, members } => WalkKind::Enumeration {
                 base: inner(base)?,
                 names: names_by_value(members),
                 is_boolean: datatype.is_boolean(),
             },
-            Class::Complex(base) => Kind::Map {
+            Class::Complex(base) => WalkKind::Map {
                 fields: vec![field(b"r", 0, base)?, field(b"i", base.size, base)?],
                 is_complex: true,
             },
-            Class::Compound(members) => Kind::Map {
+            Class::Compound(members) => WalkKind::Map {
                 fields: members
                     .iter()
                     .map(|member| field(&member.name, member.offset, &member.datatype))
                     .collect::<Result<_>>()?,
                 is_complex: datatype.complex_part().is_some(),
             },
-            Class::Array { base, dims } => Kind::Array {
+            Class::Array { base, dims } => WalkKind::Array {
                 base: inner(base)?,
                 dims: dims_of(dims),
             },
-            Class::VariableLength(base) => Kind::Sequence {
+            Class::VariableLength(base) => WalkKind::Sequence {
                 base: inner(base)?,
                 are_letters: base.size == 1 && matches!(base.class, Class::String { .. }),
             },
-            class => match Datetime64::of(datatype) {
-                Some(instant) => Kind::Instant(instant),
-                None => Kind::Plain(class.clone()),
+            class => match Datetime64::from_datatype(datatype) {
+                Some(instant) => WalkKind::Instant(instant),
+                None => WalkKind::Plain(class.clone()),
             },
         };
         let size = to_usize(datatype.size.into())?;
@@ -296,8 +296,8 @@ impl Walk {
     pub fn element(&self, element: &[u8], sink: &mut impl Sink) -> Result<()> {
         let stored = part(element, 0, self.size)?;
         match &self.kind {
-            Kind::Plain(class) => plain(class, stored, sink)?,
-            Kind::Instant(instant) => {
+            WalkKind::Plain(class) => plain(class, stored, sink)?,
+            WalkKind::Instant(instant) => {
                 let mut text = Vec::new();
                 let is_there = instant.write(stored, &mut text);
                 let value = if is_there {
@@ -307,7 +307,7 @@ impl Walk {
                 };
                 sink.value(value, stored)?;
             }
-            Kind::Enumeration {
+            WalkKind::Enumeration {
                 base,
                 names,
                 is_boolean,
@@ -322,9 +322,9 @@ impl Walk {
                     base.element(stored, sink)?;
                 }
             }
-            Kind::Map { fields, is_complex } => map(fields, *is_complex, stored, sink)?,
-            Kind::Array { base, dims } => base.list(stored, dims, sink)?,
-            Kind::Sequence { base, are_letters } => {
+            WalkKind::Map { fields, is_complex } => map(fields, *is_complex, stored, sink)?,
+            WalkKind::Array { base, dims } => base.list(stored, dims, sink)?,
+            WalkKind::Sequence { base, are_letters } => {
                 let elements = sink.context().fetch(stored, base.size)?.unwrap_or_default();
                 if !*are_letters || !sink.value(Value::Letters(&elements), stored)? {
                     let count = to_u64(elements.len().checked_div(base.size).unwrap_or(0));
@@ -396,7 +396,7 @@ fn plain(class: &Class, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
     sink.value(value.unwrap_or(Value::Bytes), stored).map(drop)
 }
 
-fn map(fields: &[Field], is_complex: bool, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
+fn map(fields: &[WalkField], is_complex: bool, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
     if is_complex
         && let Some(first) = fields.first()
         && sink.value(Value::Complex(&first.walk), stored)?

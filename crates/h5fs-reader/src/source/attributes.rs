@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// The attributes that a mount copies from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attributes {
+pub struct FileAttributes {
     /// Size in bytes.
     pub size: u64,
     /// User ID of the owner.
@@ -18,9 +18,9 @@ pub struct Attributes {
     pub modified: (i64, u32),
 }
 
-impl From<&Metadata> for Attributes {
+impl From<&Metadata> for FileAttributes {
     fn from(metadata: &Metadata) -> Self {
-        Attributes {
+        FileAttributes {
             size: metadata.size(),
             uid: metadata.uid(),
             gid: metadata.gid(),

@@ -10,16 +10,16 @@ use crate::wire::{Count, Extent, to_u64, to_usize};
 #[derive(Debug)]
 pub struct Concatenation {
     /// The members, ascending by address.
-    members: Vec<Member>,
+    members: Vec<SourceMember>,
 }
 
 #[derive(Debug)]
-struct Member {
+struct SourceMember {
     place: Extent,
     source: SharedSource,
 }
 
-impl Member {
+impl SourceMember {
     /// Returns the part of a range that lies in this member, with an offset relative to the member.
     fn part(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
         let part = self.place.intersect(Extent::cut(at, length));
@@ -29,7 +29,7 @@ impl Member {
 
     fn new((start, source): (u64, SharedSource)) -> Result<Self> {
         let place = Extent::new(start, source.length(), "a member file")?;
-        Ok(Member { place, source })
+        Ok(SourceMember { place, source })
     }
 }
 
@@ -42,13 +42,13 @@ impl Concatenation {
         members.sort_by_key(|(start, _)| *start);
         let members = members
             .into_iter()
-            .map(Member::new)
+            .map(SourceMember::new)
             .collect::<Result<_>>()?;
         Ok(Concatenation { members })
     }
 
     /// Returns the member that contains `at`, and the start of the next member.
-    fn member(&self, at: u64) -> Result<(&Member, u64)> {
+    fn member(&self, at: u64) -> Result<(&SourceMember, u64)> {
         let after = self
             .members
             .partition_point(|member| member.place.start() <= at);
@@ -103,10 +103,10 @@ impl Source for Concatenation {
         }
     }
 
-    fn has(&self, at: u64, length: u64) -> bool {
-        let has = |member: &Member| {
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
+        let has = |member: &SourceMember| {
             let part = member.part((at, length));
-            part.is_none_or(|(at, length)| member.source.has(at, length))
+            part.is_none_or(|(at, length)| member.source.has_bytes(at, length))
         };
         self.members.iter().all(has)
     }
@@ -167,17 +167,17 @@ mod tests {
 
     #[test]
     fn a_hint_goes_to_each_member_that_it_meets() {
-        let far = || Recording::of(vec![0; 10]);
+        let far = || Recording::new(vec![0; 10]);
         let (first, second) = (far(), far());
         let members: Vec<(u64, SharedSource)> = vec![(0, first.clone()), (100, second.clone())];
         let split = Concatenation::new(members).unwrap();
         split.prefetch(&[(8, 94), (103, 2), (50, 10)], Urgency::Needed);
-        assert_eq!(first.asked(), [(8, 2, Urgency::Needed)]);
+        assert_eq!(first.announced_ranges(), [(8, 2, Urgency::Needed)]);
         let second_asked = [(0, 2, Urgency::Needed), (3, 2, Urgency::Needed)];
-        assert_eq!(second.asked(), second_asked);
-        assert!(split.is_far() && !split.has(8, 1));
+        assert_eq!(second.announced_ranges(), second_asked);
+        assert!(split.is_far() && !split.has_bytes(8, 1));
         first.read_at(8, &mut [0; 2]).unwrap();
-        assert!(split.has(8, 2) && !split.has(8, 94));
+        assert!(split.has_bytes(8, 2) && !split.has_bytes(8, 94));
     }
 
     #[test]

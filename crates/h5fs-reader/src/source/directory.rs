@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::Result;
-use crate::source::attributes::Attributes;
+use crate::source::attributes::FileAttributes;
 use crate::source::identity::Identity;
 use crate::source::local::audience::Readers;
 use crate::source::local::changes::Changes;
@@ -55,34 +55,34 @@ pub trait Directory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Fails with the error of the system or the server.
-    fn look(&self, path: &Path, for_others: bool) -> Result<There>;
+    fn path_info(&self, path: &Path, for_others: bool) -> Result<PathInfo>;
 
     /// Returns the metadata of an entry that will probably be read next. If both steps need a
     /// request, one request for the first bytes may answer both.
     ///
     /// # Errors
-    /// Fails as [`look`](Self::look) does.
-    fn look_before_reading(&self, path: &Path, for_others: bool) -> Result<There> {
-        self.look(path, for_others)
+    /// Fails as [`path_info`](Self::path_info) does.
+    fn look_before_reading(&self, path: &Path, for_others: bool) -> Result<PathInfo> {
+        self.path_info(path, for_others)
     }
 
     /// Returns the target of the symbolic link at `path`.
     ///
     /// # Errors
-    /// Fails as [`look`](Self::look) does.
+    /// Fails as [`path_info`](Self::path_info) does.
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
     /// Opens the file at `path` for reading.
     ///
     /// # Errors
-    /// Fails as [`look`](Self::look) does.
-    fn open(&self, path: &Path) -> Result<Opened>;
+    /// Fails as [`path_info`](Self::path_info) does.
+    fn open(&self, path: &Path) -> Result<OpenedSource>;
 
     /// Opens the directory at `path` for listing.
     ///
     /// # Errors
-    /// Fails as [`look`](Self::look) does.
-    fn list(&self, path: &Path) -> Result<Box<dyn Names>>;
+    /// Fails as [`path_info`](Self::path_info) does.
+    fn list(&self, path: &Path) -> Result<Box<dyn DirectoryEntries>>;
 
     /// Discards cached listings, so that the next listing asks the server.
     fn forget_listings(&self) {}
@@ -110,11 +110,11 @@ pub trait Directory: Send + Sync + fmt::Debug {
 
 /// Metadata of the entry at a path.
 #[derive(Debug, Clone)]
-pub struct There {
+pub struct PathInfo {
     /// Type of the entry.
-    pub kind: Standing,
+    pub kind: EntryType,
     /// Attributes of the entry.
-    pub attributes: Attributes,
+    pub attributes: FileAttributes,
     /// Stored bytes in units of 512.
     pub blocks: u64,
     /// Identity of the current state, for comparison with other states.
@@ -125,7 +125,7 @@ pub struct There {
 
 /// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum EntryType {
     /// A directory.
     Directory,
     /// A regular file, or an object.
@@ -138,23 +138,23 @@ pub enum Standing {
 
 /// An open file.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedSource {
     /// The content of the file.
-    pub content: Content,
-    /// The number that identifies the file, as in [`There`].
+    pub content: OpenContent,
+    /// The number that identifies the file, as in [`PathInfo`].
     pub number: u64,
 }
 
 /// The readable content of an open file.
 #[derive(Debug)]
-pub enum Content {
+pub enum OpenContent {
     /// A file of this machine.
     File(File),
     /// An object in a store.
     Object(SharedOpen),
 }
 
-impl Content {
+impl OpenContent {
     /// Converts the content to a source. `path` is the absolute path by which the file was opened;
     /// `changes` watches the file.
     ///
@@ -162,8 +162,8 @@ impl Content {
     /// `Io` if the file is not a regular file.
     pub fn source(self, path: &Path, changes: Option<&Arc<Changes>>) -> Result<SharedOpen> {
         match self {
-            Content::File(file) => Ok(Arc::new(FileSource::from_file(file, path, changes)?)),
-            Content::Object(object) => Ok(object),
+            OpenContent::File(file) => Ok(Arc::new(FileSource::from_file(file, path, changes)?)),
+            OpenContent::Object(object) => Ok(object),
         }
     }
 
@@ -174,17 +174,17 @@ impl Content {
     /// Fails as [`source`](Self::source) does.
     pub fn source_by_times(self, path: &Path) -> Result<SharedOpen> {
         match self {
-            Content::File(file) => {
+            OpenContent::File(file) => {
                 let source = FileSource::from_file(file, path, None)?;
                 Ok(Arc::new(source.by_times()))
             }
-            Content::Object(object) => Ok(object),
+            OpenContent::Object(object) => Ok(object),
         }
     }
 }
 
 /// The entries of an open directory.
-pub trait Names: Send {
+pub trait DirectoryEntries: Send {
     /// Calls `visit` with each name from `position` (0 is the first) until `visit` returns `true`.
     /// The name for which it returns `true` is not consumed. The names include `.` and `..`.
     ///
@@ -194,17 +194,17 @@ pub trait Names: Send {
 }
 
 /// A callback for each name. It returns `true` to stop the listing.
-pub type Visit<'a> = dyn FnMut(&Listed<'_>) -> bool + 'a;
+pub type Visit<'a> = dyn FnMut(&ListedEntry<'_>) -> bool + 'a;
 
 /// An entry of a directory listing.
 #[derive(Debug, Clone)]
-pub struct Listed<'a> {
+pub struct ListedEntry<'a> {
     /// The name.
     pub name: &'a [u8],
     /// Whether the listing identifies the entry as a directory.
     pub is_directory: bool,
     /// Metadata of the entry, if the listing contains it. If not, the caller must request it.
-    pub there: Option<There>,
+    pub there: Option<PathInfo>,
     /// The listing position after this entry.
     pub next: u64,
 }

@@ -18,7 +18,10 @@ const PAUSE: Duration = Duration::from_millis(4);
 ///
 /// # Errors
 /// Fails with the last error of `read`.
-pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+pub fn retry_while_growing<T>(
+    source: &dyn Source,
+    mut read: impl FnMut() -> Result<T>,
+) -> Result<T> {
     for _ in 1..ATTEMPTS {
         match read() {
             Err(Error::Corrupt { .. }) if source.is_unsettled() => sleep(PAUSE),
@@ -64,15 +67,17 @@ mod tests {
                 _ => Ok(looks),
             }
         };
-        assert_eq!(settled(&growing, &mut half_written), Ok(3));
-        assert!(settled(&*source, half_written).is_err());
+        assert_eq!(retry_while_growing(&growing, &mut half_written), Ok(3));
+        assert!(retry_while_growing(&*source, half_written).is_err());
         let mut looks = 0;
-        let missing: Result<()> = settled(&growing, || {
+        let missing: Result<()> = retry_while_growing(&growing, || {
             looks += 1;
             Err(Error::NotFound)
         });
         assert_eq!((missing, looks), (Err(Error::NotFound), 1));
-        assert!(settled::<()>(&growing, || Err(Error::corrupt("for good", None))).is_err());
+        assert!(
+            retry_while_growing::<()>(&growing, || Err(Error::corrupt("for good", None))).is_err()
+        );
     }
 
     #[test]
@@ -81,7 +86,7 @@ mod tests {
         let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
         written.as_file().set_modified(long_ago).unwrap();
         let mut looks = 0;
-        let damaged: Result<()> = settled(&GrowingFile(source), || {
+        let damaged: Result<()> = retry_while_growing(&GrowingFile(source), || {
             looks += 1;
             Err(Error::corrupt("for good", None))
         });

@@ -59,10 +59,10 @@ impl Identity {
 
     /// Returns whether no known fact distinguishes the two. A listing of a server may contain fewer
     /// facts about an object than a response.
-    pub fn agrees_with(&self, other: &Self) -> bool {
+    pub fn is_consistent_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Identity::Object(own), Identity::Object(other)) => {
-                own.name == other.name && own.state.agrees_with(&other.state)
+                own.name == other.name && own.state.is_consistent_with(&other.state)
             }
             (own, other) => own == other,
         }
@@ -100,7 +100,7 @@ impl Identity {
 
 impl Fingerprint {
     /// Returns the identity of the file with this `metadata`.
-    pub fn of(metadata: &std::fs::Metadata) -> Self {
+    pub fn from_metadata(metadata: &std::fs::Metadata) -> Self {
         Fingerprint {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -2,10 +2,10 @@
 
 pub mod acl;
 pub mod audience;
-pub mod beneath;
 pub mod changes;
 pub mod descriptors;
 pub mod file;
+pub mod local_directory;
 pub mod raw_file;
 pub mod rights;
 pub mod root;

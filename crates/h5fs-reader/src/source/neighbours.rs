@@ -1,7 +1,7 @@
 //! Other files that a source may reference: members of a family, external raw files, virtual
 //! sources, external links. The user, never the file, decides which files may be opened.
 
-pub mod absent;
+pub mod absent_files;
 pub mod neighbour;
 pub mod policy;
 
@@ -19,10 +19,10 @@ use crate::memory::lock::lock;
 use crate::source::local::audience::Readers;
 use crate::source::local::changes::Changes;
 use crate::source::local::descriptors::share_of;
-use crate::source::local::root::{Directory, Root};
+use crate::source::local::root::{Root, SourceDirectory};
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::neighbour::{Neighbour, NeighbourStates};
-use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused};
+use crate::source::neighbours::policy::{OpenRefusal, OpenedPath, Policy, refusal};
 use crate::source::open::SharedOpen;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::prefix::Prefix;
@@ -36,7 +36,7 @@ const OPEN_RAW_FILES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 pub struct Neighbours {
     root: Arc<Root>,
     /// The directories to search for neighbours, in order.
-    locations: Arc<[Location]>,
+    locations: Arc<[FileLocation]>,
     /// The readers of the file. Each of them must have the right to read a neighbour that is
     /// opened.
     readers: Readers,
@@ -49,19 +49,19 @@ pub struct Neighbours {
 /// The directory and the name of a file. As in the HDF5 library, a file opened by a symbolic link
 /// has two locations: the link's, then the target's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Location {
+struct FileLocation {
     /// Path from the root's directory to the file's own, or an absolute path if the file is
     /// elsewhere.
     base: PathBuf,
     name: OsString,
 }
 
-impl Location {
+impl FileLocation {
     /// Returns the location of the file at this absolute path.
-    fn of(path: &Path, root: &Root) -> Self {
+    fn new(path: &Path, root: &Root) -> Self {
         let directory = path.parent().unwrap_or(Path::new("/"));
         let beneath = directory.strip_prefix(root.path());
-        Location {
+        FileLocation {
             base: beneath.unwrap_or(directory).to_path_buf(),
             name: path.file_name().unwrap_or_default().to_owned(),
         }
@@ -70,7 +70,7 @@ impl Location {
 
 /// Open raw files, by the locations of the referencing file and the name in that file. Another
 /// state of the referencing file has a separate cache.
-type RawFiles = Arc<Mutex<LruCache<(Arc<[Location]>, Vec<u8>), Arc<Neighbour>>>>;
+type RawFiles = Arc<Mutex<LruCache<(Arc<[FileLocation]>, Vec<u8>), Arc<Neighbour>>>>;
 
 /// Returns an empty cache of raw files.
 fn no_raw_files() -> RawFiles {
@@ -79,7 +79,7 @@ fn no_raw_files() -> RawFiles {
 
 /// A neighbour that was found.
 #[derive(Debug)]
-pub struct Located {
+pub struct LocatedNeighbour {
     /// The open file.
     pub file: SharedOpen,
     /// An absolute path. Symbolic links are resolved, so that one file has one path. If a link in
@@ -93,7 +93,7 @@ pub struct Located {
 }
 
 /// A located file, `None` if the file does not exist, or the reason why it was not opened.
-pub type LocateResult = std::result::Result<Option<Located>, Unopened>;
+pub type LocateResult = std::result::Result<Option<LocatedNeighbour>, OpenRefusal>;
 
 impl Neighbours {
     /// Creates the neighbours of the file at `source`, an absolute path without symbolic links. If
@@ -101,9 +101,9 @@ impl Neighbours {
     ///
     /// Because neighbours are shown to all `readers` of the source, only files that all of them may
     /// read are opened. No file is looked up in the mount of `guard`, which shows the source.
-    pub fn of(source: &Path, policy: Policy, guard: Option<MountGuard>, readers: Readers) -> Self {
-        let root = Directory::of(source, policy, guard);
-        Self::within(source, Root::Directory(root), readers)
+    pub fn new(source: &Path, policy: Policy, guard: Option<MountGuard>, readers: Readers) -> Self {
+        let root = SourceDirectory::open(source, policy, guard);
+        Self::with_root(source, Root::Directory(root), readers)
     }
 
     /// Creates the neighbours of the object at the URL `source`: the other objects of its prefix.
@@ -113,13 +113,13 @@ impl Neighbours {
         policy: Policy,
         readers: Readers,
     ) -> Self {
-        Self::within(source, Root::Prefix(Prefix::of(store, policy)), readers)
+        Self::with_root(source, Root::Prefix(Prefix::new(store, policy)), readers)
     }
 
-    fn within(source: &Path, root: Root, readers: Readers) -> Self {
+    fn with_root(source: &Path, root: Root, readers: Readers) -> Self {
         let root = Arc::new(root);
         Neighbours {
-            locations: Arc::new([Location::of(source, &root)]),
+            locations: Arc::new([FileLocation::new(source, &root)]),
             root,
             readers,
             is_strict: false,
@@ -144,7 +144,7 @@ impl Neighbours {
     /// component may be a symbolic link.
     #[must_use]
     pub fn opened_by(mut self, named: &Path) -> Self {
-        let link = Location::of(named, &self.root);
+        let link = FileLocation::new(named, &self.root);
         if !self.locations.contains(&link) {
             self.locations = [link]
                 .into_iter()
@@ -155,9 +155,9 @@ impl Neighbours {
     }
 
     /// Returns neighbours for a source without a directory: no file may be opened.
-    pub fn none() -> Self {
+    pub fn without_directory() -> Self {
         Neighbours {
-            root: Arc::new(Root::Directory(Directory::none())),
+            root: Arc::new(Root::Directory(SourceDirectory::absent())),
             locations: Arc::new([]),
             readers: Readers::Owner,
             is_strict: false,
@@ -202,7 +202,7 @@ impl Neighbours {
     fn of_part(&self, located: &Path, real: &Path) -> Self {
         let part = Neighbours {
             root: Arc::clone(&self.root),
-            locations: Arc::new([Location::of(real, &self.root)]),
+            locations: Arc::new([FileLocation::new(real, &self.root)]),
             readers: self.readers,
             is_strict: self.is_strict,
             raw_files: Arc::clone(&self.raw_files),
@@ -258,14 +258,14 @@ impl Neighbours {
             return Ok(None);
         };
         let real = self.root.real(&path, &neighbour.opened())?;
-        let part = self.of_part(&self.root.named(&path)?, &real);
+        let part = self.of_part(&self.root.resolve_parent(&path)?, &real);
         Ok(Some((neighbour, part)))
     }
 
     /// Opens a file like [`open`](Self::open), and returns the path by which it was opened.
     fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let missed = |path: &Path| self.states.missed(path);
-        let Some((file, path)) = self.find(name, &missed).map_err(Unopened::error)? else {
+        let Some((file, path)) = self.find(name, &missed).map_err(OpenRefusal::error)? else {
             return Ok(None);
         };
         if self.readers != Readers::Owner {
@@ -275,7 +275,7 @@ impl Neighbours {
                 return Err(private(&path));
             }
         }
-        let neighbour = self.states.found(&path, file)?;
+        let neighbour = self.states.open(&path, file)?;
         Ok(Some((neighbour, path)))
     }
 
@@ -289,7 +289,7 @@ impl Neighbours {
             return Err(Error::caused(Cause::Missing, what));
         }
         let reason = "missing; its elements in virtual datasets are fill values";
-        self.states.lacks(part, reason);
+        self.states.record_absent_file(part, reason);
         Ok(())
     }
 
@@ -298,8 +298,8 @@ impl Neighbours {
     ///
     /// # Errors
     /// `ESTALE` if another file or another state of the file was there before.
-    pub fn take(&self, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
-        self.states.found(path, file)
+    pub fn add(&self, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
+        self.states.open(path, file)
     }
 
     /// Returns the states of the neighbours when they were opened.
@@ -354,10 +354,10 @@ impl Neighbours {
     fn located(
         &self,
         (file, path): (SharedOpen, PathBuf),
-    ) -> std::result::Result<Located, Unopened> {
-        let failed = |error| Unopened::Failed(path.clone(), error);
+    ) -> std::result::Result<LocatedNeighbour, OpenRefusal> {
+        let failed = |error| OpenRefusal::Failed(path.clone(), error);
         let real = self.root.real(&path, &file.opened()).map_err(failed)?;
-        let named = self.root.named(&path).map_err(failed)?;
+        let named = self.root.resolve_parent(&path).map_err(failed)?;
         let way = match self.readers {
             Readers::Owner => Vec::new(),
             Readers::All(_) => self.root.way_to(&real),
@@ -369,7 +369,7 @@ impl Neighbours {
         } else {
             named
         };
-        Ok(Located {
+        Ok(LocatedNeighbour {
             file,
             path,
             real,
@@ -378,13 +378,13 @@ impl Neighbours {
     }
 
     /// Converts `name` to a path. Returns `None` if a file cannot have that name.
-    fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, Unopened> {
+    fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, OpenRefusal> {
         let bytes = |path: &Path| path.as_os_str().len().one_more();
         let bases = self.locations.iter().map(|location| bytes(&location.base));
         let taken = bytes(self.root.path()).with_more(bases.max().unwrap_or(0));
         if name.len() > limits::FILE_PATH.left_after(taken) {
             let most = to_u64(limits::FILE_PATH);
-            return Err(Unopened::Refused(Error::limit(
+            return Err(OpenRefusal::Refused(Error::limit(
                 "path of another file",
                 most,
             )));
@@ -394,16 +394,16 @@ impl Neighbours {
             return Ok(None);
         }
         match self.root.policy() {
-            Policy::None => Err(refused(name, "external=none")),
+            Policy::None => Err(refusal(name, "external=none")),
             _ => Ok(Some(name)),
         }
     }
 
     /// Finds the file called `name`. Returns the file and the path by which it was opened. Calls
     /// `missed` for each path that does not exist.
-    fn find(&self, name: &[u8], missed: &dyn Fn(&Path) -> Result<()>) -> Opened {
+    fn find(&self, name: &[u8], missed: &dyn Fn(&Path) -> Result<()>) -> OpenedPath {
         let missed = |path: &Path| {
-            let failed = |error| Unopened::Failed(path.to_path_buf(), error);
+            let failed = |error| OpenRefusal::Failed(path.to_path_buf(), error);
             missed(path).map_err(failed)
         };
         let Some(name) = self.path(name)? else {
@@ -436,7 +436,7 @@ impl Neighbours {
 
 /// Returns the error for a file that some users of the mount may not read.
 fn private(name: &Path) -> Error {
-    refused(
+    refusal(
         name,
         "allow_other: not every user who may read the source may read this file; see umask=",
     )
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_while_a_part_is_absent() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
         assert!(own.open(b"later").unwrap().is_none());
         assert!(own.states().is_settled());
         assert!(own.open_part(b"later").unwrap().is_none());
@@ -466,23 +466,23 @@ mod tests {
     fn a_file_that_comes_where_it_was_sought_is_a_change() {
         for comes in ["sub/later", "later"] {
             let (_outer, inner) = files();
-            let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
+            let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
             let sought = inner.join("sub/later").into_os_string().into_vec();
             assert!(own.open(&sought).unwrap().is_none());
             assert!(own.open(&sought).unwrap().is_none());
-            assert!(!own.states().met_a_change());
+            assert!(!own.states().has_met_change());
             fs::write(inner.join(comes), "later").unwrap();
             own.open(&sought).unwrap_err();
-            assert!(own.states().met_a_change(), "{comes}");
+            assert!(own.states().has_met_change(), "{comes}");
         }
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
         let sought = inner.join("sub/b").into_os_string().into_vec();
         assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
         assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
         fs::write(inner.join("sub/b"), "another").unwrap();
         own.open(&sought).unwrap_err();
-        assert!(own.states().met_a_change());
+        assert!(own.states().has_met_change());
     }
 
     /// Creates `outer/x`, `outer/in/{a, b}`, `outer/in/sub/a`, and a link `outer/in/alias` to
@@ -508,7 +508,7 @@ mod tests {
     #[test]
     fn a_file_has_one_name() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
         let absolute = inner.join("sub/a").display().to_string();
         std::os::unix::fs::symlink("a", inner.join("sub/same")).unwrap();
         for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "sub/same", &absolute] {
@@ -533,7 +533,7 @@ mod tests {
                 foreign: None,
             })
         };
-        let own = Neighbours::of(
+        let own = Neighbours::new(
             &inner.join("b"),
             Policy::Any,
             guarded(inner.join("sub")),
@@ -562,7 +562,7 @@ mod tests {
             assert!(own.open(name.as_bytes()).unwrap().is_some(), "{name}");
         }
         assert!(own.open(b"loop").is_err());
-        let hidden = Neighbours::of(
+        let hidden = Neighbours::new(
             &inner.join("b"),
             Policy::Within,
             guarded(inner.clone()),
@@ -574,7 +574,7 @@ mod tests {
     #[test]
     fn a_way_that_ends_is_not_gone_on() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(
+        let own = Neighbours::new(
             &inner.join("b"),
             Policy::Any,
             Some(MountGuard {
@@ -595,7 +595,7 @@ mod tests {
     #[test]
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
-        let own = Neighbours::of(&inner.join("b"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(&inner.join("b"), Policy::Within, None, Readers::Owner);
         let a = inner.join("sub/a");
         let other = own.of_neighbour(&a, &a, Readers::Owner);
         assert_eq!(other.own_names().collect::<Vec<_>>(), [b"a"]);
@@ -605,7 +605,7 @@ mod tests {
         for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
             assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
         }
-        let all = Neighbours::of(&inner.join("b"), Policy::Any, None, Readers::Owner);
+        let all = Neighbours::new(&inner.join("b"), Policy::Any, None, Readers::Owner);
         let outside = all.locate(b"../x").unwrap().unwrap();
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
@@ -619,7 +619,7 @@ mod tests {
     fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
         let (_outer, inner) = files();
         nix::unistd::mkfifo(&inner.join("fifo"), Mode::S_IRWXU).unwrap();
-        let own = Neighbours::of(&inner.join("b"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(&inner.join("b"), Policy::Within, None, Readers::Owner);
         let done = std::sync::atomic::AtomicBool::new(false);
         let swap = |name: &str| {
             let new = inner.join("new");

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use crate::error::Result;
 use crate::memory::cancel::CancelToken;
 use crate::source::Source;
-use crate::source::attributes::Attributes;
+use crate::source::attributes::FileAttributes;
 use crate::source::identity::Identity;
 use crate::source::local::acl::Acl;
 use crate::source::local::audience::Audience;
@@ -35,14 +35,14 @@ pub trait OpenSource: Source {
     ///
     /// # Errors
     /// `Io` with the system's error.
-    fn attributes(&self) -> Result<Attributes>;
+    fn attributes(&self) -> Result<FileAttributes>;
 
     /// Returns the users who may read the source.
     ///
     /// # Errors
     /// `Io` with the system's error.
     fn audience(&self) -> Result<Audience> {
-        Ok(Audience::of(self.attributes()?, self.acl()))
+        Ok(Audience::new(self.attributes()?, self.acl()))
     }
 
     /// Returns the access control list, if the source has one.

@@ -30,7 +30,7 @@ impl Patch {
     fn part(&self, wanted: Extent) -> Extent {
         let part = self.at.intersect(wanted);
         let skipped = part.start().left_after(self.at.start());
-        self.from.after(skipped).first(part.length())
+        self.from.skip(skipped).first(part.length())
     }
 }
 
@@ -77,7 +77,7 @@ impl Overlay {
     }
 
     /// Returns the patches that intersect `wanted`.
-    fn met(&self, wanted: Extent) -> impl Iterator<Item = &Patch> {
+    fn overlapping_patches(&self, wanted: Extent) -> impl Iterator<Item = &Patch> {
         let is_before = |patch: &Patch| patch.at.end() <= wanted.start();
         let met = self
             .patches
@@ -87,9 +87,11 @@ impl Overlay {
     }
 
     /// Returns the ranges of `below` that a read of `wanted` needs.
-    fn below(&self, wanted: Extent) -> impl Iterator<Item = (u64, u64)> {
-        let own = wanted.intersect(Extent::between(0, self.below.length()));
-        let parts = self.met(wanted).map(move |patch| patch.part(wanted));
+    fn ranges_below(&self, wanted: Extent) -> impl Iterator<Item = (u64, u64)> {
+        let own = wanted.intersect(Extent::from_range(0, self.below.length()));
+        let parts = self
+            .overlapping_patches(wanted)
+            .map(move |patch| patch.part(wanted));
         let all = (!own.is_empty()).then_some(own).into_iter().chain(parts);
         all.map(|part| (part.start(), part.length()))
     }
@@ -133,13 +135,13 @@ impl Source for Overlay {
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         let below = ranges
             .iter()
-            .flat_map(|&(at, length)| self.below(Extent::cut(at, length)));
+            .flat_map(|&(at, length)| self.ranges_below(Extent::cut(at, length)));
         self.below.prefetch(&below.collect::<Vec<_>>(), urgency);
     }
 
-    fn has(&self, at: u64, length: u64) -> bool {
-        self.below(Extent::cut(at, length))
-            .all(|(at, length)| self.below.has(at, length))
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
+        self.ranges_below(Extent::cut(at, length))
+            .all(|(at, length)| self.below.has_bytes(at, length))
     }
 
     fn set_pages(&self, base: u64, length: u64) {
@@ -154,7 +156,7 @@ impl Source for Overlay {
             Some(part) if !part.is_empty() => self.below.read_wanted(at, part, is_wanted)?,
             _ => {}
         }
-        for patch in self.met(wanted) {
+        for patch in self.overlapping_patches(wanted) {
             self.apply((patch, wanted), buffer, is_wanted)?;
         }
         Ok(())
@@ -194,16 +196,16 @@ mod tests {
 
     #[test]
     fn a_hint_leads_to_where_the_bytes_stand() {
-        let far = Recording::of(b"0123456789".to_vec());
+        let far = Recording::new(b"0123456789".to_vec());
         let patch = |at, length, from| Patch::new(at, length, from).unwrap();
         let patches = vec![patch(2, 3, 7), patch(9, 3, 4)];
         let overlay = Overlay::new(far.clone(), patches).unwrap();
         overlay.prefetch(&[(3, 2), (8, 4)], Urgency::Expected);
         let asked = [(3, 2), (8, 2), (8, 2), (4, 3)].map(|(at, n)| (at, n, Urgency::Expected));
-        assert_eq!(far.asked(), asked);
-        assert!(overlay.is_far() && !overlay.has(8, 4));
+        assert_eq!(far.announced_ranges(), asked);
+        assert!(overlay.is_far() && !overlay.has_bytes(8, 4));
         overlay.read_at(8, &mut [0; 4]).unwrap();
-        assert_eq!((overlay.has(8, 4), far.trips()), (true, 1));
+        assert_eq!((overlay.has_bytes(8, 4), far.trips()), (true, 1));
     }
 
     #[test]

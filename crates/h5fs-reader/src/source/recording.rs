@@ -24,11 +24,11 @@ pub struct Recording {
     source: SharedSource,
     /// Size of the blocks in which bytes arrive.
     block: u64,
-    record: Mutex<Record>,
+    record: Mutex<RequestLog>,
 }
 
 #[derive(Default)]
-struct Record {
+struct RequestLog {
     /// All announced ranges.
     asked: Vec<(u64, u64, Urgency)>,
     /// Ranges requested since the last round trip.
@@ -39,7 +39,7 @@ struct Record {
     pages: Option<(u64, u64)>,
 }
 
-impl Record {
+impl RequestLog {
     fn has(&self, start: u64, end: u64) -> bool {
         let before = self.here.partition_point(|&(from, _)| from <= start);
         let range = before.checked_sub(1).and_then(|index| self.here.get(index));
@@ -69,7 +69,7 @@ impl Record {
 
 impl Recording {
     /// Creates a source of `bytes` where only requested bytes arrive.
-    pub fn of(bytes: Vec<u8>) -> Arc<Self> {
+    pub fn new(bytes: Vec<u8>) -> Arc<Self> {
         Self::in_blocks(Arc::new(MemorySource::new(bytes)), 1)
     }
 
@@ -91,11 +91,11 @@ impl Recording {
     pub fn bytes(&self) -> u64 {
         let here = &lock(&self.record).here;
         let lengths = here.iter().map(|(start, end)| end.left_after(*start));
-        u64::together(lengths)
+        u64::sum(lengths)
     }
 
     /// Returns the announced ranges.
-    pub fn asked(&self) -> Vec<(u64, u64, Urgency)> {
+    pub fn announced_ranges(&self) -> Vec<(u64, u64, Urgency)> {
         lock(&self.record).asked.clone()
     }
 
@@ -106,7 +106,7 @@ impl Recording {
 
     /// Resets the record: no bytes have arrived, and the counts are zero.
     pub fn forget(&self) {
-        *lock(&self.record) = Record::default();
+        *lock(&self.record) = RequestLog::default();
     }
 }
 
@@ -133,7 +133,7 @@ impl Source for Recording {
         }
     }
 
-    fn has(&self, at: u64, length: u64) -> bool {
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
         lock(&self.record).has(at, Extent::cut(at, length).end())
     }
 
@@ -161,9 +161,14 @@ mod tests {
     fn what_is_known_before_a_read_comes_with_it() {
         let far = Recording::in_blocks(Arc::new(MemorySource::new(vec![7; 100])), 10);
         far.prefetch(&[(31, 2), (80, 20)], Urgency::Expected);
-        assert!(!far.has(31, 2));
+        assert!(!far.has_bytes(31, 2));
         far.read_at(5, &mut [0; 3]).unwrap();
-        assert!(far.has(30, 10) && far.has(0, 10) && far.has(80, 20) && !far.has(8, 3));
+        assert!(
+            far.has_bytes(30, 10)
+                && far.has_bytes(0, 10)
+                && far.has_bytes(80, 20)
+                && !far.has_bytes(8, 3)
+        );
         far.read_at(85, &mut [0; 10]).unwrap();
         assert_eq!((far.trips(), far.bytes()), (1, 40));
         far.read_at(9, &mut [0; 2]).unwrap();

@@ -22,7 +22,7 @@ pub trait Count: Copy {
     fn times(self, count: Self) -> Self;
 
     /// Returns the sum of all `parts`, under the same conditions.
-    fn together(parts: impl IntoIterator<Item = Self>) -> Self;
+    fn sum(parts: impl IntoIterator<Item = Self>) -> Self;
 }
 
 macro_rules! count {
@@ -45,7 +45,7 @@ macro_rules! count {
                 self.saturating_mul(count)
             }
 
-            fn together(parts: impl IntoIterator<Item = Self>) -> Self {
+            fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
                 parts.into_iter().fold(0, Self::saturating_add)
             }
         }

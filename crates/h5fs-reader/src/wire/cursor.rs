@@ -37,7 +37,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the absolute offset of the next byte, if it is known.
-    fn place(&self) -> Option<u64> {
+    fn absolute_offset(&self) -> Option<u64> {
         self.start.map(|_| self.at())
     }
 
@@ -54,16 +54,19 @@ impl<'a> Cursor<'a> {
     /// Creates an error for corruption of this structure at the current position, with the reason
     /// `why`.
     pub fn corrupt(&self, why: &str) -> Error {
-        Error::corrupt(format!("{}: {why}", self.structure), self.place())
+        Error::corrupt(format!("{}: {why}", self.structure), self.absolute_offset())
     }
 
     /// Creates an error for the unimplemented feature `what` of this structure.
     pub fn unsupported(&self, what: &str) -> Error {
-        Error::unsupported(format!("{}: {what}", self.structure), self.place())
+        Error::unsupported(
+            format!("{}: {what}", self.structure),
+            self.absolute_offset(),
+        )
     }
 
     /// Reads the next `count` bytes.
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+    pub fn read_bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let end = self.position.checked_add(count);
         let Some((end, taken)) =
             end.and_then(|end| Some((end, self.bytes.get(self.position..end)?)))
@@ -81,13 +84,13 @@ impl<'a> Cursor<'a> {
 
     /// Skips `count` bytes.
     pub fn skip(&mut self, count: usize) -> Result<()> {
-        self.take(count).map(|_| ())
+        self.read_bytes(count).map(|_| ())
     }
 
     /// Reads the next bytes, which must be `signature`.
     pub fn signature(&mut self, signature: &[u8]) -> Result<()> {
         let start = self.position;
-        if self.take(signature.len())? == signature {
+        if self.read_bytes(signature.len())? == signature {
             return Ok(());
         }
         self.position = start;
@@ -129,7 +132,7 @@ impl<'a> Cursor<'a> {
 
     /// Reads the next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let taken = self.take(N)?;
+        let taken = self.read_bytes(N)?;
         taken.try_into().map_err(|_| self.corrupt("ends too early"))
     }
 
@@ -138,7 +141,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// `Corrupt` if a byte after the eighth is not zero, because the number does not fit.
     pub fn uint(&mut self, width: usize) -> Result<u64> {
-        let taken = self.take(width)?;
+        let taken = self.read_bytes(width)?;
         let (low, high) = taken.split_at(width.min(8));
         if high.iter().any(|&byte| byte != 0) {
             return Err(self.corrupt("a number is wider than 64 bits"));
@@ -155,7 +158,7 @@ impl<'a> Cursor<'a> {
     /// undefined value.
     pub fn optional_uint(&mut self, width: usize) -> Result<Option<u64>> {
         let mut ahead = self.clone();
-        if ahead.take(width)?.iter().all(|&byte| byte == 0xff) {
+        if ahead.read_bytes(width)?.iter().all(|&byte| byte == 0xff) {
             *self = ahead;
             return Ok(None);
         }
@@ -167,7 +170,7 @@ impl<'a> Cursor<'a> {
         let Some(length) = self.rest().iter().position(|&byte| byte == 0) else {
             return Err(self.corrupt("text without a NUL"));
         };
-        let text = self.take(length)?;
+        let text = self.read_bytes(length)?;
         self.skip(1)?;
         Ok(text)
     }

@@ -36,7 +36,7 @@ impl Extent {
     }
 
     /// Creates the extent from `start` to `end`. The extent is empty if `end` is before `start`.
-    pub fn between(start: u64, end: u64) -> Self {
+    pub fn from_range(start: u64, end: u64) -> Self {
         let length = end.left_after(start);
         Extent { start, length }
     }
@@ -69,13 +69,13 @@ impl Extent {
 
     /// Returns the bytes that both extents contain. The result is empty if they do not overlap.
     pub fn intersect(self, other: Self) -> Self {
-        Self::between(self.start.max(other.start), self.end().min(other.end()))
+        Self::from_range(self.start.max(other.start), self.end().min(other.end()))
     }
 
     /// Returns the remaining extent after the first `count` bytes.
-    pub fn after(self, count: u64) -> Self {
+    pub fn skip(self, count: u64) -> Self {
         let passed = count.min(self.length);
-        Self::between(self.start.wrapping_add(passed), self.end())
+        Self::from_range(self.start.wrapping_add(passed), self.end())
     }
 
     /// Returns the first `count` bytes, or the whole extent if it is shorter.
@@ -86,7 +86,7 @@ impl Extent {
 
     /// Returns the last `count` bytes, or the whole extent if it is shorter.
     pub fn last(self, count: u64) -> Self {
-        self.after(self.length.left_after(count))
+        self.skip(self.length.left_after(count))
     }
 
     /// Returns whether the extent is within the first `length` bytes.
@@ -98,7 +98,7 @@ impl Extent {
 /// A range that ends before its start becomes an empty extent.
 impl From<Range<u64>> for Extent {
     fn from(range: Range<u64>) -> Self {
-        Self::between(range.start, range.end)
+        Self::from_range(range.start, range.end)
     }
 }
 
@@ -145,10 +145,10 @@ mod tests {
         let common = |range| whole.intersect(Extent::from(range)).range();
         assert_eq!((common(0..15), common(15..30)), (10..15, 15..20));
         assert!(whole.intersect(Extent::from(30..40)).is_empty());
-        assert!(Extent::between(20, 10).is_empty());
-        assert_eq!(whole.after(4).range(), 14..20);
-        assert_eq!(whole.after(u64::MAX).range(), 20..20);
-        assert_eq!(whole.after(4).first(3).range(), 14..17);
+        assert!(Extent::from_range(20, 10).is_empty());
+        assert_eq!(whole.skip(4).range(), 14..20);
+        assert_eq!(whole.skip(u64::MAX).range(), 20..20);
+        assert_eq!(whole.skip(4).first(3).range(), 14..17);
         assert_eq!((whole.first(11), whole.last(11)), (whole, whole));
         assert_eq!(whole.last(3).range(), 17..20);
         assert!(whole.is_within(20) && !whole.is_within(19));

@@ -113,7 +113,7 @@ impl AzureListing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use h5fs_reader::source::remote::message::{ListedName, Named};
+    use h5fs_reader::source::remote::message::{ListedName, ListedType};
 
     /// Written from the reference of `List Blobs`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
@@ -135,7 +135,7 @@ mod tests {
     fn a_page_has_blobs_and_prefixes() {
         let page = page(PAGE.as_bytes(), b"runs/").unwrap();
         let object = |length, etag: &[u8], modified| {
-            Named::Object(ObjectState {
+            ListedType::Object(ObjectState {
                 length,
                 etag: etag.to_vec(),
                 modified,
@@ -148,7 +148,7 @@ mod tests {
         // Output of `date -u -d "1998-01-12 09:25:56" +%s`.
         let first = object(434_234, b"0x8CBFF45D8A29A19", 884_597_156);
         let names = vec![
-            name("2026", Named::Prefix),
+            name("2026", ListedType::Prefix),
             name("a b&c.h5", first),
             name("odd\u{ffff}.h5", object(1, b"0x1", 0)),
         ];

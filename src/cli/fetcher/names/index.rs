@@ -225,14 +225,18 @@ fn character(name: &str) -> Option<char> {
 mod tests {
     use super::*;
     use crate::limits;
-    use h5fs_reader::source::remote::message::Named;
+    use h5fs_reader::source::remote::message::ListedType;
 
     fn read(text: &str, uri: &str) -> Result<Option<Vec<String>>, FetchError> {
         let base = BaseDirectory::from_uri(&uri.parse().unwrap());
         let page = page(text.as_bytes(), &base)?;
         let shown = |page: NamesPage| {
             let names = page.names.into_iter().map(|name| {
-                let end = if name.named == Named::Prefix { "/" } else { "" };
+                let end = if name.named == ListedType::Prefix {
+                    "/"
+                } else {
+                    ""
+                };
                 format!("{}{end}", String::from_utf8_lossy(&name.name))
             });
             names.collect()

@@ -117,7 +117,7 @@ fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, FetchErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use h5fs_reader::source::remote::message::Named;
+    use h5fs_reader::source::remote::message::ListedType;
 
     /// Pages written from the documentation and source of Caddy and the documentation of nginx.
     const CADDY: &str = r#"[{"name":"run 1.h5","size":4,"url":"./run%201.h5","mod_time":"2026-11-26T10:00:00Z","mode":420,"is_dir":false,"is_symlink":false},
@@ -126,7 +126,7 @@ mod tests {
         { "name":"sub", "type":"directory", "mtime":"Thu, 26 Nov 2026 10:00:00 GMT" },
         { "name":"run 1.h5", "type":"file", "mtime":"Thu, 26 Nov 2026 10:00:00 GMT", "size":4 }]"#;
 
-    fn names(text: &str) -> Vec<(Vec<u8>, Named)> {
+    fn names(text: &str) -> Vec<(Vec<u8>, ListedType)> {
         let page = page(text).unwrap().unwrap();
         let names = page.names.into_iter();
         names.map(|name| (name.name, name.named)).collect()
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn entries_have_names_and_kinds() {
         let both = [
-            (b"run 1.h5".to_vec(), Named::Unseen),
-            (b"sub".to_vec(), Named::Prefix),
+            (b"run 1.h5".to_vec(), ListedType::Unseen),
+            (b"sub".to_vec(), ListedType::Prefix),
         ];
         assert_eq!(names(CADDY), both);
         assert_eq!(names(NGINX), both);
@@ -168,7 +168,7 @@ mod tests {
     fn what_is_no_name_is_left_out_and_what_is_no_list_refused() {
         let hostile = r#"[{"name":"../x"},{"name":".."},{"name":"."},{"name":""},{"name":"a/b"},
             {"name":"a\u0000"},{"name":"/"},{"name":"b.h5"}]"#;
-        assert_eq!(names(hostile), [(b"b.h5".to_vec(), Named::Unseen)]);
+        assert_eq!(names(hostile), [(b"b.h5".to_vec(), ListedType::Unseen)]);
         for other in [
             "{}",
             r#"{"error": "login"}"#,
@@ -195,8 +195,8 @@ mod tests {
         assert!(page(&wide).is_err());
         let odd = r#"[{"name":"a,]}\\\"b","x":["},{"]}, {"name":"c"}]"#;
         let wanted = [
-            (b"a,]}\\\"b".to_vec(), Named::Unseen),
-            (b"c".to_vec(), Named::Unseen),
+            (b"a,]}\\\"b".to_vec(), ListedType::Unseen),
+            (b"c".to_vec(), ListedType::Unseen),
         ];
         assert_eq!(names(odd), wanted);
     }

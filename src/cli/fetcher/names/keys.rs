@@ -1,6 +1,6 @@
 //! Keys and common prefixes in the listings of object stores.
 
-use h5fs_reader::source::remote::message::Named;
+use h5fs_reader::source::remote::message::ListedType;
 use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::cli::fetcher::fetch_error::FetchError;
@@ -64,10 +64,10 @@ impl Keys {
             }
             let name = &key[directory..];
             names.extend(match entry.state {
-                Some(state) => listed(name, Named::Object(state)),
+                Some(state) => listed(name, ListedType::Object(state)),
                 None => name
                     .strip_suffix(b"/")
-                    .and_then(|name| listed(name, Named::Prefix)),
+                    .and_then(|name| listed(name, ListedType::Prefix)),
             });
         }
         Ok(NamesPage::sorted(names, next))

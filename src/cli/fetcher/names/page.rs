@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use h5fs_reader::source::remote::message::{ListedName, Named, PACKET};
+use h5fs_reader::source::remote::message::{ListedName, ListedType, PACKET};
 
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::limits;
@@ -55,9 +55,9 @@ impl NameSet {
     pub(super) fn page(self) -> NamesPage {
         let named = |(name, is_directory): (Vec<u8>, bool)| {
             let named = if is_directory {
-                Named::Prefix
+                ListedType::Prefix
             } else {
-                Named::Unseen
+                ListedType::Unseen
             };
             listed(&name, named)
         };
@@ -69,7 +69,7 @@ impl NameSet {
 }
 
 /// Returns a name as a list entry, or `None` if a file cannot have this name.
-pub(super) fn listed(name: &[u8], named: Named) -> Option<ListedName> {
+pub(super) fn listed(name: &[u8], named: ListedType) -> Option<ListedName> {
     let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
     let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
     is_plain.then(|| ListedName {
@@ -93,7 +93,7 @@ mod tests {
     fn a_page_comes_in_packets() {
         let names = (0..1000).map(|number| ListedName {
             name: format!("{number:01024}").into_bytes(),
-            named: Named::Object(ObjectState {
+            named: ListedType::Object(ObjectState {
                 etag: vec![b'x'; limits::ETAG_BYTES],
                 ..ObjectState::default()
             }),

@@ -114,7 +114,7 @@ fn parse_bool(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use h5fs_reader::source::remote::message::{ListedName, Named};
+    use h5fs_reader::source::remote::message::{ListedName, ListedType};
 
     /// The documentation of Amazon S3 shows this response of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -145,8 +145,8 @@ mod tests {
             named,
         };
         let names = vec![
-            name(b"February", Named::Prefix),
-            name(b"a b&c.h5", Named::Object(object)),
+            name(b"February", ListedType::Prefix),
+            name(b"a b&c.h5", ListedType::Object(object)),
         ];
         let next = "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=".to_owned();
         assert_eq!(page, NamesPage { names, next });
@@ -187,7 +187,7 @@ mod tests {
              </MetaGeneration><LastModified>2009-10-12T17:50:30.123Z</LastModified><ETag>\"1-2\"</ETag>\
              <Size>7</Size></Contents><CommonPrefixes><Prefix>d/sub/</Prefix></CommonPrefixes>\
              </ListBucketResult>";
-        let object = Named::Object(ObjectState {
+        let object = ListedType::Object(ObjectState {
             length: 7,
             etag: b"\"1-2\"".to_vec(),
             modified: 1_255_369_830,
@@ -204,7 +204,7 @@ mod tests {
             );
             assert_eq!(
                 (&directory.name[..], &directory.named),
-                (&b"sub"[..], &Named::Prefix)
+                (&b"sub"[..], &ListedType::Prefix)
             );
         }
     }

@@ -144,7 +144,7 @@ fn is_name(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use h5fs_reader::source::remote::message::Named;
+    use h5fs_reader::source::remote::message::ListedType;
 
     /// Written from the description of InvCatalog 1.0 and of `datasetScan`.
     const CATALOG_OF_SCAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -172,7 +172,7 @@ mod tests {
   </dataset>
 </catalog>"#;
 
-    fn read(text: &str) -> Result<Vec<(String, Named)>, FetchError> {
+    fn read(text: &str) -> Result<Vec<(String, ListedType)>, FetchError> {
         let uri = "https://host/thredds/catalog/runs/2026/catalog.xml";
         let page = page(
             text.as_bytes(),
@@ -188,9 +188,9 @@ mod tests {
     #[test]
     fn datasets_are_files_and_catalogs_directories() {
         let wanted = [
-            ("01", Named::Prefix),
-            ("02", Named::Prefix),
-            ("a b.nc", Named::Unseen),
+            ("01", ListedType::Prefix),
+            ("02", ListedType::Prefix),
+            ("a b.nc", ListedType::Unseen),
         ];
         let wanted = wanted.map(|(name, named)| (name.to_owned(), named));
         assert_eq!(read(CATALOG_OF_SCAN).unwrap(), wanted);

@@ -13,7 +13,7 @@
 use std::sync::OnceLock;
 
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::remote::message::{Failure, Named};
+use h5fs_reader::source::remote::message::{Failure, ListedType};
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::address::{Address, FetchTarget, Protocol};
@@ -206,7 +206,7 @@ impl NamesRequest<'_> {
     }
 
     /// Looks up the name.
-    fn look_up(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
+    fn look_up(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let found = match self.protocol() {
             Some(Protocol::WebDav) => self.properties(transfer)?,
             Some(protocol @ (Protocol::Catalog | Protocol::Tree)) => {
@@ -215,16 +215,16 @@ impl NamesRequest<'_> {
                     found => return Ok(found),
                 }
             }
-            Some(Protocol::Index) | None => Some(Named::Unseen),
+            Some(Protocol::Index) | None => Some(ListedType::Unseen),
         };
         match found {
-            Some(Named::Unseen) => self.object(transfer),
+            Some(ListedType::Unseen) => self.object(transfer),
             found => Ok(found),
         }
     }
 
     /// Looks up the name by WebDAV properties.
-    fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
+    fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let page = present(self.page(transfer, self.prefix, Protocol::WebDav))?;
         let first = page.and_then(|page| page.names.into_iter().next());
         Ok(first.map(|name| name.named))
@@ -235,15 +235,15 @@ impl NamesRequest<'_> {
         &self,
         transfer: &Transfer<'_>,
         protocol: Protocol,
-    ) -> Result<Option<Named>, FetchError> {
+    ) -> Result<Option<ListedType>, FetchError> {
         let directory = [self.prefix, b"/"].concat();
         let page = present(self.page(transfer, &directory, protocol))?;
-        Ok(page.map(|_| Named::Prefix))
+        Ok(page.map(|_| ListedType::Prefix))
     }
 
     /// Looks up the name as an object: by a HEAD request, or by a request for its first byte if the
     /// server rejects HEAD.
-    fn object(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
+    fn object(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let wanted = |address: &Address, _: &str| address.head(self.prefix);
         let left = transfer.patience.remaining().min(self.exchange.client.step);
         let allowed = transfer.patience.within(left);
@@ -254,24 +254,24 @@ impl NamesRequest<'_> {
             Err(_) => return self.look_up_by_range(transfer),
         };
         if self.leads_to_directory()? {
-            return Ok(Some(Named::Prefix));
+            return Ok(Some(ListedType::Prefix));
         }
         // A request for a range distinguishes an object from a login page.
         let may_be_page = answer.is_html() && self.exchange.login.is_some();
         match length(&answer).filter(|_| !may_be_page) {
-            Some(length) => state(&answer, length).map(|state| Some(Named::Object(state))),
+            Some(length) => state(&answer, length).map(|state| Some(ListedType::Object(state))),
             None => self.look_up_by_range(transfer),
         }
     }
 
-    fn look_up_by_range(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, FetchError> {
+    fn look_up_by_range(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let wanted = |address: &Address, _: &str| address.object(self.prefix, "");
         let found = with_target(transfer, &wanted).request_state();
         // Directory pages are served without ranges.
         if self.leads_to_directory()? {
-            return Ok(Some(Named::Prefix));
+            return Ok(Some(ListedType::Prefix));
         }
-        Ok(present(found)?.map(Named::Object))
+        Ok(present(found)?.map(ListedType::Object))
     }
 
     /// Returns whether the server has redirected from the name to the same path with a `/`.

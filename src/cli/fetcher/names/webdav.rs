@@ -1,6 +1,6 @@
 //! WebDAV properties: the response to `PROPFIND`, a `multistatus`; RFC 4918, sections 9.1 and 13.
 
-use h5fs_reader::source::remote::message::{ListedName, Named};
+use h5fs_reader::source::remote::message::{ListedName, ListedType};
 use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::cli::fetcher::fetch_error::FetchError;
@@ -46,15 +46,15 @@ impl Properties {
 
     /// Returns the list entry. The state is used only with a length and an entity tag, because a
     /// response to GET has both.
-    fn into_named(self) -> Named {
+    fn into_named(self) -> ListedType {
         match self.length {
-            _ if self.is_collection => Named::Prefix,
-            Some(length) if !self.etag.is_empty() => Named::Object(ObjectState {
+            _ if self.is_collection => ListedType::Prefix,
+            Some(length) if !self.etag.is_empty() => ListedType::Object(ObjectState {
                 length,
                 etag: self.etag,
                 modified: self.modified,
             }),
-            _ => Named::Unseen,
+            _ => ListedType::Unseen,
         }
     }
 }
@@ -181,9 +181,9 @@ mod tests {
             modified: 884_597_156,
         };
         let wanted = [
-            name(b"2026", Named::Prefix),
-            name(b"run 1.h5", Named::Object(object)),
-            name(b"untagged.h5", Named::Unseen),
+            name(b"2026", ListedType::Prefix),
+            name(b"run 1.h5", ListedType::Object(object)),
+            name(b"untagged.h5", ListedType::Unseen),
         ];
         assert_eq!(read(ANSWER).unwrap(), wanted);
     }

@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use h5fs_reader::memory::gate::{Gate, Place};
+use h5fs_reader::memory::gate::{Gate, GateTicket};
 
 use crate::cli::fetcher::retries::{AbortReason, Allowed};
 use crate::limits;
@@ -29,7 +29,7 @@ pub(in crate::cli::fetcher) struct PageSlots(Arc<Gate<()>>);
 pub(in crate::cli::fetcher) struct PageReservation<'a> {
     all: &'a PageSlots,
     bytes: Cell<usize>,
-    taken: RefCell<Vec<Place<()>>>,
+    taken: RefCell<Vec<GateTicket<()>>>,
 }
 
 impl PageSlots {
@@ -63,7 +63,7 @@ impl PageReservation<'_> {
             let class = taken.len();
             taken.push(self.all.0.enter(
                 (class, 0),
-                |(), works| works.inside(class).count() < *most,
+                |(), works| works.weights_inside(class).count() < *most,
                 || allowed.check(),
             )?);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::source::local::file::Opener;
+use h5fs_reader::source::local::file::SourceOpener;
 use http::{Request, Response};
 use reqsign_core::{FileRead, HttpSend};
 
@@ -24,7 +24,7 @@ pub(super) fn no_credentials(reason: &str) -> String {
 
 /// The credentials files. Each named file is opened by an opener process outside the sandbox.
 #[derive(Clone, Default)]
-pub(in crate::cli::fetcher) struct CredentialFiles(Arc<[(PathBuf, Opener)]>);
+pub(in crate::cli::fetcher) struct CredentialFiles(Arc<[(PathBuf, SourceOpener)]>);
 
 impl std::fmt::Debug for CredentialFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

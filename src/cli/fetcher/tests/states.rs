@@ -115,7 +115,7 @@ fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
             ..quick()
         };
         let (names, _) = fetcher("s3://bucket/d/", &settings).list(b"", b"").unwrap();
-        let Named::Object(state) = &names[0].named else {
+        let ListedType::Object(state) = &names[0].named else {
             panic!("no object");
         };
         assert_eq!(state.etag.is_empty(), has_weak_tags);

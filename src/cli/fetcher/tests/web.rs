@@ -12,7 +12,7 @@ fn serving(page: &str) -> Server {
     server
 }
 
-fn names(connection: &Connection, prefix: &str) -> Vec<(String, Named)> {
+fn names(connection: &Connection, prefix: &str) -> Vec<(String, ListedType)> {
     let (names, next) = connection.list(prefix.as_bytes(), b"").unwrap();
     assert!(next.is_empty());
     let named = names.into_iter().map(|name| {
@@ -33,11 +33,11 @@ fn a_name_is_looked_up_where_it_is() {
     server.put("/x.h5", vec![1]);
     let connection = fetcher(&server.url("/d/"), &quick());
     let listed = names(&connection, "");
-    let wanted = [("a.h5", Named::Unseen), ("sub", Named::Prefix)];
+    let wanted = [("a.h5", ListedType::Unseen), ("sub", ListedType::Prefix)];
     assert_eq!(listed, wanted.map(|(name, named)| (name.to_owned(), named)));
     for (name, length) in [("a.h5", 300), ("hidden.h5", 5)] {
         let found = names(&connection, name);
-        let [(found, Named::Object(state))] = &found[..] else {
+        let [(found, ListedType::Object(state))] = &found[..] else {
             panic!("{found:?}");
         };
         assert_eq!((found.as_str(), state.length), (name, length));
@@ -81,7 +81,7 @@ fn a_redirect_tells_of_a_directory() {
     });
     let connection = fetcher(&server.url("/d/"), &quick());
     let found = names(&connection, "s+b");
-    assert_eq!(found, [("s+b".to_owned(), Named::Prefix)]);
+    assert_eq!(found, [("s+b".to_owned(), ListedType::Prefix)]);
 }
 
 /// Some servers send an empty object as a whole instead of a range.
@@ -102,9 +102,12 @@ fn a_record_has_files() {
     server.put("/api/records/1/files", text.to_vec());
     server.put("/records/1/files/a.h5", vec![7; 300]);
     let connection = fetcher(&server.url("/records/1/files/"), &quick());
-    assert_eq!(names(&connection, ""), [("a.h5".to_owned(), Named::Unseen)]);
+    assert_eq!(
+        names(&connection, ""),
+        [("a.h5".to_owned(), ListedType::Unseen)]
+    );
     assert!(
-        matches!(&names(&connection, "a.h5")[..], [(_, Named::Object(state))] if state.length == 300)
+        matches!(&names(&connection, "a.h5")[..], [(_, ListedType::Object(state))] if state.length == 300)
     );
 }
 
@@ -159,9 +162,9 @@ fn a_dataset_has_files() {
     };
     let connection = fetcher(&hub.url("/datasets/o/n/resolve/main/runs/"), &settings);
     let wanted = [
-        ("a b.h5", Named::Unseen),
-        ("c.h5", Named::Unseen),
-        ("sub", Named::Prefix),
+        ("a b.h5", ListedType::Unseen),
+        ("c.h5", ListedType::Unseen),
+        ("sub", ListedType::Prefix),
     ];
     assert_eq!(
         names(&connection, ""),
@@ -174,7 +177,7 @@ fn a_dataset_has_files() {
     );
     assert_eq!(
         names(&connection, "sub"),
-        [("sub".to_owned(), Named::Prefix)]
+        [("sub".to_owned(), ListedType::Prefix)]
     );
     assert_eq!(names(&connection, "none"), []);
     let object = open(&connection, "a b.h5").unwrap();
@@ -279,7 +282,7 @@ fn a_listing_that_fails_slowly_fails_for_all_names() {
     let began = Instant::now();
     for name in 0..20 {
         let path = format!("{name}.h5");
-        assert!(directory.look(Path::new(&path), false).is_err());
+        assert!(directory.path_info(Path::new(&path), false).is_err());
     }
     let took = began.elapsed();
     assert!(took < 10 * settings.deadline(), "{took:?}");

@@ -14,7 +14,7 @@ use std::time::Duration;
 use h5fs_reader::detect;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::directory::{Directory, Standing, There};
+use h5fs_reader::source::directory::{Directory, EntryType, PathInfo};
 use h5fs_reader::source::identity::Identity;
 use lru::LruCache;
 use nix::errno::Errno;
@@ -44,7 +44,7 @@ pub(super) struct EntryInspector {
 /// The entry found at a path.
 pub(super) struct FoundEntry {
     pub(super) kind: EntryKind,
-    pub(super) there: There,
+    pub(super) there: PathInfo,
     state: u32,
     /// The error because of which the type of a regular file is unknown.
     pub(super) unread: Option<Error>,
@@ -87,19 +87,19 @@ impl EntryInspector {
         let there = if detect::is_named(path.as_os_str().as_bytes()) {
             self.root.look_before_reading(path, for_others)?
         } else {
-            self.root.look(path, for_others)?
+            self.root.path_info(path, for_others)?
         };
         let state = hash(&there.state);
         let mut unread = None;
         let kind = match there.kind {
-            Standing::Directory => {
+            EntryType::Directory => {
                 self.refuse_own_mount(path)?;
                 EntryKind::Directory
             }
-            Standing::Symlink => EntryKind::Symlink,
-            Standing::Other => return Err(Error::NotFound),
-            Standing::File if is_original => EntryKind::File,
-            Standing::File => {
+            EntryType::Symlink => EntryKind::Symlink,
+            EntryType::Other => return Err(Error::NotFound),
+            EntryType::File if is_original => EntryKind::File,
+            EntryType::File => {
                 let known = known.filter(|known| known.state == state);
                 let known = self
                     .cached_type(&there.state)
@@ -131,14 +131,14 @@ impl EntryInspector {
         &self,
         path: &Path,
         is_original: bool,
-        there: &There,
+        there: &PathInfo,
     ) -> Option<FoundEntry> {
         let kind = match there.kind {
-            Standing::Directory => EntryKind::Directory,
-            Standing::Symlink => EntryKind::Symlink,
-            Standing::Other => return None,
-            Standing::File if is_original => EntryKind::File,
-            Standing::File => self.kind_without_reading(path, &there.state)?,
+            EntryType::Directory => EntryKind::Directory,
+            EntryType::Symlink => EntryKind::Symlink,
+            EntryType::Other => return None,
+            EntryType::File if is_original => EntryKind::File,
+            EntryType::File => self.kind_without_reading(path, &there.state)?,
         };
         let (state, there) = (hash(&there.state), there.clone());
         Some(FoundEntry {
@@ -210,7 +210,7 @@ impl EntryInspector {
     /// Returns whether the file at `path`, which could not be opened, was taken for a data file
     /// only by its name.
     pub(super) fn was_mistyped(&self, path: &Path) -> bool {
-        let there = self.root.look(path, false);
+        let there = self.root.path_info(path, false);
         let Some(there) = there.ok().filter(|_| self.root.is_far()) else {
             return false;
         };

@@ -71,7 +71,7 @@ impl HeavyMembers {
 
     /// Begins a request in a member that has kept its place. Returns whether the member has.
     fn begin_again(&self, entry: Ino) -> bool {
-        self.0.look(|members, _| {
+        self.0.inspect(|members, _| {
             let own = members.get_mut(&entry);
             let own = own.filter(|own| own.is_active() && own.since.elapsed() < STAY);
             own.map(|own| own.requests = own.requests.saturating_add(1))
@@ -162,7 +162,7 @@ mod tests {
         });
         assert_eq!(most.into_inner(), 2);
         let is_over = |own: &BusyMember| own.requests == 0;
-        assert!(heavy.0.look(|members, _| members.values().all(is_over)));
+        assert!(heavy.0.inspect(|members, _| members.values().all(is_over)));
     }
 
     #[test]

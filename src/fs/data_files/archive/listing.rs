@@ -8,7 +8,7 @@ use std::sync::Arc;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::directory::Listed;
+use h5fs_reader::source::directory::ListedEntry;
 
 use crate::fs::data_files::archive::entries::{EntryKind, EntryProperties, inner_number, number};
 use crate::fs::data_files::archive::members::ArchiveMember;
@@ -107,7 +107,7 @@ impl Archive {
     fn pass_entry(
         &self,
         directory: &ListedDirectory,
-        listed: &Listed<'_>,
+        listed: &ListedEntry<'_>,
         detail: ListingDetail,
         take: &mut AttributesCallback<'_>,
     ) -> bool {
@@ -140,7 +140,7 @@ impl Archive {
     fn enter_listed(
         &self,
         directory: &ListedDirectory,
-        listed: &Listed<'_>,
+        listed: &ListedEntry<'_>,
     ) -> Option<LookupEntry> {
         let (ino, is_original) = (directory.ino, directory.place.is_original);
         let Some(there) = &listed.there else {
@@ -159,7 +159,7 @@ impl Archive {
     fn describe(
         &self,
         directory: &ListedDirectory,
-        listed: &Listed<'_>,
+        listed: &ListedEntry<'_>,
     ) -> Option<(Ino, Option<FileKind>)> {
         Some(match listed.name {
             b"." => (directory.ino, Some(FileKind::Directory)),
@@ -176,7 +176,7 @@ impl Archive {
     fn listed_kind(
         &self,
         directory: &ListedDirectory,
-        listed: &Listed<'_>,
+        listed: &ListedEntry<'_>,
     ) -> Option<Option<FileKind>> {
         if listed.is_directory {
             return Some(Some(FileKind::Directory));

@@ -30,7 +30,7 @@ use crate::fs::name::VIEWS;
 use crate::fs::options::Options;
 use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::joined::choice::Choice;
-use crate::joined::{Scanning, join};
+use crate::joined::{ScanOptions, join};
 use crate::limits;
 
 /// The opener of data files.
@@ -58,7 +58,7 @@ impl MemberOpener {
         options: &Options,
     ) -> Self {
         // Each file gets neighbours of its own for its own readers; these never open a file.
-        let readers = Readers::All(Audience::everyone());
+        let readers = Readers::All(Audience::all_users());
         let neighbours = root.neighbours(options.external, options.guard.clone(), readers);
         MemberOpener {
             neighbours: Arc::new(neighbours.watched_by(changes.clone())),
@@ -114,7 +114,7 @@ impl MemberOpener {
     /// Joins the files that the name of `opening` selects.
     fn open_joined(&self, opening: &OpeningArguments<'_>) -> Result<Filesystem> {
         let name = opening.path.as_os_str().as_bytes();
-        let choice = Choice::named(name).ok_or(Error::NotFound)?;
+        let choice = Choice::parse(name).ok_or(Error::NotFound)?;
         let place = Path::new(OsStr::from_bytes(VIEWS)).join(opening.path);
         let files = JoinedFiles::new(
             (&self.root, &self.look),
@@ -167,7 +167,7 @@ impl MemberOpener {
                 tell.report(ErrorKind::Refused, &one_line(name), &reason);
             }
             let listed = ListingOpener::new(&files, neighbours, &caches, options);
-            let scanning = Scanning {
+            let scanning = ScanOptions {
                 threads,
                 kept: kept.as_deref(),
                 cancel,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use h5fs_reader::array::{Bytes, Stream};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::directory::Content;
+use h5fs_reader::source::directory::OpenContent;
 use h5fs_reader::source::identity::{Fingerprint, Identity};
 use h5fs_reader::source::local::descriptors::most_of_readers;
 use h5fs_reader::source::open::SharedOpen;
@@ -69,23 +69,23 @@ impl OrdinaryFiles {
     pub(super) fn open(
         &self,
         ino: Ino,
-        content: Content,
+        content: OpenContent,
         path: &Path,
     ) -> Result<(OrdinaryFile, Caching)> {
         match content {
-            Content::File(file) => {
+            OpenContent::File(file) => {
                 if Arc::strong_count(&self.open) > most_of_readers() {
                     return Err(refusal(Errno::EMFILE, "number of open files"));
                 }
                 let failed = |error| Error::io(&error, path.display().to_string());
                 let metadata = file.metadata().map_err(failed)?;
-                let state = Identity::File(Fingerprint::of(&metadata));
+                let state = Identity::File(Fingerprint::from_metadata(&metadata));
                 let caching = self.record_open(ino, state);
                 let open = Arc::clone(&self.open);
                 let file = OrdinaryFile::local((file, open), caching, metadata.len());
                 Ok((file, caching))
             }
-            Content::Object(object) => {
+            OpenContent::Object(object) => {
                 let caching = self.record_open(ino, object.opened());
                 let stream = Stream::new();
                 Ok((OrdinaryFile::Object { object, stream }, caching))
@@ -148,7 +148,7 @@ impl OrdinaryFile {
             OrdinaryFile::Local { file, .. } => {
                 let metadata = file.metadata();
                 let metadata = metadata.map_err(|error| Error::io(&error, "checking a file"))?;
-                let identity = Identity::File(Fingerprint::of(&metadata));
+                let identity = Identity::File(Fingerprint::from_metadata(&metadata));
                 (metadata.len(), identity)
             }
             OrdinaryFile::Object { object, .. } => (object.length(), object.opened()),
@@ -218,7 +218,9 @@ mod tests {
     use super::*;
 
     fn state(path: &str) -> Identity {
-        Identity::File(Fingerprint::of(&std::fs::metadata(path).unwrap()))
+        Identity::File(Fingerprint::from_metadata(
+            &std::fs::metadata(path).unwrap(),
+        ))
     }
 
     #[test]

@@ -244,7 +244,7 @@ fn the_numbers_of_trees_do_not_run_out() {
         node_type: NodeType::Group,
         generation: 0,
         tree: first,
-        node: NodeId::of(96),
+        node: NodeId::for_test(96),
         parent: 1,
         name: b"part"[..].into(),
     };

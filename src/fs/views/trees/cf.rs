@@ -17,12 +17,12 @@ use crate::fs::views::trees::view_tree::{
 use crate::limits;
 use crate::view::View;
 use crate::view::cf::decoded::{npy, npy_length};
+use crate::view::cf::group_variables::{self, GroupVariable};
 use crate::view::cf::table::{LongTable, Surroundings, columns, side_by_side, table};
-use crate::view::cf::together::{self, Together};
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
 use crate::view::parquet::{Description, long_table as long_parquet};
-use crate::view::pictures::framed::Framed;
+use crate::view::pictures::framed::FramedFile;
 use crate::view::table::budget::Budget;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -70,7 +70,7 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
             let (variables, budget) = (file.variables(), Budget::default());
-            together::has_variables(&group(file, &*variables, node, &budget))
+            group_variables::has_variables(&group(file, &*variables, node, &budget))
         })?
     } else {
         variable(file, node)?.is_some()
@@ -81,7 +81,7 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
 /// Returns the object as a variable, if it is one.
 fn variable(file: &FileState, node: &Node) -> Result<Option<Variable>> {
     let path = || Ok(file.index().known_path(node.id)?.unwrap_or_default());
-    Variable::of(&*file.container, node, &path)
+    Variable::from_node(&*file.container, node, &path)
 }
 
 /// Returns the selector of the part to show, if there is one.
@@ -92,7 +92,7 @@ fn selector(subject: &ViewSubject<'_>) -> Result<Option<Selector>> {
     }
 }
 
-fn open_npy(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Framed>> {
+fn open_npy(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<FramedFile>> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
     variable.check(selector(subject)?.as_ref())?;
     npy(variable, elements)
@@ -124,7 +124,7 @@ fn open_parquet(subject: &ViewSubject<'_>, elements: Elements) -> Result<Box<dyn
 fn group_parquet(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let (members, path) = members(subject)?;
     let container = subject.file.variables();
-    let mut description = Description::of(&subject.known_path()?);
+    let mut description = Description::new(&subject.known_path()?);
     for member in &members {
         description.add(&*container, &member.name, member.node.id)?;
     }
@@ -154,13 +154,13 @@ fn rows_of_a_chunk(node: &Node) -> u64 {
 
 /// Returns the variables of a group that share a table, and the group's path without a slash at the
 /// end.
-fn members(subject: &ViewSubject<'_>) -> Result<(Vec<Together>, Vec<u8>)> {
+fn members(subject: &ViewSubject<'_>) -> Result<(Vec<GroupVariable>, Vec<u8>)> {
     let (file, budget) = (subject.file, Budget::default());
     let path = subject.known_path()?;
     let path = path.strip_suffix(b"/").unwrap_or(&path).to_vec();
     let variables = file.variables();
     let group = group(file, &*variables, subject.node, &budget);
-    Ok((together::variables(&group, &path)?, path))
+    Ok((group_variables::variables(&group, &path)?, path))
 }
 
 /// Returns the table of the variables of a group.
@@ -195,6 +195,6 @@ type OpenElements<'a> = dyn Fn(NodeId, &Arc<Array>) -> Result<Elements> + 'a;
 fn opener(subject: &ViewSubject<'_>) -> impl Fn(NodeId, &Arc<Array>) -> Result<Elements> {
     |node, array| {
         (subject.verify)(node)?;
-        Elements::whole(subject.file.reader(node, array)?)
+        Elements::from_reader(subject.file.reader(node, array)?)
     }
 }

@@ -11,13 +11,13 @@ use crate::fs::views::trees::view_tree::{
     FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view,
 };
 use crate::view::View;
-use crate::view::csv::Table;
+use crate::view::csv::CsvTable;
 use crate::view::csv::array;
-use crate::view::csv::fields::{Fields, Shifted};
+use crate::view::csv::fields::{Fields, ShiftedFields};
 use crate::view::elements::values_of;
 use crate::view::table::Convention;
 use crate::view::table::budget::Budget;
-use crate::view::table::column::{GroupTable, Source};
+use crate::view::table::column::{ColumnSource, GroupTable};
 use crate::view::table::group::Group;
 use crate::view::table::rows::{Rows, Surroundings};
 use crate::view::table::runs;
@@ -69,7 +69,7 @@ pub(super) fn is_plain_group(node: &Node) -> bool {
 pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
     file.convention(node.id, || {
         let (variables, budget) = (file.variables(), Budget::default());
-        Convention::of(&group(file, &*variables, node, &budget))
+        Convention::detect(&group(file, &*variables, node, &budget))
     })
 }
 
@@ -97,7 +97,7 @@ pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
     let variables = file.variables();
     let table = convention.table(&group(file, &*variables, node, &Budget::default()))?;
     for column in &table.columns {
-        if let Source::Runs { ends, rows } = &column.source {
+        if let ColumnSource::Runs { ends, rows } = &column.source {
             let check = || runs::check(ends, *rows, &file.engine, &file.effort.cancel());
             let checked = || check().map(|()| Text::new(Vec::new()));
             file.cached_text(node.id, b".runs", checked)?;
@@ -130,10 +130,10 @@ fn group_table(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     }
     let engine = Arc::clone(&subject.file.engine);
     let count = shown_rows.end - shown_rows.start;
-    let fields = Shifted {
+    let fields = ShiftedFields {
         fields: rows,
         first: shown_rows.start,
     };
-    let table = Table::named(vec![Box::new(fields)], count, engine)?;
+    let table = CsvTable::with_header(vec![Box::new(fields)], count, engine)?;
     subject.counted(table.padded_if_long())
 }

@@ -57,7 +57,7 @@ fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn
 }
 
 fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
-    let rows = GroupRows::of(group_columns(subject)?, |table| {
+    let rows = GroupRows::open(group_columns(subject)?, |table| {
         opened_group(subject, table)
     })?;
     let object = subject.node.id;

@@ -13,16 +13,16 @@ use crate::fs::views::trees::{csv, mask};
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::elements::missing::Missing;
-use crate::view::elements::part::Part;
-use crate::view::pictures::look::{Look, image_of};
+use crate::view::elements::missing::MissingValues;
+use crate::view::elements::part::ArrayPart;
+use crate::view::pictures::picture_style::{PictureStyle, image_of};
 use crate::view::pictures::png;
-use crate::view::pictures::shaded::sample::{self, Nature};
+use crate::view::pictures::shaded::sample::{self, PixelMeaning};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::pictures::shaded::{self, Drawn, north};
-use crate::view::table::column::Source;
-use crate::view::texts::html::object::{GroupRows, Object};
-use crate::view::texts::html::{Rendered, first_of, render};
+use crate::view::table::column::ColumnSource;
+use crate::view::texts::html::object::{GroupRows, PageObject};
+use crate::view::texts::html::{RenderedPage, first_of, render};
 use crate::view::texts::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -77,7 +77,7 @@ fn page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     boxed_view(Some(unkept.map_or(kept, Ok)?))
 }
 
-fn render_page(subject: &ViewSubject<'_>, first: u64) -> Result<Rendered> {
+fn render_page(subject: &ViewSubject<'_>, first: u64) -> Result<RenderedPage> {
     let mut page = None;
     with_object(subject, first, None, &mut |object| {
         page = Some(render(object));
@@ -91,14 +91,14 @@ fn with_object(
     subject: &ViewSubject<'_>,
     first: u64,
     group: Option<NodeId>,
-    use_it: &mut dyn FnMut(&Object<'_>),
+    use_it: &mut dyn FnMut(&PageObject<'_>),
 ) -> Result<()> {
     let site = subject.site.ok_or(Error::NotFound)?;
     let path = match group {
         Some(_) => &subject.known_path()?,
         None => &subject.path,
     };
-    use_it(&Object {
+    use_it(&PageObject {
         container: &subject.file.container,
         engine: &subject.file.engine,
         node: subject.node,
@@ -111,7 +111,7 @@ fn with_object(
         first,
         group,
         other: &|other, use_it| {
-            let site = site.beside(other.node, &other.place);
+            let site = site.for_object(other.node, &other.place);
             let drawn = ViewSubject {
                 file: subject.file,
                 node: other.node,
@@ -154,16 +154,16 @@ fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
 }
 
 /// Returns the bytes that must be decoded for the first rows of a column.
-fn decoded(source: &Source) -> u64 {
+fn decoded(source: &ColumnSource) -> u64 {
     let part = match source {
-        Source::Values(part)
-        | Source::Masked { values: part, .. }
-        | Source::Places { values: part, .. }
-        | Source::Categories { codes: part, .. }
-        | Source::Lists { values: part, .. }
-        | Source::Runs { ends: part, .. }
-        | Source::Times { values: part, .. } => part,
-        Source::Texts(_) => return 0,
+        ColumnSource::Values(part)
+        | ColumnSource::Masked { values: part, .. }
+        | ColumnSource::Places { values: part, .. }
+        | ColumnSource::Categories { codes: part, .. }
+        | ColumnSource::Lists { values: part, .. }
+        | ColumnSource::Runs { ends: part, .. }
+        | ColumnSource::Times { values: part, .. } => part,
+        ColumnSource::Texts(_) => return 0,
     };
     part.array.decoded_chunk().map_or(0, |(_, bytes)| bytes)
 }
@@ -184,7 +184,8 @@ fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text>
     let (file, node) = (subject.file, subject.node);
     let container = &*file.container;
     let too_large = || Error::limit("bytes to decode for a picture", limits::HTML_PICTURE);
-    let appearance = north::up(container, &file.engine, node, &|| subject.known_path())?;
+    let appearance =
+        north::page_appearance(container, &file.engine, node, &|| subject.known_path())?;
     let image = image_of(container, node)?.ok_or(Error::NotFound)?;
     // Any other part may touch all chunks.
     if !appearance.has_axes(subject.selected, image.dims.len()) {
@@ -195,7 +196,7 @@ fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text>
     }
     let shading = shading(subject)?.ok_or_else(too_large)?;
     let whole = (container, &file.engine);
-    let look = Look::of_part(whole, node, appearance, subject.selected)?;
+    let look = PictureStyle::of_part(whole, node, appearance, subject.selected)?;
     let selector = str::from_utf8(subject.selected).map_err(|_| Error::NotFound)?;
     let memory = file.engine.hold(0)?;
     with_drawn(subject, |drawn| {
@@ -213,7 +214,7 @@ fn shading(subject: &ViewSubject<'_>) -> Result<Option<Shading>> {
     let kept = file.cached_text(subject.node.id, b".shading", || {
         let _memory = file.engine.hold(8 * limits::HTML_SAMPLED_VALUES)?;
         with_drawn(subject, |drawn| {
-            let nature = Nature::of(drawn, &image)?;
+            let nature = PixelMeaning::read(drawn, &image)?;
             let shading = sample::shading(drawn, &image, nature)?.ok_or(Error::NotFound)?;
             Ok(Text::new(shading.to_bytes()))
         })
@@ -240,14 +241,14 @@ fn with_drawn<T>(
 
 /// Returns the elements of the object's array that `selector` selects, and which of them are
 /// missing.
-fn part(subject: &ViewSubject<'_>, selector: &[u8]) -> Result<(Elements, Option<Missing>)> {
+fn part(subject: &ViewSubject<'_>, selector: &[u8]) -> Result<(Elements, Option<MissingValues>)> {
     let array = subject.array()?;
     let reader = subject.file.reader(subject.node.id, &array)?;
     let elements = match selector {
-        b"" => Elements::whole(reader)?,
+        b"" => Elements::from_reader(reader)?,
         text => {
             let selector = Selector::parse(text).ok_or(Error::NotFound)?;
-            Part::new(reader, &selector)?.elements(None)?
+            ArrayPart::new(reader, &selector)?.elements(None)?
         }
     };
     let selected = ViewSubject {

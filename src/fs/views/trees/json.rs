@@ -38,7 +38,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             let elements = subject.intended_elements(elements)?;
             let missing = mask::missing(subject, &elements)?;
             let json = Json::new(elements, engine, container, subject.paths())?;
-            subject.counted(json.without(missing)).map(Some)
+            subject.counted(json.with_missing(missing)).map(Some)
         }),
         is_meant: true,
         ..OF_NOTHING
@@ -56,7 +56,7 @@ fn is_value(file: &FileState, node: &Node) -> bool {
 /// Opens such a value: as a cached text or, if the text is too long, as a counted text.
 fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
-    let render = || json.whole().map(Text::new);
+    let render = || json.whole_text().map(Text::new);
     match subject.file.cached_text(subject.node.id, b".json", render) {
         Err(Error::Limit { .. } | Error::Effort { .. }) => subject.document(json, ""),
         text => boxed_view(Some(text?)),

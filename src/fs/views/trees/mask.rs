@@ -14,8 +14,8 @@ use crate::fs::views::trees::view_tree::{
     FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view, refuse_unread,
 };
 use crate::view::elements::Elements;
-use crate::view::elements::missing::Missing;
-use crate::view::elements::part::Part;
+use crate::view::elements::missing::MissingValues;
+use crate::view::elements::part::ArrayPart;
 use crate::view::texts::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -81,20 +81,23 @@ fn checked_mask(subject: &ViewSubject<'_>) -> Result<Option<MaskSource>> {
 ///
 /// # Errors
 /// Fails if the mask cannot be read, or its shape does not match.
-pub(super) fn missing(subject: &ViewSubject<'_>, elements: &Elements) -> Result<Option<Missing>> {
+pub(super) fn missing(
+    subject: &ViewSubject<'_>,
+    elements: &Elements,
+) -> Result<Option<MissingValues>> {
     let array = match checked_mask(subject)? {
-        Some(MaskSource::Number(text)) => return Missing::equal_to(&text).map(Some),
+        Some(MaskSource::Number(text)) => return MissingValues::equal_to(&text).map(Some),
         Some(MaskSource::Array(array)) => array,
         None => return Ok(None),
     };
     array.storage.as_ref().map_err(Clone::clone)?;
     let reader = Arc::new(Reader::new(&subject.file.engine, array)?);
     let mask = match subject.selected {
-        b"" => Elements::whole(reader)?,
+        b"" => Elements::from_reader(reader)?,
         selected => {
             let selector = Selector::parse(selected).ok_or(Error::NotFound)?;
-            Part::new(reader, &selector)?.elements(None)?
+            ArrayPart::new(reader, &selector)?.elements(None)?
         }
     };
-    Missing::marked(mask, elements.dims.as_deref().unwrap_or_default()).map(Some)
+    MissingValues::marked(mask, elements.dims.as_deref().unwrap_or_default()).map(Some)
 }

@@ -11,7 +11,7 @@ use crate::fs::views::trees::view_tree::{
     FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
 };
 use crate::view::View;
-use crate::view::texts::ndl::{Description, Options, Source};
+use crate::view::texts::ndl::{Description, NdlSource, Options};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"ndl",
@@ -41,7 +41,7 @@ fn size(_: &FileState, node: &Node) -> Result<Option<FileSize>> {
 }
 
 fn open(subject: &ViewSubject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
-    let source = Source {
+    let source = NdlSource {
         container: Arc::clone(&subject.file.container),
         engine: Arc::clone(&subject.file.engine),
         paths: subject.paths(),

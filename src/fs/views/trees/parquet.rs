@@ -14,9 +14,10 @@ use crate::fs::views::trees::view_tree::{
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::dimensions::last_name;
-use crate::view::elements::{Elements, opened};
+use crate::view::elements::{Elements, element_type};
 use crate::view::parquet::{
-    Around, Description, Keep, Plan, Pointers, Table, array_table, group_table, has_columns,
+    Description, Keep, ParquetTable, Plan, Pointers, TableFile, array_table, group_table,
+    has_columns,
 };
 use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::text::Text;
@@ -50,7 +51,7 @@ fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
         Some(array) => {
-            let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+            let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
             has_columns(&datatype, dims.as_deref())
         }
         None => false,
@@ -75,14 +76,14 @@ fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn
 }
 
 fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
-    let around = Around {
+    let around = TableFile {
         engine: Arc::clone(&subject.file.engine),
         container: subject.file.variables(),
         paths: subject.paths(),
         verify: subject.verify,
     };
     let columns = group_columns(subject)?;
-    let mut description = Description::of(&subject.known_path()?);
+    let mut description = Description::new(&subject.known_path()?);
     for column in &columns.columns {
         if let Some(node) = column.source.node() {
             description.add(&*around.container, &column.name, node)?;
@@ -97,8 +98,8 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
 ///
 /// # Errors
 /// Fails if the table cannot be counted or does not fit into a file.
-pub(super) fn file(subject: &ViewSubject<'_>, table: Table) -> Result<Box<dyn View>> {
-    let plan = Plan::of(table)?;
+pub(super) fn file(subject: &ViewSubject<'_>, table: ParquetTable) -> Result<Box<dyn View>> {
+    let plan = Plan::new(table)?;
     let file = if plan.is_counted() {
         // Texts stored once for each element are not longer than the file.
         let most = limits::COUNTED_BYTES.max(subject.file.origin.size);
@@ -150,7 +151,7 @@ fn rows_of_a_chunk(subject: &ViewSubject<'_>) -> u64 {
 /// # Errors
 /// Fails if an attribute cannot be read now.
 pub(super) fn description(subject: &ViewSubject<'_>, path: &[u8]) -> Result<Description> {
-    let mut description = Description::of(path);
+    let mut description = Description::new(path);
     let container = &*subject.file.container;
     description.add(container, last_name(path), subject.node.id)?;
     Ok(description)

@@ -7,8 +7,8 @@ use crate::fs::views::trees::view_tree::{
 };
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::pictures::look::{Look, image_of};
-use crate::view::pictures::png::{self, File};
+use crate::view::pictures::picture_style::{PictureStyle, image_of};
+use crate::view::pictures::png::{self, PngFile};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"png",
@@ -29,16 +29,16 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 fn picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, object) = (subject.file, subject.node.id);
-    let look = Look::of(
+    let look = PictureStyle::read(
         &*file.container,
         &file.engine,
         subject.node,
         subject.selected,
     )?;
-    let picture = match File::of(elements, look) {
+    let picture = match PngFile::from_elements(elements, look) {
         None => return Ok(None),
-        Some(File::Stored(stored)) => return Ok(Some(Box::new(stored))),
-        Some(File::Compressed(picture)) => picture,
+        Some(PngFile::Stored(stored)) => return Ok(Some(Box::new(stored))),
+        Some(PngFile::Compressed(picture)) => picture,
     };
     let name = [b".png", subject.selected].concat();
     let text = file.cached_text(object, &name, || {

@@ -11,9 +11,9 @@ use crate::fs::views::trees::view_tree::{
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::elements::strings::matlab::Stored;
-use crate::view::elements::strings::{Kind, Strings};
-use crate::view::elements::variable_length::Content;
+use crate::view::elements::strings::matlab::MatlabElements;
+use crate::view::elements::strings::{StringStorage, Strings};
+use crate::view::elements::variable_length::ItemContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"text",
@@ -22,7 +22,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 21,
         suffix: b".txt",
         size: |file, node| {
-            let kind = Kind::of_node(&*file.container, node)?;
+            let kind = StringStorage::of_node(&*file.container, node)?;
             Ok(kind.map(|_| FileSize::Counted))
         },
         view: Some(strings),
@@ -37,10 +37,10 @@ fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<d
         return Ok(Some(Box::new(content)));
     }
     let is_part = !subject.selected.is_empty();
-    let kind = Kind::of_node(&*file.container, node)?;
-    match kind.or_else(|| Kind::of_field(&elements.datatype)) {
+    let kind = StringStorage::of_node(&*file.container, node)?;
+    match kind.or_else(|| StringStorage::of_field(&elements.datatype)) {
         // The elements are dimensions, not characters.
-        Some(Kind::Matlab(Stored::Dimensions)) if is_part => Ok(None),
+        Some(StringStorage::Matlab(MatlabElements::Dimensions)) if is_part => Ok(None),
         None => Ok(None),
         Some(kind) => {
             let (engine, container) = (Arc::clone(&file.engine), Arc::clone(&file.container));
@@ -52,7 +52,7 @@ fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<d
 
 /// Returns the content of an array of variable-length strings as in the source's tree, which is the
 /// same text.
-fn as_in_the_source(subject: &ViewSubject<'_>) -> Result<Option<Content>> {
+fn as_in_the_source(subject: &ViewSubject<'_>) -> Result<Option<ItemContent>> {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return Ok(None);
     };
@@ -61,5 +61,5 @@ fn as_in_the_source(subject: &ViewSubject<'_>) -> Result<Option<Content>> {
         return Ok(None);
     }
     let content = subject.file.variable_length(subject.node.id, array)?;
-    Content::new(content, &subject.file.effort.cancel()).map(Some)
+    ItemContent::new(content, &subject.file.effort.cancel()).map(Some)
 }

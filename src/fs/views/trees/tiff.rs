@@ -3,7 +3,7 @@
 use crate::fs::views::trees::view_tree::{
     FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, viewed,
 };
-use crate::view::pictures::look::{Look, image_of};
+use crate::view::pictures::picture_style::{PictureStyle, image_of};
 use crate::view::pictures::tiff;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -18,7 +18,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         },
         view: Some(|subject, elements| {
             let file = subject.file;
-            let look = Look::of(
+            let look = PictureStyle::read(
                 &*file.container,
                 &file.engine,
                 subject.node,

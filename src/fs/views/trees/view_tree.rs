@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use h5fs_reader::error::{Error, Result, if_lasting};
 use h5fs_reader::model::datatype::ByteOrder;
-use h5fs_reader::model::selection::{Axis, Places};
+use h5fs_reader::model::selection::{Axis, AxisPositions};
 use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::{Array, Datatype, Node, NodeId, shape};
 
@@ -22,10 +22,10 @@ use crate::view::table::anndata_codes;
 use crate::view::table::budget::Budget;
 use crate::view::table::group::Group;
 use crate::view::table::pytables;
-use crate::view::texts::counted::{Count, Counted, Units};
-use crate::view::texts::html::site::Site;
+use crate::view::texts::counted_text::{Count, CountedFile, Units};
+use crate::view::texts::html::page_site::Site;
 use crate::view::texts::json::SharedPaths;
-use crate::view::texts::streamed::{ResumableText, Streamed};
+use crate::view::texts::streamed::{ResumableText, StreamedText};
 use crate::view::texts::text::Text;
 
 /// A tree of views. The tree has the same directories as the source's tree, and files for some of
@@ -398,7 +398,8 @@ impl<'a> ViewSubject<'a> {
         let row = Datatype::integer(1, false, ByteOrder::Little);
         let selection = selector.select(&row, &shape::Shape::fixed(vec![count]))?;
         let first = selection.offset;
-        let is_next = |axis: &Axis| axis.count < 2 || matches!(axis.places, Places::Every(1));
+        let is_next =
+            |axis: &Axis| axis.count < 2 || matches!(axis.places, AxisPositions::Every(1));
         match &*selection.axes {
             [] => Ok(first..first.saturating_add(1)),
             [axis] if is_next(axis) => Ok(first..first.saturating_add(axis.count)),
@@ -431,13 +432,13 @@ impl<'a> ViewSubject<'a> {
             budget: &Budget::default(),
             id: container.root(),
         };
-        let elements = anndata_codes::named(&root, self.node, elements)?;
-        pytables::meant(container, elements)
+        let elements = anndata_codes::replace_codes(&root, self.node, elements)?;
+        pytables::convert_elements(container, elements)
     }
 
     /// Returns all elements of the array.
     pub(super) fn elements(&self) -> Result<Elements> {
-        Elements::whole(self.file.reader(self.node.id, &self.array()?)?)
+        Elements::from_reader(self.file.reader(self.node.id, &self.array()?)?)
     }
 
     /// Returns the object's path, also for a part of the object. The path is empty if the object
@@ -479,7 +480,7 @@ impl<'a> ViewSubject<'a> {
             return Ok(Box::new(Text::new(whole)));
         }
         let count = self.count(advice, || counts::count_parts(&text, &self.file.effort))?;
-        Ok(Box::new(Streamed::new(text, count.bytes())))
+        Ok(Box::new(StreamedText::new(text, count.bytes())))
     }
 
     /// Opens a text of units.
@@ -491,7 +492,7 @@ impl<'a> ViewSubject<'a> {
         let advice = " (a selector after the name, such as [0:1000], reads a part; parquet/ has \
                       tables of any length)";
         let count = self.count(advice, || counts::count_units(&units, engine, effort))?;
-        Ok(Box::new(Counted::of(units, count)))
+        Ok(Box::new(CountedFile::from_count(units, count)))
     }
 
     /// Returns the count of the object's text.
@@ -519,7 +520,7 @@ mod tests {
     struct OnePart(Result<&'static [u8]>);
 
     impl ResumableText for OnePart {
-        type Progress = ();
+        type ResumePoint = ();
 
         fn begin(&self) {}
 

@@ -7,19 +7,21 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::numbers;
 use h5fs_reader::model::datatype::Class;
 
-use crate::joined::members::convention::{CodedField, Convention, Relation, Rows, Table};
-use crate::joined::members::conventions::described::{Described, ancestors, names_between};
-use crate::joined::paths::{Path, beneath};
+use crate::joined::members::convention::{
+    CodedField, Convention, FirstDimension, MemberTable, Relation,
+};
+use crate::joined::members::conventions::described::{MemberObjects, ancestors, names_between};
+use crate::joined::paths::{Path, child_path};
 
 /// Returns the rules for an array of an AnnData file, or of a group with an AnnData encoding.
 /// Returns `None` for any other array.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Convention>> {
+pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option<Convention>> {
     if let Some(root) = ancestors(path).find(|above| is_root(file, above)) {
         let own = of_root(file, root, path)?;
-        let table = labels(file, &beneath(root, b"obs"));
+        let table = labels(file, &child_path(root, b"obs"));
         return Ok(Some(with_rows_of(file, own, path, table)));
     }
     let encoded = ancestors(path).filter(|above| encoding(file, above).is_some_and(is_known));
@@ -31,29 +33,29 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     let group = ancestors(path).next().unwrap_or_default();
     let is_matrix = [&b"data"[..], b"indices", b"indptr"]
         .iter()
-        .all(|name| file.array(&beneath(group, name)).is_some());
+        .all(|name| file.array(&child_path(group, name)).is_some());
     let name = names_between(group, path).pop().unwrap_or_default();
     let is_part = matches!(name, b"data" | b"indices" | b"indptr" | b"shape");
     Ok((is_matrix && is_part).then(|| {
         let why = "a sparse matrix without encoding-type is not supported here";
-        Convention::refused(why).of(&group.into())
+        Convention::refuse(why).within(&group.into())
     }))
 }
 
 /// Adds the table of an array's rows to its rules. The entries of a sparse matrix are not rows.
 fn with_rows_of(
-    file: &Described<'_>,
+    file: &MemberObjects<'_>,
     own: Convention,
     path: &[u8],
     table: Option<Path>,
 ) -> Convention {
     let group = ancestors(path).next().unwrap_or_default();
     let is_entry = encoding(file, group).is_some_and(is_sparse);
-    let has_rows = own.rows == Rows::Following && !is_entry;
+    let has_rows = own.rows == FirstDimension::Following && !is_entry;
     own.in_table(table.filter(|_| has_rows))
 }
 
-fn encoding<'a>(file: &Described<'a>, group: &[u8]) -> Option<&'a [u8]> {
+fn encoding<'a>(file: &MemberObjects<'a>, group: &[u8]) -> Option<&'a [u8]> {
     let own = file.text(group, b"encoding-type");
     let own = own.filter(|_| file.is_group(group));
     own.or_else(|| file.text(group, b"h5sparse_format"))
@@ -70,35 +72,40 @@ fn is_sparse(encoding: &[u8]) -> bool {
 }
 
 /// Returns whether a group is an AnnData object. Versions before 0.8 lack the attribute for this.
-fn is_root(file: &Described<'_>, group: &[u8]) -> bool {
+fn is_root(file: &MemberObjects<'_>, group: &[u8]) -> bool {
     let is_named = encoding(file, group).is_some_and(|is| matches!(is, b"anndata" | b"MuData"));
-    let is_there = |name: &[u8]| file.has(&beneath(group, name));
+    let is_there = |name: &[u8]| file.has(&child_path(group, name));
     is_named || group.is_empty() && [&b"X"[..], b"obs", b"var"].into_iter().all(is_there)
 }
 
 /// Returns the rules for an array of an AnnData object.
-fn of_root(file: &Described<'_>, root: &[u8], path: &Path) -> Result<Convention> {
+fn of_root(file: &MemberObjects<'_>, root: &[u8], path: &Path) -> Result<Convention> {
     let names = names_between(root, path);
     let first = names.first().copied().unwrap_or_default();
-    let base = beneath(root, first);
+    let base = child_path(root, first);
     // The entry of a mapping that contains the array.
     let part = match names.get(1) {
-        Some(second) => beneath(&base, second),
+        Some(second) => child_path(&base, second),
         None => Path::clone(&base),
     };
     match first {
         b"obs" => value(file, &base, path, None),
-        b"X" => value(file, &base, path, labels(file, &beneath(root, b"var"))),
-        b"layers" => value(file, &part, path, labels(file, &beneath(root, b"var"))),
+        b"X" => value(file, &base, path, labels(file, &child_path(root, b"var"))),
+        b"layers" => value(file, &part, path, labels(file, &child_path(root, b"var"))),
         b"obsm" => value(file, &part, path, None),
         b"raw" if names.get(1) == Some(&&b"X"[..]) => {
-            value(file, &part, path, labels(file, &beneath(&base, b"var")))
+            value(file, &part, path, labels(file, &child_path(&base, b"var")))
         }
-        b"raw.X" => value(file, &base, path, labels(file, &beneath(root, b"raw.var"))),
-        b"obsp" => Ok(Convention::refused(
+        b"raw.X" => value(
+            file,
+            &base,
+            path,
+            labels(file, &child_path(root, b"raw.var")),
+        ),
+        b"obsp" => Ok(Convention::refuse(
             "pairs of rows refer to one file and are not joined",
         )),
-        b"obsmap" => Ok(Convention::refused(
+        b"obsmap" => Ok(Convention::refuse(
             "row numbers refer to one file and are not joined",
         )),
         b"uns" if is_list_of_field(file, root, path) => Ok(Convention::names(None)),
@@ -108,25 +115,25 @@ fn of_root(file: &Described<'_>, root: &[u8], path: &Path) -> Result<Convention>
 
 /// Returns whether an array of `uns` contains the names for a field of records (AnnData before
 /// version 0.6).
-fn is_list_of_field(file: &Described<'_>, root: &[u8], path: &[u8]) -> bool {
-    let tables = [&b"obs"[..], b"var"].map(|name| beneath(root, name));
+fn is_list_of_field(file: &MemberObjects<'_>, root: &[u8], path: &[u8]) -> bool {
+    let tables = [&b"obs"[..], b"var"].map(|name| child_path(root, name));
     let mut fields = tables.iter().flat_map(|table| fields(file, root, table));
     fields.any(|field| *field.names == *path)
 }
 
 /// Returns the fields of a table of records whose names are in `uns`. AnnData before version 0.6
 /// stored no order of these names.
-fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<CodedField> {
+fn fields(file: &MemberObjects<'_>, root: &[u8], table: &[u8]) -> Vec<CodedField> {
     let class = file.array(table).map(|array| &array.datatype.class);
     let Some(Class::Compound(members)) = class else {
         return Vec::new();
     };
-    let uns = beneath(root, b"uns");
+    let uns = child_path(root, b"uns");
     let named = members.iter().map(|member| {
         let list = [&member.name[..], b"_categories"].concat();
         CodedField {
             name: member.name.clone(),
-            names: beneath(&uns, &list),
+            names: child_path(&uns, &list),
             is_ordered: false,
         }
     });
@@ -136,13 +143,13 @@ fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<CodedField> {
 }
 
 /// Returns the array with the row labels of a dataframe.
-fn labels(file: &Described<'_>, table: &[u8]) -> Option<Path> {
+fn labels(file: &MemberObjects<'_>, table: &[u8]) -> Option<Path> {
     if file.array(table).is_some() {
         return Some(table.into());
     }
     let name = file.text(table, b"_index").unwrap_or(b"_index");
-    let index = beneath(table, name);
-    let values = beneath(&index, b"values");
+    let index = child_path(table, name);
+    let values = child_path(&index, b"values");
     [index, values]
         .into_iter()
         .find(|path| file.array(path).is_some())
@@ -150,7 +157,7 @@ fn labels(file: &Described<'_>, table: &[u8]) -> Option<Path> {
 
 /// Returns the rules for the value at `base`, or for an array in it.
 fn value(
-    file: &Described<'_>,
+    file: &MemberObjects<'_>,
     base: &[u8],
     path: &Path,
     labels: Option<Path>,
@@ -167,13 +174,13 @@ fn value(
         }
         // The labels are those of the value itself, not of what a mapping contains.
         labels = None;
-        group = child_path(group, child, path);
+        group = prefix_to_child(group, child, path);
     }
     array(file, path, labels)
 }
 
 /// Returns the path of a child of `group` on the way to `path`, as a prefix of `path`.
-fn child_path<'p>(group: &[u8], child: &[u8], path: &'p [u8]) -> &'p [u8] {
+fn prefix_to_child<'p>(group: &[u8], child: &[u8], path: &'p [u8]) -> &'p [u8] {
     let slash = usize::from(!group.is_empty());
     let end = group.len() + slash + child.len();
     path.get(..end).unwrap_or(path)
@@ -181,7 +188,7 @@ fn child_path<'p>(group: &[u8], child: &[u8], path: &'p [u8]) -> &'p [u8] {
 
 /// Returns what an array below `child` of an encoded group means.
 fn part(
-    file: &Described<'_>,
+    file: &MemberObjects<'_>,
     (group, encoding): (&[u8], &[u8]),
     child: &[u8],
     labels: Option<Path>,
@@ -190,59 +197,59 @@ fn part(
     match encoding {
         b"categorical" => categorical(file, &whole, child),
         b"csr_matrix" | b"csr" => compressed_rows(file, &whole, child, labels),
-        encoding if encoding.starts_with(b"nullable-") => Convention::rows().of(&whole),
+        encoding if encoding.starts_with(b"nullable-") => Convention::rows().within(&whole),
         encoding if is_sparse(encoding) => {
             let why = "a matrix compressed by columns (csc) is not joined along its rows";
-            Convention::refused(why).of(&whole)
+            Convention::refuse(why).within(&whole)
         }
         encoding => {
             let encoding = encoding.escape_ascii();
             let why = format!("encoding-type {encoding} is not supported here");
-            Convention::refused(why).of(&whole)
+            Convention::refuse(why).within(&whole)
         }
     }
 }
 
 /// Returns what the codes or the categories of a categorical column mean.
-fn categorical(file: &Described<'_>, column: &Path, child: &[u8]) -> Convention {
-    let names = beneath(column, b"categories");
+fn categorical(file: &MemberObjects<'_>, column: &Path, child: &[u8]) -> Convention {
+    let names = child_path(column, b"categories");
     if file.is_group(&names) {
         // Categories with missing names are a group of values and mask.
         let why = "categories that are a group are not supported in joined files";
-        return Convention::refused(why).of(column);
+        return Convention::refuse(why).within(column);
     }
     if child == b"categories" {
         return Convention::names(Some(Path::clone(column)));
     }
     let is_ordered = is_ordered(file, column);
     let codes = Relation::Codes { names, is_ordered };
-    Convention::rows().of(column).with(codes)
+    Convention::rows().within(column).add_relation(codes)
 }
 
 /// Returns whether the attribute `ordered` of a group or an array is true.
-fn is_ordered(file: &Described<'_>, path: &[u8]) -> bool {
+fn is_ordered(file: &MemberObjects<'_>, path: &[u8]) -> bool {
     let ordered = file.attribute(path, b"ordered");
     ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0))
 }
 
 /// Returns what an array of a matrix compressed by rows means.
 fn compressed_rows(
-    file: &Described<'_>,
+    file: &MemberObjects<'_>,
     matrix: &Path,
     child: &[u8],
     labels: Option<Path>,
 ) -> Convention {
     let own = Convention {
         labels,
-        ..Convention::rows().of(matrix)
+        ..Convention::rows().within(matrix)
     };
     if child != b"indptr" {
         return own;
     }
     Convention {
-        rows: Rows::FollowingButFirst,
+        rows: FirstDimension::FollowingButFirst,
         relation: Relation::PointsTo {
-            entries: beneath(matrix, b"data"),
+            entries: child_path(matrix, b"data"),
             columns: columns(file, matrix),
         },
         ..own
@@ -250,14 +257,14 @@ fn compressed_rows(
 }
 
 /// Returns the number of columns of a sparse matrix.
-fn columns(file: &Described<'_>, group: &[u8]) -> Option<u64> {
+fn columns(file: &MemberObjects<'_>, group: &[u8]) -> Option<u64> {
     let shape = file.attribute(group, b"shape");
     let shape = shape.or_else(|| file.attribute(group, b"h5sparse_shape"))?;
     let numbers = numbers(&shape.datatype, &shape.elements)?;
     u64::try_from(*numbers.get(1)?).ok()
 }
 
-fn array(file: &Described<'_>, path: &Path, labels: Option<Path>) -> Result<Convention> {
+fn array(file: &MemberObjects<'_>, path: &Path, labels: Option<Path>) -> Result<Convention> {
     let own = Convention {
         labels,
         ..Convention::rows()
@@ -267,25 +274,25 @@ fn array(file: &Described<'_>, path: &Path, labels: Option<Path>) -> Result<Conv
         let is_ordered = is_ordered(file, names);
         let own = own.referring(b"categories", names);
         let names = Path::clone(names);
-        return Ok(own.with(Relation::Codes { names, is_ordered }));
+        return Ok(own.add_relation(Relation::Codes { names, is_ordered }));
     }
     let root = ancestors(path).next().unwrap_or_default();
     let fields = fields(file, root, path);
     Ok(if fields.is_empty() {
         own
     } else {
-        own.with(Relation::Fields(fields))
+        own.add_relation(Relation::Fields(fields))
     })
 }
 
 /// Returns the table of a group that is a dataframe.
-pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
+pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTable> {
     if encoding(file, group) != Some(b"dataframe") {
         return None;
     }
     let root = ancestors(group).find(|above| is_root(file, above));
     let first = root.map(|root| names_between(root, group).first().copied());
-    Some(Table {
+    Some(MemberTable {
         group: Path::clone(group),
         rows: labels(file, group)?,
         columns: Some((b"column-order".to_vec(), file.texts(group, b"column-order"))),

@@ -10,30 +10,30 @@ use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Array, NodeId};
 
 use crate::joined::members::content;
-use crate::joined::members::links::{OpenFile, Place};
-use crate::joined::members::skeleton::Named;
+use crate::joined::members::links::{ObjectLocation, OpenFile};
+use crate::joined::members::skeleton::NamedAttribute;
 use crate::joined::members::walk::FoundArray;
 use crate::joined::paths::{Path, split};
 use crate::limits;
 
 /// The objects of a member, with their attributes.
-pub(in crate::joined::members) struct Described<'a> {
+pub(in crate::joined::members) struct MemberObjects<'a> {
     pub(super) arrays: &'a [FoundArray],
-    pub(super) groups: &'a [(Place, Path)],
+    pub(super) groups: &'a [(ObjectLocation, Path)],
     /// Index in `attributes` of each group and array, by path.
     known: HashMap<&'a [u8], usize>,
     /// Paths by file and node. The file may be another file than the member.
     paths: HashMap<(usize, NodeId), &'a Path>,
-    attributes: &'a [Arc<Vec<Named>>],
+    attributes: &'a [Arc<Vec<NamedAttribute>>],
 }
 
-impl<'a> Described<'a> {
+impl<'a> MemberObjects<'a> {
     /// Creates a description. `attributes` contains the attributes of the groups, followed by those
     /// of the arrays.
     pub(in crate::joined::members) fn new(
-        groups: &'a [(Place, Path)],
+        groups: &'a [(ObjectLocation, Path)],
         arrays: &'a [FoundArray],
-        attributes: &'a [Arc<Vec<Named>>],
+        attributes: &'a [Arc<Vec<NamedAttribute>>],
     ) -> Self {
         let own = arrays
             .iter()
@@ -48,7 +48,7 @@ impl<'a> Described<'a> {
             // If an object has several names, the first one is used.
             paths.entry((number_of(file), node)).or_insert(path);
         }
-        Described {
+        MemberObjects {
             arrays,
             groups,
             known: known
@@ -89,7 +89,7 @@ impl<'a> Described<'a> {
         place.is_some_and(|&place| place < self.groups.len())
     }
 
-    pub(super) fn attributes(&self, path: &[u8]) -> &'a [Named] {
+    pub(super) fn attributes(&self, path: &[u8]) -> &'a [NamedAttribute] {
         let place = self.known.get(path).copied();
         let own = place.and_then(|place| self.attributes.get(place));
         own.map_or(&[][..], |own| &own[..])

@@ -3,24 +3,24 @@
 
 use h5fs_reader::error::Result;
 
-use crate::joined::members::convention::{Convention, Relation, Table};
-use crate::joined::members::conventions::described::{Described, ancestors};
-use crate::joined::paths::{Path, beneath, split};
+use crate::joined::members::convention::{Convention, MemberTable, Relation};
+use crate::joined::members::conventions::described::{MemberObjects, ancestors};
+use crate::joined::paths::{Path, child_path, split};
 
 /// Returns the rules for an array of a dynamic table, or `None` for any other array.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Convention>> {
+pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option<Convention>> {
     let is_region = file.text(path, b"neurodata_type") == Some(b"DynamicTableRegion");
     let group = ancestors(path).next().unwrap_or_default();
     if !is_table(file, group) {
         let why = "references to rows outside a table are not joined";
-        return Ok(is_region.then(|| Convention::refused(why)));
+        return Ok(is_region.then(|| Convention::refuse(why)));
     }
     let name = split(path).1;
     let columns = file.texts(group, b"colnames");
-    let ids = beneath(group, b"id");
+    let ids = child_path(group, b"id");
     if name == b"id" {
         return Ok(Some(Convention::rows().in_table(Some(ids))));
     }
@@ -28,7 +28,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     let is_of_rows = !file.has(&[&path[..], b"_index"].concat());
     let table = is_of_rows.then_some(ids);
     let column = name_of_column(file, path)?;
-    let whole = beneath(group, &column);
+    let whole = child_path(group, &column);
     if !columns.contains(&column) {
         // The names of an enumeration, or an array that is not a column.
         let is_enumeration = name
@@ -38,7 +38,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     }
     let is_list = file.has(&[&whole[..], b"_index"].concat());
     let own = if is_list {
-        Convention::rows().of(&whole)
+        Convention::rows().within(&whole)
     } else {
         Convention::rows()
     };
@@ -46,37 +46,41 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     if name != column {
         // The name of an index contains the name of its array.
         let values = name.strip_suffix(b"_index").unwrap_or(name);
-        let values = beneath(group, values);
+        let values = child_path(group, values);
         let own = own.referring(b"target", &values);
-        return Ok(Some(own.with(Relation::EndsIn(values))));
+        return Ok(Some(own.add_relation(Relation::EndsIn(values))));
     }
     if let Some(names) = file.target(path, b"elements")? {
         let own = own.referring(b"elements", names);
         let names = Path::clone(names);
         let is_ordered = false;
-        return Ok(Some(own.with(Relation::Codes { names, is_ordered })));
+        return Ok(Some(
+            own.add_relation(Relation::Codes { names, is_ordered }),
+        ));
     }
     if is_region {
         let table = file.target(path, b"table")?;
-        let table = table.map(|table| (table, beneath(table, b"id")));
+        let table = table.map(|table| (table, child_path(table, b"id")));
         let table = table.filter(|(_, ids)| file.array(ids).is_some());
         return Ok(Some(match table {
-            Some((table, ids)) => own.referring(b"table", table).with(Relation::RowsOf(ids)),
-            None => Convention::refused("the file does not contain the table that it refers to"),
+            Some((table, ids)) => own
+                .referring(b"table", table)
+                .add_relation(Relation::RowsOf(ids)),
+            None => Convention::refuse("the file does not contain the table that it refers to"),
         }));
     }
     Ok(Some(own))
 }
 
-fn is_table(file: &Described<'_>, group: &[u8]) -> bool {
-    file.attribute(group, b"colnames").is_some() && file.array(&beneath(group, b"id")).is_some()
+fn is_table(file: &MemberObjects<'_>, group: &[u8]) -> bool {
+    file.attribute(group, b"colnames").is_some() && file.array(&child_path(group, b"id")).is_some()
 }
 
 /// Returns the name of the column that owns an array of values or an index.
-fn name_of_column(file: &Described<'_>, path: &Path) -> Result<Vec<u8>> {
+fn name_of_column(file: &MemberObjects<'_>, path: &Path) -> Result<Vec<u8>> {
     let mut path = Path::clone(path);
     while let Some(base) = split(&path).1.strip_suffix(b"_index") {
-        let above = beneath(split(&path).0, base);
+        let above = child_path(split(&path).0, base);
         let target = file.target(&path, b"target")?;
         if !target.is_some_and(|target| file.is_same(target, &above)) {
             break;
@@ -87,10 +91,10 @@ fn name_of_column(file: &Described<'_>, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Returns the table of a group that is a dynamic table.
-pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
-    is_table(file, group).then(|| Table {
+pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTable> {
+    is_table(file, group).then(|| MemberTable {
         group: Path::clone(group),
-        rows: beneath(group, b"id"),
+        rows: child_path(group, b"id"),
         columns: Some((b"colnames".to_vec(), file.texts(group, b"colnames"))),
         has_files: true,
     })

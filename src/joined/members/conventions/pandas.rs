@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use h5fs_reader::model::datatype::Class;
 
-use crate::joined::members::convention::{CodedField, Convention, Relation, Table};
-use crate::joined::members::conventions::described::{Described, ancestors, names_between};
-use crate::joined::members::skeleton::Named;
-use crate::joined::paths::{Path, beneath};
+use crate::joined::members::convention::{CodedField, Convention, MemberTable, Relation};
+use crate::joined::members::conventions::described::{MemberObjects, ancestors, names_between};
+use crate::joined::members::skeleton::NamedAttribute;
+use crate::joined::paths::{Path, child_path};
 use crate::view::table::pandas_table::ordered_members;
 
 /// Attributes of a group that are necessary to interpret its rows.
@@ -25,7 +25,7 @@ const OF_GROUP: [&[u8]; 6] = [
 const OF_FIELD: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 
 /// Returns the rules for an array of a frame or a series, or `None` for any other array.
-pub(super) fn convention(file: &Described<'_>, path: &Path) -> Option<Convention> {
+pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Option<Convention> {
     let frame = frame(file, path)?;
     let names = names_between(&frame, path);
     let is_table = file.text(&frame, b"pandas_type")?.ends_with(b"_table");
@@ -43,13 +43,13 @@ fn index(path: &Path) -> Convention {
     let whole = ancestors(path).nth(1).unwrap_or_default();
     let why = "an index of PyTables applies to one file and is not joined";
     Convention::default()
-        .of(&whole.into())
-        .with(Relation::Unneeded(why.to_owned()))
+        .within(&whole.into())
+        .add_relation(Relation::Unneeded(why.to_owned()))
 }
 
 /// Returns the frame that contains an array. A table of categories belongs to the frame of its
 /// column.
-fn frame(file: &Described<'_>, path: &[u8]) -> Option<Path> {
+fn frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
     let mut groups: Vec<&[u8]> = ancestors(path).collect();
     groups.reverse();
     let mut frame: Option<&[u8]> = None;
@@ -64,7 +64,7 @@ fn frame(file: &Described<'_>, path: &[u8]) -> Option<Path> {
 }
 
 /// Returns the rules for the rows of the format `table`.
-fn rows(file: &Described<'_>, frame: &[u8], path: &Path) -> Convention {
+fn rows(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Convention {
     let fields = coded_fields(file, frame, path);
     let of_group = file.attributes(frame).iter();
     let of_group = of_group.filter(|(name, _)| OF_GROUP.contains(&&**name));
@@ -77,24 +77,24 @@ fn rows(file: &Described<'_>, frame: &[u8], path: &Path) -> Convention {
     };
     Convention {
         terms: of_group.chain(of_fields).cloned().collect(),
-        ..Convention::rows().with(relation)
+        ..Convention::rows().add_relation(relation)
     }
 }
 
 /// The fields of the rows that are numbers of categories.
-fn coded_fields(file: &Described<'_>, frame: &[u8], path: &Path) -> Vec<CodedField> {
+fn coded_fields(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Vec<CodedField> {
     let ordered = file.attribute(frame, b"info").map(|info| {
         let is_text = matches!(info.datatype.class, Class::String { .. });
         let known = is_text.then(|| ordered_members(&info.elements));
         known.flatten()
     });
-    let meta = beneath(frame, b"meta");
+    let meta = child_path(frame, b"meta");
     let named = file.attributes(path).iter().filter_map(|(name, _)| {
         let field = name.strip_suffix(b"_meta")?;
         let is_category = file.text(path, name) == Some(b"category");
         is_category.then(|| CodedField {
             name: field.to_vec(),
-            names: beneath(&beneath(&meta, field), b"meta/table"),
+            names: child_path(&child_path(&meta, field), b"meta/table"),
             is_ordered: is_ordered(ordered.as_ref(), field),
         })
     });
@@ -112,13 +112,13 @@ fn is_ordered(info: Option<&Option<HashSet<Vec<u8>>>>, field: &[u8]) -> bool {
 }
 
 /// Returns whether an attribute is necessary to interpret a field. The length of texts may differ.
-fn is_of_field((name, content): &Named) -> bool {
+fn is_of_field((name, content): &NamedAttribute) -> bool {
     let is_length = name.ends_with(b"_dtype") && content.elements.starts_with(b"bytes");
     OF_FIELD.iter().any(|end| name.ends_with(end)) && !is_length
 }
 
 /// Returns the rules for an array of the format `fixed`.
-fn fixed(file: &Described<'_>, frame: &[u8], name: &[u8], path: &Path) -> Convention {
+fn fixed(file: &MemberObjects<'_>, frame: &[u8], name: &[u8], path: &Path) -> Convention {
     let whole = Path::from(frame);
     let is_pickled = file
         .array(path)
@@ -126,15 +126,15 @@ fn fixed(file: &Described<'_>, frame: &[u8], name: &[u8], path: &Path) -> Conven
     let is_transposed = file.attribute(path, b"transposed");
     let is_transposed = is_transposed.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
     let own = match name {
-        _ if is_pickled => Convention::refused("Python objects are not joined"),
+        _ if is_pickled => Convention::refuse("Python objects are not joined"),
         b"axis0" => Convention::default().fixed(),
         b"axis1" | b"index" | b"values" => Convention::rows(),
         _ if !name.starts_with(b"block") => {
-            Convention::refused("an index of several levels is not joined")
+            Convention::refuse("an index of several levels is not joined")
         }
         _ if name.ends_with(b"_items") => Convention::default().fixed(),
         _ if name.ends_with(b"_values") && is_transposed => Convention::rows(),
-        _ => Convention::refused("columns of this kind in the format fixed are not joined"),
+        _ => Convention::refuse("columns of this kind in the format fixed are not joined"),
     };
     let terms = file.attributes(path).iter();
     let terms = terms.filter(|(name, _)| {
@@ -146,17 +146,17 @@ fn fixed(file: &Described<'_>, frame: &[u8], name: &[u8], path: &Path) -> Conven
     let terms = terms.cloned().collect();
     Convention {
         terms,
-        ..own.of(&whole)
+        ..own.within(&whole)
     }
 }
 
 /// Returns the table of a group that is a frame or a series.
-pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
+pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTable> {
     file.text(group, b"pandas_type")?;
-    let names = [&b"table"[..], b"axis1", b"index"].map(|name| beneath(group, name));
+    let names = [&b"table"[..], b"axis1", b"index"].map(|name| child_path(group, name));
     let rows = names.into_iter().find(|path| file.array(path).is_some())?;
-    let is_meta = frame(file, &beneath(group, b"table"))? != *group;
-    (!is_meta).then(|| Table {
+    let is_meta = frame(file, &child_path(group, b"table"))? != *group;
+    (!is_meta).then(|| MemberTable {
         group: Path::clone(group),
         rows,
         columns: None,

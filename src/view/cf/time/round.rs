@@ -18,7 +18,7 @@ pub(crate) struct RoundTimes {
 
 /// The distance between two round times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum RoundStep {
     Seconds(i64),
     /// Days of a month, counted from its first day.
     Days(u8),
@@ -33,25 +33,33 @@ const SECONDS: [i64; 17] = [
 const DAYS: [u8; 4] = [1, 2, 5, 10];
 const MONTHS: [u8; 3] = [1, 3, 6];
 
-impl Step {
+impl RoundStep {
     /// Returns all steps, shortest first, with their approximate lengths in seconds.
-    fn all() -> impl Iterator<Item = (Step, i64)> {
-        let seconds = SECONDS.map(|seconds| (Step::Seconds(seconds), seconds));
-        let days = DAYS.map(|days| (Step::Days(days), i64::from(days) * DAY_SECONDS));
-        let months =
-            MONTHS.map(|months| (Step::Months(months), i64::from(months) * 30 * DAY_SECONDS));
+    fn all() -> impl Iterator<Item = (RoundStep, i64)> {
+        let seconds = SECONDS.map(|seconds| (RoundStep::Seconds(seconds), seconds));
+        let days = DAYS.map(|days| (RoundStep::Days(days), i64::from(days) * DAY_SECONDS));
+        let months = MONTHS.map(|months| {
+            (
+                RoundStep::Months(months),
+                i64::from(months) * 30 * DAY_SECONDS,
+            )
+        });
         let powers = iter::successors(Some(1_i64), |power| power.checked_mul(10));
         let years = powers.flat_map(|power| [1, 2, 5].map(|factor| power.saturating_mul(factor)));
-        let years =
-            years.map(|years| (Step::Years(years), years.saturating_mul(365 * DAY_SECONDS)));
+        let years = years.map(|years| {
+            (
+                RoundStep::Years(years),
+                years.saturating_mul(365 * DAY_SECONDS),
+            )
+        });
         seconds.into_iter().chain(days).chain(months).chain(years)
     }
 
     /// Returns the maximum number of steps between the first and the last time.
-    fn most(self) -> i64 {
+    fn max_steps(self) -> i64 {
         match self {
-            Step::Seconds(_) => 4,
-            Step::Days(_) | Step::Months(_) | Step::Years(_) => 5,
+            RoundStep::Seconds(_) => 4,
+            RoundStep::Days(_) | RoundStep::Months(_) | RoundStep::Years(_) => 5,
         }
     }
 }
@@ -66,12 +74,13 @@ impl TimeUnits {
             last.div_euclid(per_second),
         );
         let width = last.saturating_sub(first);
-        let fits = |(step, seconds): &(Step, i64)| width / (*seconds).max(1) <= step.most();
-        let step = Step::all().find(fits);
-        let step = step.map_or(Step::Seconds(1), |(step, _)| step);
+        let fits =
+            |(step, seconds): &(RoundStep, i64)| width / (*seconds).max(1) <= step.max_steps();
+        let step = RoundStep::all().find(fits);
+        let step = step.map_or(RoundStep::Seconds(1), |(step, _)| step);
         let seconds: Vec<i64> = self.seconds(step, first, last);
         let day = match (step, seconds.first(), seconds.last()) {
-            (Step::Seconds(_), Some(&one), Some(&other))
+            (RoundStep::Seconds(_), Some(&one), Some(&other))
                 if self.day_of(one) == self.day_of(other) =>
             {
                 Some(self.date_text(one, 3))
@@ -80,10 +89,10 @@ impl TimeUnits {
         };
         let is_one_day = day.is_some();
         let text = |seconds| match step {
-            Step::Years(_) => self.date_text(seconds, 1),
-            Step::Months(_) => self.date_text(seconds, 2),
-            Step::Days(_) => self.date_text(seconds, 3),
-            Step::Seconds(step) => {
+            RoundStep::Years(_) => self.date_text(seconds, 1),
+            RoundStep::Months(_) => self.date_text(seconds, 2),
+            RoundStep::Days(_) => self.date_text(seconds, 3),
+            RoundStep::Seconds(step) => {
                 let time = time_text(seconds, step % 60 != 0);
                 if is_one_day {
                     time
@@ -103,17 +112,17 @@ impl TimeUnits {
     }
 
     /// Returns the times of a step from `first` to `last`, in seconds.
-    fn seconds(&self, step: Step, first: i64, last: i64) -> Vec<i64> {
+    fn seconds(&self, step: RoundStep, first: i64, last: i64) -> Vec<i64> {
         let is_within = |seconds: &i64| (first..=last).contains(seconds);
         match step {
-            Step::Seconds(step) => {
+            RoundStep::Seconds(step) => {
                 let whole = -(-first).div_euclid(step) * step;
                 let next = |seconds: &i64| seconds.checked_add(step);
                 iter::successors(Some(whole), next)
                     .take_while(is_within)
                     .collect()
             }
-            Step::Days(step) => {
+            RoundStep::Days(step) => {
                 let days = self.day_of(first)..=self.day_of(last);
                 let is_round = |day: &i64| {
                     let day = self.calendar.date(*day).day;
@@ -126,7 +135,7 @@ impl TimeUnits {
                     .filter(is_within)
                     .collect()
             }
-            Step::Months(step) => {
+            RoundStep::Months(step) => {
                 let (begin, end) = (self.date_of(first), self.date_of(last));
                 let months = (begin.year..=end.year).flat_map(|year| {
                     (1..=12)
@@ -136,7 +145,7 @@ impl TimeUnits {
                 let begun = months.filter_map(|(year, month)| self.begin(year, month));
                 begun.filter(is_within).collect()
             }
-            Step::Years(step) => {
+            RoundStep::Years(step) => {
                 let (begin, end) = (self.date_of(first).year, self.date_of(last).year);
                 let years = begin.div_euclid(step)..=end.div_euclid(step);
                 let begun = years.filter_map(|number| self.begin(number.checked_mul(step)?, 1));
@@ -190,12 +199,12 @@ fn time_text(seconds: i64, has_seconds: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::cf::stored::Number;
+    use crate::view::cf::stored_type::ExactNumber;
     use proptest::prelude::*;
 
     fn round(units: &str, calendar: &str, first: f64, last: f64) -> (Vec<String>, Option<String>) {
         let units = TimeUnits::parse(units.as_bytes(), Some(calendar.as_bytes())).unwrap();
-        let time = |number| units.time(Number::Real(number)).unwrap().unwrap();
+        let time = |number| units.time(ExactNumber::Real(number)).unwrap().unwrap();
         let round = units.round(time(first), time(last));
         for (time, text) in &round.times {
             let mut whole = Vec::new();

@@ -48,7 +48,7 @@ fn node(id: u8, kind: NodeKind) -> Arc<Node> {
     Arc::new(Node {
         kind,
         error: None,
-        ..Node::damaged(NodeId::of(id.into()), Error::NotFound)
+        ..Node::damaged(NodeId::for_test(id.into()), Error::NotFound)
     })
 }
 
@@ -72,7 +72,8 @@ impl File {
     /// Adds a variable over dimensions with these scales.
     fn variable(&mut self, id: u8, dims: &[u64], scales: &[u8]) {
         let kind = NodeKind::Array(Arc::new(array(dims)));
-        self.nodes.insert(NodeId::of(id.into()), node(id, kind));
+        self.nodes
+            .insert(NodeId::for_test(id.into()), node(id, kind));
         if !scales.is_empty() {
             self.mark(id, "DIMENSION_LIST", reference(), scales);
         }
@@ -86,27 +87,31 @@ impl File {
             shape,
             elements,
         };
-        let id = NodeId::of(id.into());
+        let id = NodeId::for_test(id.into());
         self.attributes.insert((id, name.into()), content);
     }
 
-    /// Wraps the file in [`Padded`]. Links lead to all nodes except those in `deleted`.
-    fn padded(self, deleted: &'static [u8]) -> (Arc<File>, Padded) {
+    /// Wraps the file in [`PaddedContainer`]. Links lead to all nodes except those in `deleted`.
+    fn padded(self, deleted: &'static [u8]) -> (Arc<File>, PaddedContainer) {
         let file = Arc::new(self);
         let lengths = Arc::new(Lengths::new(1 << 10));
-        let is_deleted = |node| deleted.iter().any(|&id| NodeId::of(id.into()) == node);
+        let is_deleted = |node| {
+            deleted
+                .iter()
+                .any(|&id| NodeId::for_test(id.into()) == node)
+        };
         let is_linked = Arc::new(move |node| Ok(!is_deleted(node)));
         let inner: Arc<dyn Container> = file.clone();
         let effort = Effort::default();
         (
             file,
-            Padded::new(inner, Engine::new(0, 1), effort, lengths, is_linked),
+            PaddedContainer::new(inner, Engine::new(0, 1), effort, lengths, is_linked),
         )
     }
 
     /// Returns the length of the first dimension of the variable `id` after it was extended.
     fn length(self, id: u8, deleted: &'static [u8]) -> Result<u64> {
-        let node = self.padded(deleted).1.node(NodeId::of(id.into()))?;
+        let node = self.padded(deleted).1.node(NodeId::for_test(id.into()))?;
         Ok(node.array().unwrap().shape.dims()[0])
     }
 }
@@ -116,7 +121,7 @@ impl Container for File {
         self
     }
     fn root(&self) -> NodeId {
-        NodeId::of(1)
+        NodeId::for_test(1)
     }
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         self.looks.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +158,7 @@ impl Container for File {
             0 => Ok(Reference::Null),
             DANGLING => Ok(Reference::Dangling(255)),
             UNREADABLE => Err(Error::corrupt("a reference", None)),
-            number => Ok(Reference::Object(NodeId::of(number.into()))),
+            number => Ok(Reference::Object(NodeId::for_test(number.into()))),
         }
     }
 }
@@ -195,7 +200,8 @@ fn a_variable_that_cannot_be_read_may_be_the_longest() {
 #[test]
 fn what_is_no_variable_over_the_dimension_is_passed_over() {
     let mut file = File::with_users(&[[0, 0], [DANGLING, 0], [3, 0], [4, 0], [5, 0], [6, 2]]);
-    file.nodes.insert(NodeId::of(3), node(3, NodeKind::Group));
+    file.nodes
+        .insert(NodeId::for_test(3), node(3, NodeKind::Group));
     file.variable(4, &[5], &[SCALE]);
     file.variable(5, &[9], &[6]);
     file.variable(6, &[9], &[SCALE]);
@@ -212,7 +218,7 @@ fn one_dimension_of_each_variable_is_looked_at_once() {
     // The scale of the other dimension cannot be read.
     file.variable(3, &[9, 5], &[UNREADABLE, SCALE]);
     let (file, padded) = file.padded(&[]);
-    let scale = padded.node(NodeId::of(SCALE.into())).unwrap();
+    let scale = padded.node(NodeId::for_test(SCALE.into())).unwrap();
     assert_eq!(scale.array().unwrap().shape.dims(), [5]);
     assert_eq!(file.looks.load(Ordering::Relaxed), 3);
 }
@@ -233,8 +239,8 @@ fn the_variables_that_a_request_looks_at_are_charged_to_it() {
     file.variable(3, &[9], &[SCALE]);
     let (_, padded) = file.padded(&[]);
     let padded: Arc<dyn Container> = Arc::new(padded);
-    let request = padded.for_request(&Effort::of(USER - 1));
-    let spent = request.node(NodeId::of(SCALE.into()));
+    let request = padded.for_request(&Effort::new(USER - 1));
+    let spent = request.node(NodeId::for_test(SCALE.into()));
     assert!(matches!(spent, Err(Error::Effort { .. })));
 }
 

@@ -21,7 +21,7 @@ use crate::view::elements::{Elements, matlab_empty};
 
 /// The meaning of the elements of a dataset of MATLAB's class `char`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum MatlabElements {
     /// The elements are code units.
     Chars(CodeUnit),
     /// The elements are the dimensions of an empty array.
@@ -37,7 +37,7 @@ pub(crate) struct CodeUnit {
 }
 
 /// The strings in the rows of consecutive matrices of chars.
-pub(crate) struct Rows {
+pub(crate) struct MatlabRows {
     unit: CodeUnit,
     /// Number of matrices.
     matrices: u64,
@@ -51,11 +51,11 @@ pub(crate) struct Rows {
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
-pub(super) fn stored(
+pub(super) fn matlab_elements(
     container: &dyn Container,
     node: NodeId,
     datatype: &Datatype,
-) -> Result<Option<Stored>> {
+) -> Result<Option<MatlabElements>> {
     let Class::Integer {
         order,
         signed: false,
@@ -73,13 +73,13 @@ pub(super) fn stored(
         return Ok(None);
     }
     if matlab_empty::is_empty(container, node)? {
-        return Ok(Some(Stored::Dimensions));
+        return Ok(Some(MatlabElements::Dimensions));
     }
     let size = to_usize(datatype.size.into())?;
-    Ok((size <= 4).then_some(Stored::Chars(CodeUnit::new(order, size))))
+    Ok((size <= 4).then_some(MatlabElements::Chars(CodeUnit::new(order, size))))
 }
 
-impl Rows {
+impl MatlabRows {
     /// Creates the rows of an array with the dimensions `dims`, in HDF5's order.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Rows {
             Some([length]) => (1, *length, 1),
             Some([outer @ .., columns, rows]) => (product(outer)?, *columns, *rows),
         };
-        let rows = Rows {
+        let rows = MatlabRows {
             unit,
             matrices,
             rows,
@@ -109,7 +109,7 @@ impl Rows {
     ///
     /// # Errors
     /// `Corrupt` if none of the dimensions is zero. Fails if the dimensions cannot be read.
-    pub(super) fn none(elements: &Elements) -> Result<Self> {
+    pub(super) fn empty_array(elements: &Elements) -> Result<Self> {
         let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
         let most = to_u64(limits::RANK);
         if rank > most {
@@ -180,7 +180,7 @@ impl Rows {
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let stored = if self.is_read_whole() {
-            self.whole(elements, rows)?
+            self.read_matrices(elements, rows)?
         } else {
             self.stretch(elements, rows)?
         };
@@ -201,12 +201,12 @@ impl Rows {
     }
 
     /// Reads whole matrices, from the one with the first of `rows` on.
-    fn whole(&self, elements: &Elements, rows: &Range<u64>) -> Result<Columns> {
+    fn read_matrices(&self, elements: &Elements, rows: &Range<u64>) -> Result<MatrixColumns> {
         let size = self.columns.saturating_mul(self.rows);
         let first = rows.start / self.rows;
         let count = rows.end.div_ceil(self.rows) - first;
         let count = (elements.batch() / size.max(1)).max(1).min(count);
-        Ok(Columns {
+        Ok(MatrixColumns {
             bytes: elements.read(first * size, count * size)?.into_vec(),
             start: first * self.rows,
             end: (first + count) * self.rows,
@@ -215,7 +215,7 @@ impl Rows {
     }
 
     /// Reads the first of `rows` that are in one matrix.
-    fn stretch(&self, elements: &Elements, rows: &Range<u64>) -> Result<Columns> {
+    fn stretch(&self, elements: &Elements, rows: &Range<u64>) -> Result<MatrixColumns> {
         const CHARACTERS: u64 = 32 << 10;
         let (matrix, first) = (rows.start / self.rows, rows.start % self.rows);
         let count = (self.rows - first).min(rows.end - rows.start);
@@ -225,7 +225,7 @@ impl Rows {
             let start = (matrix * self.columns + column) * self.rows + first;
             bytes.extend_from_slice(&elements.read(start, count)?);
         }
-        Ok(Columns {
+        Ok(MatrixColumns {
             bytes,
             start: rows.start,
             end: rows.start + count,
@@ -235,7 +235,7 @@ impl Rows {
 }
 
 /// Rows as they were read: the elements of each matrix, column after column.
-struct Columns {
+struct MatrixColumns {
     bytes: Vec<u8>,
     /// Number of the first row.
     start: u64,
@@ -245,7 +245,7 @@ struct Columns {
     column: u64,
 }
 
-impl Columns {
+impl MatrixColumns {
     /// Returns the indices of the elements of row `number`, one for each of `columns` columns.
     fn elements(&self, number: u64, columns: u64) -> Result<impl Iterator<Item = usize>> {
         let (matrix, row) = (

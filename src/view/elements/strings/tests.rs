@@ -6,8 +6,8 @@ use h5fs_reader::testing::{Heap, type_of};
 
 use super::*;
 use crate::view::View;
-use crate::view::elements::strings::matlab::{CodeUnit, Stored};
-use crate::view::texts::counted::{Count, Counted};
+use crate::view::elements::strings::matlab::{CodeUnit, MatlabElements};
+use crate::view::texts::counted_text::{Count, CountedFile};
 use crate::view::texts::text::Text;
 
 fn elements(datatype: Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Elements {
@@ -18,7 +18,7 @@ fn elements(datatype: Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Elements 
     }
 }
 
-fn strings_of(elements: Elements, kind: Kind) -> Result<Strings> {
+fn strings_of(elements: Elements, kind: StringStorage) -> Result<Strings> {
     let heap = Heap(vec![b"one".to_vec(), b"a\0b".to_vec(), vec![b'x'; 300_000]]);
     Strings::new(elements, kind, Engine::new(1 << 20, 2), Arc::new(heap))
 }
@@ -26,9 +26,9 @@ fn strings_of(elements: Elements, kind: Kind) -> Result<Strings> {
 /// Returns the whole text, read in parts of three bytes. Checks that its length is the counted
 /// length.
 #[track_caller]
-fn text(elements: Elements, kind: Kind) -> String {
+fn text(elements: Elements, kind: StringStorage) -> String {
     let strings = strings_of(elements, kind).unwrap();
-    let view = Counted::of_units(strings);
+    let view = CountedFile::of_units(strings);
     let mut whole = Vec::new();
     loop {
         let part = view.read_at(whole.len() as u64, 3).unwrap();
@@ -54,12 +54,12 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-const CHARS: Stored = Stored::Chars(CodeUnit::new(ByteOrder::Little, 2));
+const CHARS: MatlabElements = MatlabElements::Chars(CodeUnit::new(ByteOrder::Little, 2));
 
 fn chars(dims: &[u64], stored: &str) -> String {
     let datatype = unsigned(2, ByteOrder::Little);
     let elements = elements(datatype, Some(dims), &utf16(stored));
-    text(elements, Kind::Matlab(CHARS))
+    text(elements, StringStorage::Matlab(CHARS))
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn strings_of_fixed_length_end_before_their_padding() {
     let of = |padding, bytes: &[u8]| {
         text(
             elements(string(4, padding), Some(&[2]), bytes),
-            Kind::Strings,
+            StringStorage::Strings,
         )
     };
     assert_eq!(
@@ -81,11 +81,11 @@ fn strings_of_fixed_length_end_before_their_padding() {
         Some(&[]),
         "ü\0".as_bytes(),
     );
-    assert_eq!(text(scalar, Kind::Strings), "ü\n");
+    assert_eq!(text(scalar, StringStorage::Strings), "ü\n");
     let null = elements(string(3, StringPadding::NullPadded), None, b"");
-    assert_eq!(text(null, Kind::Strings), "");
+    assert_eq!(text(null, StringStorage::Strings), "");
     let none = elements(string(3, StringPadding::NullPadded), Some(&[4, 0]), b"");
-    assert_eq!(text(none, Kind::Strings), "");
+    assert_eq!(text(none, StringStorage::Strings), "");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn ucs4_is_shown_as_utf8() {
         .collect();
     let ucs4 = type_of(12, Class::Ucs4(ByteOrder::Big));
     assert_eq!(
-        text(elements(ucs4, Some(&[2]), &stored), Kind::Strings),
+        text(elements(ucs4, Some(&[2]), &stored), StringStorage::Strings),
         "ß𝄞\na\n"
     );
 }
@@ -109,7 +109,7 @@ fn strings_of_variable_length_are_as_in_the_source() {
             charset: Charset::Utf8,
         };
         let elements = elements(type_of(1, class), Some(&[ids.len() as u64]), ids);
-        text(elements, Kind::Strings)
+        text(elements, StringStorage::Strings)
     };
     assert_eq!(of(StringPadding::NullTerminated, &[0, 1, 9]), "one\na\n\n");
     assert_eq!(of(StringPadding::NullPadded, &[1, 9, 0]), "a\0b\n\none\n");
@@ -120,7 +120,10 @@ fn strings_of_variable_length_are_as_in_the_source() {
 fn characters_are_joined_along_the_last_axis() {
     let of = |dims: &[u64], bytes: &[u8]| {
         let datatype = string(1, StringPadding::NullTerminated);
-        text(elements(datatype, Some(dims), bytes), Kind::Characters)
+        text(
+            elements(datatype, Some(dims), bytes),
+            StringStorage::Characters,
+        )
     };
     assert_eq!(of(&[3, 4], b"ab\0\0a\0b cd  "), "ab\na\0b \ncd  \n");
     assert_eq!(of(&[1, 2, 2], b"abcd"), "ab\ncd\n");
@@ -160,7 +163,7 @@ fn code_units_become_characters() {
         let unit = CodeUnit::new(order, usize::from(size));
         let count = stored.len() as u64 / u64::from(size);
         let elements = elements(unsigned(size, order), Some(&[count, 1]), stored);
-        text(elements, Kind::Matlab(Stored::Chars(unit)))
+        text(elements, StringStorage::Matlab(MatlabElements::Chars(unit)))
     };
     assert_eq!(of(1, ByteOrder::Little, "ß".as_bytes()), "ß\n");
     assert_eq!(of(2, ByteOrder::Big, &[0x20, 0xac]), "€\n");
@@ -202,7 +205,8 @@ fn an_empty_array_of_chars_has_as_many_strings_as_rows() {
         let stored: Vec<u8> = dims.iter().flat_map(|dim| dim.to_le_bytes()).collect();
         let dims = [dims.len() as u64];
         let elements = elements(unsigned(8, ByteOrder::Little), Some(&dims), &stored);
-        strings_of(elements, Kind::Matlab(Stored::Dimensions)).map(|strings| strings.count)
+        strings_of(elements, StringStorage::Matlab(MatlabElements::Dimensions))
+            .map(|strings| strings.count)
     };
     assert_eq!(
         (of(&[0, 0]), of(&[0, 3]), of(&[3, 0])),
@@ -223,20 +227,24 @@ fn strings_that_are_too_long_are_refused() {
         assert!(matches!(found, Err(Error::Limit { .. })), "{dims:?}");
     };
     let text = u32::try_from(long).unwrap();
-    refused(string(text, StringPadding::NullPadded), &[1], Kind::Strings);
+    refused(
+        string(text, StringPadding::NullPadded),
+        &[1],
+        StringStorage::Strings,
+    );
     refused(
         string(1, StringPadding::NullTerminated),
         &[long],
-        Kind::Characters,
+        StringStorage::Characters,
     );
     let chars = || unsigned(2, ByteOrder::Little);
-    refused(chars(), &[long / 2 + 1, 1], Kind::Matlab(CHARS));
+    refused(chars(), &[long / 2 + 1, 1], StringStorage::Matlab(CHARS));
     // One row would need too many separate reads.
-    refused(chars(), &[1 << 20, 1 << 20], Kind::Matlab(CHARS));
+    refused(chars(), &[1 << 20, 1 << 20], StringStorage::Matlab(CHARS));
     let most = long - 1;
     let allowed = strings_of(
         elements(chars(), Some(&[most / 2, 1]), b""),
-        Kind::Matlab(CHARS),
+        StringStorage::Matlab(CHARS),
     );
     assert!(allowed.is_ok());
 }
@@ -249,8 +257,8 @@ fn too_many_strings_are_not_counted() {
     for (size, most) in [(1, limits::COUNTED_VALUES), (bytes, in_bytes)] {
         let datatype = string(size, StringPadding::NullPadded);
         let many = elements(datatype, Some(&[most + 1]), b"");
-        let strings = strings_of(many, Kind::Strings).unwrap();
-        let count = Count::of(&strings, &strings.engine, &Default::default());
+        let strings = strings_of(many, StringStorage::Strings).unwrap();
+        let count = Count::count(&strings, &strings.engine, &Default::default());
         assert!(count.unwrap().is_none(), "of {size} bytes");
     }
 }

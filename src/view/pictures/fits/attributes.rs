@@ -14,7 +14,7 @@ use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::number::is_computable;
 use h5fs_reader::model::paths::resolve;
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind, Scalar, ScalarValue};
 
 use crate::limits;
@@ -35,7 +35,7 @@ const NUMBERED: [&str; 12] = [
 
 /// The value of a card.
 #[derive(Debug, PartialEq)]
-enum Value {
+enum CardValue {
     Logical(bool),
     /// The text of a number.
     Number(String),
@@ -47,7 +47,7 @@ enum Value {
 /// # Errors
 /// Fails with a temporary error. Damaged attributes do not have cards.
 pub(crate) fn cards(container: &dyn Container, node: NodeId, path: &[u8]) -> Result<Cards> {
-    let mut found = Found::default();
+    let mut found = HeaderCards::default();
     match container.extras() {
         None => attributes(container, node, &mut found)?,
         Some(_) => {
@@ -60,18 +60,18 @@ pub(crate) fn cards(container: &dyn Container, node: NodeId, path: &[u8]) -> Res
 }
 
 #[derive(Default)]
-struct Found {
+struct HeaderCards {
     cards: Cards,
     keywords: HashSet<String>,
 }
 
-impl Found {
+impl HeaderCards {
     fn is_full(&self) -> bool {
         self.cards.count() >= limits::FITS_CARDS
     }
 
     /// Adds a card if the name and the value fit.
-    fn add(&mut self, name: &[u8], value: Option<Value>) {
+    fn add(&mut self, name: &[u8], value: Option<CardValue>) {
         let Some((keyword, value)) = keyword(name).zip(value) else {
             return;
         };
@@ -79,14 +79,14 @@ impl Found {
             return;
         }
         match value {
-            Value::Logical(value) => self.cards.logical(&keyword, value),
-            Value::Number(text) => self.cards.fixed(&keyword, text),
-            Value::Text(text) => self.cards.text(&keyword, &text),
+            CardValue::Logical(value) => self.cards.logical(&keyword, value),
+            CardValue::Number(text) => self.cards.fixed(&keyword, text),
+            CardValue::Text(text) => self.cards.text(&keyword, &text),
         }
     }
 }
 
-fn attributes(container: &dyn Container, node: NodeId, found: &mut Found) -> Result<()> {
+fn attributes(container: &dyn Container, node: NodeId, found: &mut HeaderCards) -> Result<()> {
     let mut outcome = Ok(());
     let listed = container.attributes(node, &mut |attribute| {
         if keyword(&attribute.name).is_none() {
@@ -123,7 +123,7 @@ fn meta(container: &dyn Container, path: &[u8]) -> Result<Option<NodeId>> {
     Ok(None)
 }
 
-fn scalars(container: &dyn Container, meta: NodeId, found: &mut Found) -> Result<()> {
+fn scalars(container: &dyn Container, meta: NodeId, found: &mut HeaderCards) -> Result<()> {
     let mut links = container.links(meta)?;
     let mut left = limits::FITS_CARDS;
     while let Some(link) = links.next()?.filter(|_| left > 0) {
@@ -155,7 +155,7 @@ fn keyword(name: &[u8]) -> Option<String> {
 }
 
 /// Returns the value of an attribute; `None` if FITS does not have such values.
-fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option<Value>> {
+fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option<CardValue>> {
     let datatype = &content.datatype;
     let has_value = match &datatype.class {
         Class::Integer { .. } | Class::Enumeration { .. } | Class::Bool => datatype.size <= 8,
@@ -172,21 +172,21 @@ fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option
     let mut text = Vec::new();
     writer.text(
         element,
-        &Context::new(container, &|_| Ok(None), most),
+        &TextContext::new(container, &|_| Ok(None), most),
         &mut text,
     )?;
     Ok(match datatype.class {
         _ if datatype.is_boolean() || datatype.class == Class::Bool => {
-            Some(Value::Logical(element != [0]))
+            Some(CardValue::Logical(element != [0]))
         }
         Class::Integer { .. } | Class::Float(_) => number(&text),
         _ => printable(text),
     })
 }
 
-fn of_scalar(scalar: &Scalar) -> Option<Value> {
+fn of_scalar(scalar: &Scalar) -> Option<CardValue> {
     match &scalar.value {
-        ScalarValue::Bool(value) => Some(Value::Logical(*value)),
+        ScalarValue::Bool(value) => Some(CardValue::Logical(*value)),
         ScalarValue::Int(_) | ScalarValue::Float(_) => {
             let mut text = Vec::new();
             scalar.write_json(&mut text);
@@ -200,21 +200,21 @@ fn of_scalar(scalar: &Scalar) -> Option<Value> {
 }
 
 /// Parses a finite number of at most 64 bits.
-fn number(text: &[u8]) -> Option<Value> {
+fn number(text: &[u8]) -> Option<CardValue> {
     let text = std::str::from_utf8(text).ok()?;
     let is_one = if text.contains(['.', 'e']) {
         text.parse::<f64>().is_ok_and(f64::is_finite)
     } else {
         text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
     };
-    is_one.then(|| Value::Number(text.replace('e', "E")))
+    is_one.then(|| CardValue::Number(text.replace('e', "E")))
 }
 
 /// Returns a text of printable characters within the length limit of cards.
-fn printable(text: Vec<u8>) -> Option<Value> {
+fn printable(text: Vec<u8>) -> Option<CardValue> {
     let is_short = text.len() <= limits::FITS_TEXT;
     let is_printable = text.iter().all(|byte| matches!(byte, b' '..=b'~'));
-    (is_short && is_printable).then_some(Value::Text(text))
+    (is_short && is_printable).then_some(CardValue::Text(text))
 }
 
 #[cfg(test)]
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn numbers_that_fit() {
         let number = |text: &str| match number(text.as_bytes()) {
-            Some(Value::Number(text)) => Some(text),
+            Some(CardValue::Number(text)) => Some(text),
             _ => None,
         };
         assert_eq!(number("-7").as_deref(), Some("-7"));
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    fn of(datatype: Datatype, dims: &[u64], elements: &[u8]) -> Option<Value> {
+    fn card_value(datatype: Datatype, dims: &[u64], elements: &[u8]) -> Option<CardValue> {
         let content = AttributeContent {
             datatype,
             shape: Shape::fixed(dims.to_vec()),
@@ -279,31 +279,34 @@ mod tests {
                 charset: Charset::Utf8,
             },
         );
-        let of_text = |elements| of(text.clone(), &[], elements);
-        assert_eq!(of_text(b"ab\0\0"), Some(Value::Text(b"ab".to_vec())));
+        let of_text = |elements| card_value(text.clone(), &[], elements);
+        assert_eq!(of_text(b"ab\0\0"), Some(CardValue::Text(b"ab".to_vec())));
         assert_eq!(of_text("aé\0".as_bytes()), None);
         assert_eq!(of_text(b"a\nb\0"), None);
-        let seven = || Some(Value::Number("7".to_owned()));
-        assert_eq!(of(int(2), &[1, 1], &[7, 0]), seven());
-        assert_eq!(of(int(2), &[2], &[7, 0, 8, 0]), None);
-        assert_eq!(of(int(2), &[0], &[]), None);
+        let seven = || Some(CardValue::Number("7".to_owned()));
+        assert_eq!(card_value(int(2), &[1, 1], &[7, 0]), seven());
+        assert_eq!(card_value(int(2), &[2], &[7, 0, 8, 0]), None);
+        assert_eq!(card_value(int(2), &[0], &[]), None);
         assert_eq!(
-            of(type_of(1, Class::Bool), &[], &[1]),
-            Some(Value::Logical(true))
+            card_value(type_of(1, Class::Bool), &[], &[1]),
+            Some(CardValue::Logical(true))
         );
     }
 
     #[test]
     fn the_cards_of_a_header_are_bounded() {
-        let mut found = Found::default();
+        let mut found = HeaderCards::default();
         for number in 0..=limits::FITS_CARDS {
-            found.add(format!("A{number}").as_bytes(), Some(Value::Logical(true)));
+            found.add(
+                format!("A{number}").as_bytes(),
+                Some(CardValue::Logical(true)),
+            );
         }
         assert_eq!(found.cards.count(), limits::FITS_CARDS);
         assert_eq!(printable(vec![b'x'; limits::FITS_TEXT + 1]), None);
-        let mut found = Found::default();
-        found.add(b"gain", Some(Value::Logical(true)));
-        found.add(b"GAIN", Some(Value::Logical(false)));
+        let mut found = HeaderCards::default();
+        found.add(b"gain", Some(CardValue::Logical(true)));
+        found.add(b"GAIN", Some(CardValue::Logical(false)));
         assert_eq!(found.cards.count(), 1);
     }
 }

@@ -18,18 +18,18 @@ use h5fs_reader::wire::to_usize;
 
 use crate::limits;
 use crate::view::pictures::fits::cards::Cards;
-use crate::view::pictures::fits::number::{Form, Number, Record, Values};
-use crate::view::pictures::image::{Kind, Pixel};
+use crate::view::pictures::fits::number::{FitsNumber, RecordValues, ValueForm, ValueSlot};
+use crate::view::pictures::image::{Pixel, PixelKind};
 
 /// The columns of the elements of an array.
 #[derive(Debug)]
-pub(super) struct Columns(Vec<Column>);
+pub(super) struct FitsColumns(Vec<FitsColumn>);
 
 /// A column, and the location of its values in a stored record.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct FitsColumn {
     name: Vec<u8>,
-    pub(super) values: Values,
+    pub(super) values: ValueSlot,
     /// The FITS code of the column's type.
     code: char,
     /// Number of values in a row.
@@ -39,26 +39,26 @@ pub(super) struct Column {
     zero: Option<i128>,
 }
 
-impl Columns {
+impl FitsColumns {
     /// Returns the columns of elements of `datatype`, a NumPy type. Returns `None` if there are
     /// none, or too many.
-    pub(super) fn of(datatype: &Datatype) -> Option<Self> {
+    pub(super) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let is_short = u64::from(datatype.size) <= limits::TEXT_ELEMENT_BYTES;
         let mut columns = Vec::new();
         add(datatype, b"", 0, &mut columns);
         let is_table = (1..=limits::FITS_COLUMNS).contains(&columns.len());
-        (is_short && is_table).then_some(Columns(columns))
+        (is_short && is_table).then_some(FitsColumns(columns))
     }
 
     pub(super) fn cards(&self) -> Cards {
-        cards(self.0.iter().map(Column::description))
+        cards(self.0.iter().map(FitsColumn::description))
     }
 
     /// Returns the conversion of a record of `stored_size` bytes to a row.
-    pub(super) fn record(&self, stored_size: u32) -> Record {
+    pub(super) fn record(&self, stored_size: u32) -> RecordValues {
         let values = self.0.iter().map(|column| column.values.clone());
         let stored_size = to_usize(stored_size.into()).unwrap_or(usize::MAX);
-        Record::new(values.collect(), stored_size)
+        RecordValues::new(values.collect(), stored_size)
     }
 }
 
@@ -136,10 +136,10 @@ fn of_one_card(name: &[u8]) -> Vec<u8> {
     [&name[..length], hash.as_bytes()].concat()
 }
 
-impl Column {
+impl FitsColumn {
     /// Returns the column of a value of `datatype` at `offset` in a record; `None` if FITS does not
     /// have such columns.
-    pub(super) fn of(name: &[u8], datatype: &Datatype, offset: u64) -> Option<Self> {
+    pub(super) fn from_datatype(name: &[u8], datatype: &Datatype, offset: u64) -> Option<Self> {
         let (base, dims) = match &datatype.class {
             Class::Array { base, dims } => {
                 let dims = dims.iter().rev().map(|&dim| u64::from(dim));
@@ -152,19 +152,19 @@ impl Column {
             .iter()
             .try_fold(1, |count: u64, &dim| count.checked_mul(dim))?;
         let (form, code, each) = form(base)?;
-        let values = Values {
+        let values = ValueSlot {
             offset: to_usize(offset).ok()?,
             length: to_usize(size.checked_mul(count)?).ok()?,
             form,
         };
         let zero = match form {
-            Form::Numbers(number) => number.zero(),
+            ValueForm::Numbers(number) => number.zero(),
             _ => None,
         };
         // Each byte of a text counts as a value.
         let inner = (each > 1 && !dims.is_empty()).then_some(each);
         let dims: Vec<u64> = inner.into_iter().chain(dims).collect();
-        Some(Column {
+        Some(FitsColumn {
             name: if name.is_empty() { b"value" } else { name }.to_vec(),
             values,
             code,
@@ -190,12 +190,12 @@ impl Column {
 }
 
 /// Appends the columns of a value of `datatype` at `offset` in a record.
-fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<Column>) {
+fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColumn>) {
     if columns.len() > limits::FITS_COLUMNS {
         return;
     }
     let Class::Compound(members) = &datatype.class else {
-        columns.extend(Column::of(name, datatype, offset));
+        columns.extend(FitsColumn::from_datatype(name, datatype, offset));
         return;
     };
     for member in members {
@@ -209,42 +209,47 @@ fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<Column>)
 }
 
 /// Returns the conversion of a datatype, its code, and the number of FITS values in one value.
-fn form(datatype: &Datatype) -> Option<(Form, char, u64)> {
+fn form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     let size = u64::from(datatype.size);
     let width = to_usize(size).ok().filter(|&width| width > 0)?;
-    if let Some(pixel) = Pixel::of(datatype) {
+    if let Some(pixel) = Pixel::from_datatype(datatype) {
         return Some(match (pixel.kind, pixel.bytes) {
-            (Kind::Boolean, _) => (Form::Logicals, 'L', 1),
-            _ => (Form::Numbers(Number::of(pixel)), letter(pixel), 1),
+            (PixelKind::Boolean, _) => (ValueForm::Logicals, 'L', 1),
+            _ => (
+                ValueForm::Numbers(FitsNumber::from_pixel(pixel)),
+                letter(pixel),
+                1,
+            ),
         });
     }
     match &datatype.class {
         Class::Complex(part) => {
-            let pixel = Pixel::of(part).filter(|pixel| pixel.kind == Kind::Float)?;
+            let pixel =
+                Pixel::from_datatype(part).filter(|pixel| pixel.kind == PixelKind::Float)?;
             let code = if pixel.bytes == 8 { 'M' } else { 'C' };
-            Some((Form::Numbers(Number::of(pixel)), code, 1))
+            Some((ValueForm::Numbers(FitsNumber::from_pixel(pixel)), code, 1))
         }
         Class::String { padding, .. } => {
             let ends_at_nul = *padding == StringPadding::NullTerminated;
-            Some((Form::Text { ends_at_nul, width }, 'A', size))
+            Some((ValueForm::Text { ends_at_nul, width }, 'A', size))
         }
         Class::Ucs4(order) => {
             let is_big_endian = *order == ByteOrder::Big;
-            let form = Form::Ucs4 {
+            let form = ValueForm::Ucs4 {
                 is_big_endian,
                 width,
             };
             Some((form, 'A', size))
         }
-        Class::Opaque { .. } => Some((Form::Bytes, 'B', size)),
+        Class::Opaque { .. } => Some((ValueForm::Bytes, 'B', size)),
         _ => None,
     }
 }
 
 fn letter(pixel: Pixel) -> char {
     match (pixel.kind, pixel.bytes) {
-        (Kind::Float, 8) => 'D',
-        (Kind::Float, _) => 'E',
+        (PixelKind::Float, 8) => 'D',
+        (PixelKind::Float, _) => 'E',
         (_, 1) => 'B',
         (_, 2) => 'I',
         (_, 4) => 'J',
@@ -259,8 +264,8 @@ mod tests {
     use h5fs_reader::testing::{int, member, type_of};
 
     fn described(datatype: &Datatype) -> Vec<(String, String, Vec<u64>)> {
-        let columns = Columns::of(datatype).unwrap();
-        let each = columns.0.iter().map(Column::description);
+        let columns = FitsColumns::from_datatype(datatype).unwrap();
+        let each = columns.0.iter().map(FitsColumn::description);
         each.map(|column| {
             let name = String::from_utf8(column.name).unwrap();
             (name, column.form, column.dims)
@@ -342,7 +347,7 @@ mod tests {
     fn a_table_has_a_column_and_no_more_than_the_standard_has() {
         let record = |count: usize| {
             let members = (0..count).map(|number| member(&number.to_string(), 0, int(1)));
-            Columns::of(&type_of(1, Class::Compound(members.collect())))
+            FitsColumns::from_datatype(&type_of(1, Class::Compound(members.collect())))
         };
         assert!(record(0).is_none() && record(1).is_some());
         assert!(record(999).is_some() && record(1000).is_none());

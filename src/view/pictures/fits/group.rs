@@ -17,10 +17,10 @@ use crate::view::View;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::pictures::fits::BLOCK;
 use crate::view::pictures::fits::cards::Cards;
-use crate::view::pictures::fits::column::{self, Column, Description};
+use crate::view::pictures::fits::column::{self, Description, FitsColumn};
 use crate::view::pictures::fits::table_header;
-use crate::view::pictures::framed::Framed;
-use crate::view::table::column::{GroupTable, Source};
+use crate::view::pictures::framed::FramedFile;
+use crate::view::table::column::{ColumnSource, GroupTable};
 use crate::view::table::rows::{Batch, Rows};
 use crate::view::texts::bounds::CountBounds;
 
@@ -33,25 +33,25 @@ pub(crate) struct GroupRows {
     count: u64,
     /// The columns with values in FITS's own types, and whether values may be missing. All other
     /// columns are texts.
-    stored: Vec<Option<(Column, bool)>>,
+    stored: Vec<Option<(FitsColumn, bool)>>,
 }
 
 /// The measurements of a column of texts.
 #[derive(Clone, Copy)]
-struct Texts {
+struct TextMeasure {
     /// Bytes of the longest text, at least 1.
     width: usize,
     is_ascii: bool,
 }
 
-impl Texts {
-    const NONE: Texts = Texts {
+impl TextMeasure {
+    const NONE: TextMeasure = TextMeasure {
         width: 1,
         is_ascii: true,
     };
 
-    fn with(self, text: &[u8]) -> Self {
-        Texts {
+    fn include(self, text: &[u8]) -> Self {
+        TextMeasure {
             width: self.width.max(text.len()),
             is_ascii: self.is_ascii && text.is_ascii(),
         }
@@ -63,7 +63,7 @@ impl Texts {
 
     fn from_bytes(bytes: [u8; 8]) -> Result<Self> {
         let number = u64::from_le_bytes(bytes);
-        Ok(Texts {
+        Ok(TextMeasure {
             width: to_usize(number >> 1)?,
             is_ascii: number & 1 == 1,
         })
@@ -74,7 +74,7 @@ impl Texts {
 struct Written {
     group: GroupRows,
     /// The measurements of each column of texts.
-    texts: Vec<Texts>,
+    texts: Vec<TextMeasure>,
     row_bytes: u64,
 }
 
@@ -83,7 +83,7 @@ impl GroupRows {
     ///
     /// # Errors
     /// `Unsupported` for more columns than FITS allows; otherwise fails as `open` does.
-    pub(crate) fn of(
+    pub(crate) fn open(
         table: GroupTable,
         open: impl FnOnce(GroupTable) -> Result<Rows>,
     ) -> Result<Self> {
@@ -92,12 +92,15 @@ impl GroupRows {
             return Err(Error::unsupported(what, None));
         }
         let stored = table.columns.iter().map(|column| match &column.source {
-            Source::Values(part) | Source::Places { values: part, .. } => {
-                Column::of(&column.name, &part.datatype, 0).map(|column| (column, false))
+            ColumnSource::Values(part) | ColumnSource::Places { values: part, .. } => {
+                FitsColumn::from_datatype(&column.name, &part.datatype, 0)
+                    .map(|column| (column, false))
             }
-            Source::Masked { values, .. } => {
-                let column = Column::of(&column.name, &values.datatype, 0);
-                column.filter(Column::is_float).map(|column| (column, true))
+            ColumnSource::Masked { values, .. } => {
+                let column = FitsColumn::from_datatype(&column.name, &values.datatype, 0);
+                column
+                    .filter(FitsColumn::is_float)
+                    .map(|column| (column, true))
             }
             _ => None,
         });
@@ -118,7 +121,7 @@ impl GroupRows {
             let most = limits::COUNTED_VALUES;
             return Err(Error::limit("texts of a FITS table", most));
         }
-        let mut texts = vec![Texts::NONE; columns.len()];
+        let mut texts = vec![TextMeasure::NONE; columns.len()];
         let mut text = Vec::new();
         let mut first = if columns.is_empty() { self.count } else { 0 };
         while first < self.count {
@@ -129,30 +132,30 @@ impl GroupRows {
                 for (&column, texts) in columns.iter().zip(&mut texts) {
                     text.clear();
                     batch.write(row, column, limits::FITS_TEXT, &mut text)?;
-                    *texts = texts.with(&text);
+                    *texts = texts.include(&text);
                 }
             }
             first = bounds.cancel().advance(before, first + count)?;
             bounds.pass(0)?;
         }
-        Ok(texts.into_iter().flat_map(Texts::to_bytes).collect())
+        Ok(texts.into_iter().flat_map(TextMeasure::to_bytes).collect())
     }
 
     /// Creates the file. `measured` is the result of [`measured`](Self::measured).
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
-    pub(crate) fn file(self, measured: &[u8], attributes: &Cards) -> Result<Framed> {
+    pub(crate) fn file(self, measured: &[u8], attributes: &Cards) -> Result<FramedFile> {
         let (measured, _) = measured.as_chunks();
-        let texts = measured.iter().map(|&bytes| Texts::from_bytes(bytes));
-        let texts: Vec<Texts> = texts.collect::<Result<_>>()?;
+        let texts = measured.iter().map(|&bytes| TextMeasure::from_bytes(bytes));
+        let texts: Vec<TextMeasure> = texts.collect::<Result<_>>()?;
         let mut left = texts.iter();
         let columns = self.stored.iter().zip(self.rows.names());
         let columns: Vec<Description> = columns
             .map(|(stored, name)| match stored {
                 Some((column, _)) => column.description(),
                 None => {
-                    let texts = left.next().unwrap_or(&Texts::NONE);
+                    let texts = left.next().unwrap_or(&TextMeasure::NONE);
                     Description::text(name, texts.width, texts.is_ascii)
                 }
             })
@@ -171,7 +174,7 @@ impl GroupRows {
             texts,
             row_bytes,
         };
-        Framed::new(
+        FramedFile::new(
             header,
             Box::new(rows),
             count.saturating_mul(row_bytes),
@@ -204,7 +207,7 @@ impl Written {
                         write_stored(&batch, row, (number, column), *may_miss, out)?;
                     }
                     None => {
-                        let end = out.len() + texts.next().unwrap_or(&Texts::NONE).width;
+                        let end = out.len() + texts.next().unwrap_or(&TextMeasure::NONE).width;
                         batch.write(row, number, out.len() + limits::FITS_TEXT, out)?;
                         out.resize(end, 0);
                     }
@@ -218,7 +221,7 @@ impl Written {
 fn write_stored(
     batch: &Batch<'_>,
     row: usize,
-    (number, column): (usize, &Column),
+    (number, column): (usize, &FitsColumn),
     may_miss: bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -232,7 +235,7 @@ fn write_stored(
             return Ok(());
         }
     }
-    let stored = batch.stored(row, number)?.unwrap_or_default();
+    let stored = batch.stored_value(row, number)?.unwrap_or_default();
     column.values.write(stored, out)
 }
 

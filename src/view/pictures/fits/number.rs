@@ -4,15 +4,15 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
 
 use crate::view::elements::converted::Conversion;
-use crate::view::pictures::image::{Kind, Pixel, single};
+use crate::view::pictures::image::{Pixel, PixelKind, single};
 
 /// A type of numbers that FITS can represent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Number(Pixel);
+pub(super) struct FitsNumber(Pixel);
 
-impl Number {
-    pub(super) fn of(pixel: Pixel) -> Self {
-        Number(pixel)
+impl FitsNumber {
+    pub(super) fn from_pixel(pixel: Pixel) -> Self {
+        FitsNumber(pixel)
     }
 
     /// Returns the bytes of a number in FITS.
@@ -27,7 +27,7 @@ impl Number {
     pub(super) fn bits(self) -> i128 {
         let bits = 8 * i128::from(self.size());
         match self.0.kind {
-            Kind::Float => -bits,
+            PixelKind::Float => -bits,
             _ => bits,
         }
     }
@@ -36,8 +36,8 @@ impl Number {
     /// unsigned bytes, and signed integers of other sizes.
     pub(super) fn zero(self) -> Option<i128> {
         match (self.0.kind, self.0.bytes) {
-            (Kind::Signed, 1) => Some(-128),
-            (Kind::Unsigned, bytes @ 2..) => Some(1 << (8 * bytes - 1)),
+            (PixelKind::Signed, 1) => Some(-128),
+            (PixelKind::Unsigned, bytes @ 2..) => Some(1 << (8 * bytes - 1)),
             _ => None,
         }
     }
@@ -74,7 +74,7 @@ impl Number {
 }
 
 fn is_half(pixel: Pixel) -> bool {
-    (pixel.kind, pixel.bytes) == (Kind::Float, 2)
+    (pixel.kind, pixel.bytes) == (PixelKind::Float, 2)
 }
 
 fn ordered(half: &[u8], is_big_endian: bool) -> [u8; 2] {
@@ -87,17 +87,17 @@ fn ordered(half: &[u8], is_big_endian: bool) -> [u8; 2] {
 
 /// The location of values in a record, and their conversion.
 #[derive(Debug, Clone)]
-pub(super) struct Values {
+pub(super) struct ValueSlot {
     /// The offset of the values in the record.
     pub(super) offset: usize,
     /// Bytes of the values in the record.
     pub(super) length: usize,
-    pub(super) form: Form,
+    pub(super) form: ValueForm,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Form {
-    Numbers(Number),
+pub(super) enum ValueForm {
+    Numbers(FitsNumber),
     /// Booleans as `T` or `F`.
     Logicals,
     /// Characters. With `ends_at_nul`, a text ends at its first NUL.
@@ -114,11 +114,11 @@ pub(super) enum Form {
     Bytes,
 }
 
-impl Values {
+impl ValueSlot {
     /// Returns the bytes of the values in FITS.
     pub(super) fn size(&self) -> usize {
         match self.form {
-            Form::Numbers(number) if is_half(number.0) => 2 * self.length,
+            ValueForm::Numbers(number) if is_half(number.0) => 2 * self.length,
             _ => self.length,
         }
     }
@@ -132,9 +132,9 @@ impl Values {
         let stored = stored.and_then(|stored| stored.get(..self.length));
         let stored = stored.ok_or_else(|| Error::corrupt("record: a field after its end", None))?;
         match self.form {
-            Form::Numbers(number) => number.write(stored, out),
-            Form::Logicals => out.extend(stored.iter().map(|&byte| logical(byte))),
-            Form::Text { ends_at_nul, width } => {
+            ValueForm::Numbers(number) => number.write(stored, out),
+            ValueForm::Logicals => out.extend(stored.iter().map(|&byte| logical(byte))),
+            ValueForm::Text { ends_at_nul, width } => {
                 for text in stored.chunks_exact(width.max(1)) {
                     let end = text.iter().position(|&byte| byte == 0 && ends_at_nul);
                     let end = end.unwrap_or(text.len());
@@ -142,7 +142,7 @@ impl Values {
                     out.resize(out.len() + text.len() - end, 0);
                 }
             }
-            Form::Ucs4 {
+            ValueForm::Ucs4 {
                 is_big_endian,
                 width,
             } => {
@@ -154,7 +154,7 @@ impl Values {
                     out.resize(end, 0);
                 }
             }
-            Form::Bytes => out.extend_from_slice(stored),
+            ValueForm::Bytes => out.extend_from_slice(stored),
         }
         Ok(())
     }
@@ -180,27 +180,27 @@ fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
 
 /// Consecutive values of a record.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
-    values: Vec<Values>,
+pub(super) struct RecordValues {
+    values: Vec<ValueSlot>,
     stored_size: usize,
 }
 
-impl Record {
+impl RecordValues {
     /// Creates the conversion of a record of `stored_size` bytes.
-    pub(super) fn new(values: Vec<Values>, stored_size: usize) -> Self {
-        Record {
+    pub(super) fn new(values: Vec<ValueSlot>, stored_size: usize) -> Self {
+        RecordValues {
             values,
             stored_size,
         }
     }
 
     /// Creates the conversion of a single number.
-    pub(super) fn of(number: Number) -> Self {
+    pub(super) fn from_number(number: FitsNumber) -> Self {
         let length = usize::from(number.0.bytes);
-        let values = Values {
+        let values = ValueSlot {
             offset: 0,
             length,
-            form: Form::Numbers(number),
+            form: ValueForm::Numbers(number),
         };
         Self::new(vec![values], length)
     }
@@ -210,11 +210,11 @@ impl Record {
     }
 
     pub(super) fn size(&self) -> u64 {
-        to_u64(self.values.iter().map(Values::size).sum())
+        to_u64(self.values.iter().map(ValueSlot::size).sum())
     }
 }
 
-impl Conversion for Record {
+impl Conversion for RecordValues {
     fn convert(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let mut values = self.values.iter();
         values.try_for_each(|values| values.write(element, out))
@@ -225,41 +225,44 @@ impl Conversion for Record {
 mod tests {
     use super::*;
 
-    fn written(kind: Kind, bytes: u8, is_big_endian: bool, stored: &[u8]) -> Vec<u8> {
+    fn written(kind: PixelKind, bytes: u8, is_big_endian: bool, stored: &[u8]) -> Vec<u8> {
         let pixel = Pixel {
             kind,
             bytes,
             is_big_endian,
         };
         let mut out = Vec::new();
-        Number::of(pixel).write(stored, &mut out);
+        FitsNumber::from_pixel(pixel).write(stored, &mut out);
         out
     }
 
     /// By FITS 4.0, Table 11, `BZERO` is 2 to the power of the number of bits minus 1.
     #[test]
     fn numbers_are_big_endian_and_signed() {
-        assert_eq!(written(Kind::Signed, 2, false, &[1, 2, 3, 4]), [2, 1, 4, 3]);
-        assert_eq!(written(Kind::Signed, 2, true, &[1, 2]), [1, 2]);
+        assert_eq!(
+            written(PixelKind::Signed, 2, false, &[1, 2, 3, 4]),
+            [2, 1, 4, 3]
+        );
+        assert_eq!(written(PixelKind::Signed, 2, true, &[1, 2]), [1, 2]);
         // 1 and 40000 become -32767 and 7232.
         let unsigned = [1_u16, 40_000].map(u16::to_le_bytes).concat();
         let expected = [-32_767_i16, 7232].map(i16::to_be_bytes).concat();
-        assert_eq!(written(Kind::Unsigned, 2, false, &unsigned), expected);
+        assert_eq!(written(PixelKind::Unsigned, 2, false, &unsigned), expected);
         let expected = (u64::MAX / 2).to_be_bytes();
         assert_eq!(
-            written(Kind::Unsigned, 8, true, &u64::MAX.to_be_bytes()),
+            written(PixelKind::Unsigned, 8, true, &u64::MAX.to_be_bytes()),
             expected
         );
         // -128 and 5 become 0 and 133.
-        assert_eq!(written(Kind::Signed, 1, false, &[128, 5]), [0, 133]);
-        assert_eq!(written(Kind::Unsigned, 1, false, &[128, 5]), [128, 5]);
+        assert_eq!(written(PixelKind::Signed, 1, false, &[128, 5]), [0, 133]);
+        assert_eq!(written(PixelKind::Unsigned, 1, false, &[128, 5]), [128, 5]);
         // The stored number is -2 as a half float.
         assert_eq!(
-            written(Kind::Float, 2, false, &[0, 0xc0]),
+            written(PixelKind::Float, 2, false, &[0, 0xc0]),
             (-2_f32).to_be_bytes()
         );
         assert_eq!(
-            written(Kind::Float, 2, true, &[0xc0, 0]),
+            written(PixelKind::Float, 2, true, &[0xc0, 0]),
             (-2_f32).to_be_bytes()
         );
     }
@@ -267,7 +270,7 @@ mod tests {
     #[test]
     fn texts_end_where_their_padding_begins() {
         let write = |form, stored: &[u8]| {
-            let values = Values {
+            let values = ValueSlot {
                 offset: 1,
                 length: stored.len(),
                 form,
@@ -277,14 +280,14 @@ mod tests {
             assert_eq!(out.len(), values.size());
             out
         };
-        let text = |ends_at_nul| Form::Text {
+        let text = |ends_at_nul| ValueForm::Text {
             ends_at_nul,
             width: 4,
         };
         assert_eq!(write(text(true), b"a\0bcd\0\0\0"), b"a\0\0\0d\0\0\0");
         assert_eq!(write(text(false), b"a\0bc"), b"a\0bc");
-        assert_eq!(write(Form::Logicals, &[0, 1, 2]), b"FTT");
-        let wide = Form::Ucs4 {
+        assert_eq!(write(ValueForm::Logicals, &[0, 1, 2]), b"FTT");
+        let wide = ValueForm::Ucs4 {
             is_big_endian: true,
             width: 8,
         };

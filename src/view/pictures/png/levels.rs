@@ -1,33 +1,33 @@
 //! The conversion of a picture's values to the levels in a PNG file.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::number::Real;
+use h5fs_reader::model::number::FloatValue;
 use png::BitDepth;
 
-use crate::view::pictures::image::{Kind, Pixel};
+use crate::view::pictures::image::{Pixel, PixelKind};
 
 /// Characters reserved for a number in a text chunk.
 pub(super) const TEXT: usize = 24;
 
 /// The properties that follow from the number type alone.
-pub(super) struct Form {
+pub(super) struct PixelForm {
     pub(super) depth: BitDepth,
     /// The keywords of the text chunks that are needed to restore the values.
     pub(super) keywords: &'static [&'static str],
 }
 
-impl Form {
+impl PixelForm {
     /// Returns the form of pixels with `samples` numbers of the type `pixel`.
-    pub(super) fn of(pixel: Pixel, samples: u64) -> Self {
+    pub(super) fn from_pixel(pixel: Pixel, samples: u64) -> Self {
         let (depth, keywords): (_, &[_]) = match (pixel.kind, pixel.bytes) {
-            (Kind::Boolean, _) if samples == 1 => (BitDepth::One, &[]),
-            (Kind::Boolean, _) | (Kind::Unsigned, 1) => (BitDepth::Eight, &[]),
-            (Kind::Unsigned, 2) => (BitDepth::Sixteen, &[]),
-            (Kind::Signed, 1) => (BitDepth::Eight, &["Offset"]),
-            (Kind::Signed, 2) => (BitDepth::Sixteen, &["Offset"]),
+            (PixelKind::Boolean, _) if samples == 1 => (BitDepth::One, &[]),
+            (PixelKind::Boolean, _) | (PixelKind::Unsigned, 1) => (BitDepth::Eight, &[]),
+            (PixelKind::Unsigned, 2) => (BitDepth::Sixteen, &[]),
+            (PixelKind::Signed, 1) => (BitDepth::Eight, &["Offset"]),
+            (PixelKind::Signed, 2) => (BitDepth::Sixteen, &["Offset"]),
             _ => (BitDepth::Sixteen, &["Minimum", "Maximum"]),
         };
-        Form { depth, keywords }
+        PixelForm { depth, keywords }
     }
 }
 
@@ -91,16 +91,16 @@ impl Levels {
     ///
     /// # Errors
     /// Fails with the errors of `look`.
-    pub(super) fn of(
+    pub(super) fn from_pixel(
         pixel: Pixel,
         samples: u64,
         look: &mut dyn FnMut(&mut dyn Range) -> Result<()>,
     ) -> Result<Self> {
         let scale = match (pixel.kind, pixel.bytes) {
-            (Kind::Boolean, _) if samples == 1 => Scale::Bits,
-            (Kind::Boolean, _) => Scale::Bytes,
-            (Kind::Unsigned, 1 | 2) => Scale::Plain,
-            (Kind::Float, _) => {
+            (PixelKind::Boolean, _) if samples == 1 => Scale::Bits,
+            (PixelKind::Boolean, _) => Scale::Bytes,
+            (PixelKind::Unsigned, 1 | 2) => Scale::Plain,
+            (PixelKind::Float, _) => {
                 let mut range = Extremes {
                     pixel,
                     number: |pixel, bytes| Some(pixel.float(bytes)).filter(|x| x.is_finite()),
@@ -110,7 +110,7 @@ impl Levels {
                 let (least, most) = range.found.unwrap_or((f64::NAN, f64::NAN));
                 Scale::Floats(least, most)
             }
-            (Kind::Signed | Kind::Unsigned, bytes) => {
+            (PixelKind::Signed | PixelKind::Unsigned, bytes) => {
                 let mut range = Extremes {
                     pixel,
                     number: |pixel, bytes| Some(pixel.integer(bytes)),
@@ -145,8 +145,8 @@ impl Levels {
             let mut text = Vec::new();
             match self.pixel.bytes {
                 // The value has this precision.
-                4 => Real::Single(value as f32).write(&mut text),
-                _ => Real::Double(value).write(&mut text),
+                4 => FloatValue::Single(value as f32).write(&mut text),
+                _ => FloatValue::Double(value).write(&mut text),
             }
             String::from_utf8(text).unwrap_or_default()
         };
@@ -234,7 +234,7 @@ fn float_level(value: f64, least: f64, most: f64) -> u16 {
 mod tests {
     use super::*;
 
-    fn pixel(kind: Kind, bytes: u8) -> Pixel {
+    fn pixel(kind: PixelKind, bytes: u8) -> Pixel {
         Pixel {
             kind,
             bytes,
@@ -248,7 +248,7 @@ mod tests {
             range.include(row);
             Ok(())
         };
-        let levels = Levels::of(pixel, samples, &mut look).unwrap();
+        let levels = Levels::from_pixel(pixel, samples, &mut look).unwrap();
         let mut out = Vec::new();
         levels.write(row, &mut out);
         (out, levels.texts())
@@ -266,7 +266,7 @@ mod tests {
             .iter()
             .flat_map(|value| value.to_le_bytes())
             .collect();
-        let (out, texts) = levels(pixel(Kind::Float, 8), 1, &row);
+        let (out, texts) = levels(pixel(PixelKind::Float, 8), 1, &row);
         (sixteen(&out), texts)
     }
 
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn small_integers_are_as_they_are() {
-        let plain = pixel(Kind::Unsigned, 2);
+        let plain = pixel(PixelKind::Unsigned, 2);
         assert_eq!(
             levels(plain, 1, &[1, 2, 255, 255]),
             (vec![2, 1, 255, 255], vec![])
@@ -287,7 +287,7 @@ mod tests {
         };
         assert_eq!(levels(big, 1, &[1, 2]), (vec![1, 2], vec![]));
         assert_eq!(
-            levels(pixel(Kind::Unsigned, 1), 3, &[1, 2, 3]),
+            levels(pixel(PixelKind::Unsigned, 1), 3, &[1, 2, 3]),
             (vec![1, 2, 3], vec![])
         );
     }
@@ -295,21 +295,21 @@ mod tests {
     #[test]
     fn negative_integers_have_an_offset() {
         let row = [-32768_i16, -1, 0, 32767].map(i16::to_le_bytes).concat();
-        let (out, texts) = levels(pixel(Kind::Signed, 2), 1, &row);
+        let (out, texts) = levels(pixel(PixelKind::Signed, 2), 1, &row);
         assert_eq!(sixteen(&out), [0, 32767, 32768, 65535]);
         assert_eq!(texts, [("Offset", "-32768".to_owned())]);
-        let (out, texts) = levels(pixel(Kind::Signed, 1), 1, &[253, 0, 100]);
+        let (out, texts) = levels(pixel(PixelKind::Signed, 1), 1, &[253, 0, 100]);
         assert_eq!(
             (out, texts),
             (vec![0, 3, 103], vec![("Offset", "-3".to_owned())])
         );
-        let (out, texts) = levels(pixel(Kind::Signed, 1), 1, &[2, 0, 100]);
+        let (out, texts) = levels(pixel(PixelKind::Signed, 1), 1, &[2, 0, 100]);
         assert_eq!((out, texts), (vec![2, 0, 100], vec![]));
     }
 
     #[test]
     fn booleans_are_bits_and_in_colours_bytes() {
-        let boolean = pixel(Kind::Boolean, 1);
+        let boolean = pixel(PixelKind::Boolean, 1);
         let row = [1, 0, 0, 1, 0, 0, 0, 1, 1];
         assert_eq!(
             levels(boolean, 1, &row),
@@ -322,16 +322,16 @@ mod tests {
     #[test]
     fn other_numbers_are_scaled() {
         let row = [-7_i32, 0, 3, 93].map(i32::to_le_bytes).concat();
-        let (out, texts) = levels(pixel(Kind::Signed, 4), 1, &row);
+        let (out, texts) = levels(pixel(PixelKind::Signed, 4), 1, &row);
         assert_eq!(sixteen(&out), [0, 4587, 6554, 65535]);
         assert_eq!(texts, bounds("-7", "93"));
         let row = [0, u64::MAX / 2, u64::MAX].map(u64::to_le_bytes).concat();
-        let (out, texts) = levels(pixel(Kind::Unsigned, 8), 1, &row);
+        let (out, texts) = levels(pixel(PixelKind::Unsigned, 8), 1, &row);
         assert_eq!(sixteen(&out), [0, 32767, 65535]);
         assert_eq!(texts, bounds("0", "18446744073709551615"));
         let row = [i64::MIN, i64::MAX].map(i64::to_le_bytes).concat();
         assert_eq!(
-            sixteen(&levels(pixel(Kind::Signed, 8), 1, &row).0),
+            sixteen(&levels(pixel(PixelKind::Signed, 8), 1, &row).0),
             [0, 65535]
         );
         assert_eq!(
@@ -361,7 +361,7 @@ mod tests {
     fn single_and_half_floats_are_read_in_either_order() {
         let single = Pixel {
             is_big_endian: true,
-            ..pixel(Kind::Float, 4)
+            ..pixel(PixelKind::Float, 4)
         };
         let row = [0.1_f32, 0.3].map(f32::to_be_bytes).concat();
         let (out, texts) = levels(single, 1, &row);
@@ -370,7 +370,7 @@ mod tests {
             (vec![0, 65535], bounds("0.1", "0.3"))
         );
         // The numbers are 1, -2 and NaN.
-        let (out, texts) = levels(pixel(Kind::Float, 2), 1, &[0, 0x3c, 0, 0xc0, 0, 0x7e]);
+        let (out, texts) = levels(pixel(PixelKind::Float, 2), 1, &[0, 0x3c, 0, 0xc0, 0, 0x7e]);
         assert_eq!(
             (sixteen(&out), texts),
             (vec![65535, 0, 0], bounds("-2.0", "1.0"))

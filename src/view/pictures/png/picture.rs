@@ -14,7 +14,7 @@ use crate::view::elements::Elements;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 use crate::view::pictures::image::Image;
 use crate::view::pictures::palette::Palette;
-use crate::view::pictures::png::levels::{Form, Levels, Range};
+use crate::view::pictures::png::levels::{Levels, PixelForm, Range};
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::texts::text::Text;
 
@@ -56,7 +56,7 @@ impl Picture {
     }
 
     /// Returns the number of pixels that are shown of `extent` pixels.
-    pub(super) fn shown(&self, extent: u64) -> u64 {
+    pub(super) fn shown_pixels(&self, extent: u64) -> u64 {
         extent.div_ceil(self.step)
     }
 
@@ -67,7 +67,7 @@ impl Picture {
     pub(crate) fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
         // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
-        let row = self.shown(self.image.width) * self.image.samples * 8;
+        let row = self.shown_pixels(self.image.width) * self.image.samples * 8;
         let mut output = Output::new(memory, ROWS * row)?;
         let started = Instant::now();
         let is_late = &mut || {
@@ -84,7 +84,7 @@ impl Picture {
     }
 
     fn write(&self, levels: &Levels, check: Check<'_>, output: &mut Output<'_>) -> Result<()> {
-        let size = |extent: u64| u32::try_from(self.shown(extent)).unwrap_or(0);
+        let size = |extent: u64| u32::try_from(self.shown_pixels(extent)).unwrap_or(0);
         let (height, width) = (size(self.image.height), size(self.image.width));
         let mut encoder = Encoder::new(output, width, height);
         let depth = self.form().depth;
@@ -135,8 +135,8 @@ impl Picture {
     }
 
     /// Returns the properties of the pixels that follow from the number type.
-    pub(super) fn form(&self) -> Form {
-        Form::of(self.image.pixel, self.image.samples)
+    pub(super) fn form(&self) -> PixelForm {
+        PixelForm::from_pixel(self.image.pixel, self.image.samples)
     }
 
     /// Returns the bits of `pixels` pixels in the file.
@@ -149,7 +149,7 @@ impl Picture {
 
     /// Returns the content of the chunk IHDR (PNG, 11.2.1).
     pub(super) fn header(&self) -> Vec<u8> {
-        let sizes = [self.image.width, self.image.height].map(|extent| self.shown(extent));
+        let sizes = [self.image.width, self.image.height].map(|extent| self.shown_pixels(extent));
         let sizes = sizes.map(|size| u32::try_from(size).unwrap_or(0).to_be_bytes());
         let kind = [self.form().depth as u8, self.colours() as u8, 0, 0, 0];
         [sizes.as_flattened(), &kind].concat()
@@ -158,12 +158,13 @@ impl Picture {
     /// Returns the conversion of the values. Some types need a pass over all shown pixels.
     pub(super) fn levels(&self, check: Check<'_>) -> Result<Levels> {
         let samples = self.image.samples;
-        let levels = Levels::of(self.image.pixel, samples, &mut |range: &mut dyn Range| {
-            self.rows(check, &mut |stored| {
-                range.include(stored);
-                Ok(())
-            })
-        })?;
+        let levels =
+            Levels::from_pixel(self.image.pixel, samples, &mut |range: &mut dyn Range| {
+                self.rows(check, &mut |stored| {
+                    range.include(stored);
+                    Ok(())
+                })
+            })?;
         Ok(if self.is_inverted() {
             levels.inverted()
         } else {
@@ -185,8 +186,8 @@ impl Picture {
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut row = Vec::new();
-        let width = self.shown(self.image.width);
-        for number in 0..self.shown(self.image.height) {
+        let width = self.shown_pixels(self.image.width);
+        for number in 0..self.shown_pixels(self.image.height) {
             check()?;
             row.clear();
             self.pixels(number, 0..width, &mut row)?;
@@ -227,7 +228,7 @@ impl Picture {
                     };
                     self.run(line * width + first, count, 1, &mut planes)?;
                 }
-                self.together(&planes, count, out)?;
+                self.interleave(&planes, count, out)?;
             }
             _ => self.run((row * width + first) * samples, count, samples, out)?,
         }
@@ -267,7 +268,7 @@ impl Picture {
 
     /// Appends `count` pixels. `planes` has their first numbers, then their second numbers, and so
     /// on.
-    fn together(&self, planes: &[u8], count: u64, out: &mut Vec<u8>) -> Result<()> {
+    fn interleave(&self, planes: &[u8], count: u64, out: &mut Vec<u8>) -> Result<()> {
         let size = usize::from(self.image.pixel.bytes);
         let plane = to_usize(count)? * size;
         for place in (0..plane).step_by(size.max(1)) {

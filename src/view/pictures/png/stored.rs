@@ -36,7 +36,7 @@ const TAIL: u64 = 2 * CHUNK + 4;
 const ADLER: u64 = 65_521;
 
 /// The uncompressed file of a picture.
-pub(crate) struct Stored {
+pub(crate) struct UncompressedPng {
     picture: Picture,
     /// Bytes of a row, including its filter type.
     row: u64,
@@ -51,11 +51,13 @@ pub(crate) struct Stored {
     last: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
-impl Stored {
+impl UncompressedPng {
     pub(super) fn new(picture: Picture) -> Self {
-        let row = 1 + picture.bits(picture.shown(picture.image.width)).div_ceil(8);
-        let mut stored = Stored {
-            rows: row.saturating_mul(picture.shown(picture.image.height)),
+        let row = 1 + picture
+            .bits(picture.shown_pixels(picture.image.width))
+            .div_ceil(8);
+        let mut stored = UncompressedPng {
+            rows: row.saturating_mul(picture.shown_pixels(picture.image.height)),
             row,
             picture,
             head: 0,
@@ -164,7 +166,7 @@ impl Stored {
         }
         let bits = self.picture.bits(1);
         let first = range.start * 8 / bits;
-        let width = self.picture.shown(self.picture.image.width);
+        let width = self.picture.shown_pixels(self.picture.image.width);
         let end = (range.end * 8).div_ceil(bits).min(width);
         let (mut stored, mut written) = (Vec::new(), Vec::new());
         self.picture.pixels(row, first..end, &mut stored)?;
@@ -252,7 +254,7 @@ fn chunk(out: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
     out.extend_from_slice(&crc.sum().to_be_bytes());
 }
 
-impl View for Stored {
+impl View for UncompressedPng {
     fn length(&self) -> u64 {
         self.bytes()
     }

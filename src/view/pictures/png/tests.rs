@@ -10,7 +10,7 @@ use png::{BitDepth, ColorType};
 use super::*;
 use crate::view::View;
 use crate::view::pictures::appearance::Interlace;
-use crate::view::pictures::look::Look;
+use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::pictures::png::picture::step;
 use crate::view::texts::text::Text;
@@ -46,8 +46,8 @@ fn unsigned(bytes: u16) -> Datatype {
 }
 
 /// Returns the appearance with colours on the last axis of three.
-fn look(dims: usize) -> Look {
-    let mut look = Look::default();
+fn look(dims: usize) -> PictureStyle {
+    let mut look = PictureStyle::default();
     look.appearance.interlace = (dims > 2).then_some(Interlace::Pixel);
     look
 }
@@ -57,13 +57,13 @@ fn encoded(elements: Elements) -> Result<Option<Box<dyn View>>> {
     encoded_as(elements, look)
 }
 
-fn encoded_as(elements: Elements, look: Look) -> Result<Option<Box<dyn View>>> {
-    Ok(match File::of(elements, look) {
-        Some(File::Compressed(picture)) => {
+fn encoded_as(elements: Elements, look: PictureStyle) -> Result<Option<Box<dyn View>>> {
+    Ok(match PngFile::from_elements(elements, look) {
+        Some(PngFile::Compressed(picture)) => {
             let memory = Engine::new(0, 1).hold(0).unwrap();
             Some(Box::new(picture.encode(&memory, &CancelToken::default())?))
         }
-        Some(File::Stored(stored)) => Some(Box::new(stored)),
+        Some(PngFile::Stored(stored)) => Some(Box::new(stored)),
         None => None,
     })
 }
@@ -74,7 +74,10 @@ fn decoded(elements: Elements) -> (png::OutputInfo, Vec<u8>, Vec<(String, String
     decoded_as(elements, look)
 }
 
-fn decoded_as(elements: Elements, look: Look) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
+fn decoded_as(
+    elements: Elements,
+    look: PictureStyle,
+) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
     let text = encoded_as(elements, look).unwrap().unwrap();
     let bytes = text.read_at(0, usize::MAX).unwrap().to_vec();
     assert_eq!(text.length(), bytes.len() as u64);
@@ -149,7 +152,8 @@ fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
 #[test]
 fn a_stack_and_a_line_are_no_picture() {
     for dims in [&[4][..], &[2, 4, 5], &[0, 4], &[]] {
-        let found = encoded_as(elements(unsigned(1), dims, Zeros), Look::default()).unwrap();
+        let found =
+            encoded_as(elements(unsigned(1), dims, Zeros), PictureStyle::default()).unwrap();
         assert!(found.is_none(), "{dims:?}");
     }
 }
@@ -192,7 +196,7 @@ fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
 #[test]
 fn a_huge_picture_is_not_read_whole() {
     let side = 1 << 25;
-    let image = Image::of(&unsigned(1), &[side, side], look(2).appearance).unwrap();
+    let image = Image::from_datatype(&unsigned(1), &[side, side], look(2).appearance).unwrap();
     let huge = elements(unsigned(1), &[side, side], Zeros);
     let picture = Picture::new(image, huge, None);
     assert_eq!(picture.step, 1 << 15);
@@ -236,7 +240,7 @@ fn a_picture_for_which_there_is_no_memory_says_so() {
     let engine = Engine::new(0, 1);
     let _all_else = engine.hold(limits::OPEN_BYTES - 100_000).unwrap();
     let picture = elements(unsigned(1), &[200, 1000], Text::new(noise(200_000)));
-    let Some(File::Compressed(picture)) = File::of(picture, look(2)) else {
+    let Some(PngFile::Compressed(picture)) = PngFile::from_elements(picture, look(2)) else {
         panic!("a small picture");
     };
     let cancel = CancelToken::default();
@@ -268,10 +272,11 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..to_u64(bytes)).map(mixed).collect()
 }
 
-fn stored(elements: Elements) -> Stored {
+fn stored(elements: Elements) -> UncompressedPng {
     let dims = elements.dims.clone().unwrap();
-    let image = Image::of(&elements.datatype, &dims, look(dims.len()).appearance).unwrap();
-    Stored::new(Picture::new(image, elements, None))
+    let image =
+        Image::from_datatype(&elements.datatype, &dims, look(dims.len()).appearance).unwrap();
+    UncompressedPng::new(Picture::new(image, elements, None))
 }
 
 /// The stored picture equals the compressed one for each number type. Its bytes do not depend on
@@ -358,8 +363,8 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
         dims: Some(vec![8192, 8192]),
         content,
     };
-    let picture = File::of(large(Box::new(Untouched)), look(2)).unwrap();
-    let File::Stored(picture) = picture else {
+    let picture = PngFile::from_elements(large(Box::new(Untouched)), look(2)).unwrap();
+    let PngFile::Stored(picture) = picture else {
         panic!("a large picture is stored");
     };
     let rows = 8192 * (1 + 2 * 8192);
@@ -371,7 +376,10 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
     assert_eq!(picture.read_at(0, 1).err(), Some(Error::NotFound));
     let bytes = unsigned(1);
     let flat = elements(bytes, &[8192, 8192], Zeros);
-    assert!(matches!(File::of(flat, look(2)), Some(File::Stored(_))));
+    assert!(matches!(
+        PngFile::from_elements(flat, look(2)),
+        Some(PngFile::Stored(_))
+    ));
 }
 
 #[test]

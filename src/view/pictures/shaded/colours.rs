@@ -30,7 +30,7 @@ const GREY: [u32; 2] = [0, 0xff_ffff];
 impl Colours {
     /// Returns the red, green and blue of a position from 0 to 1.
     pub(crate) fn at(self, share: f64) -> [u8; 3] {
-        let known = self.known();
+        let known = self.stops();
         let last = known.len() - 1;
         let place = share.clamp(0.0, 1.0) * last as f64;
         let before = (place.floor() as usize).min(last - 1);
@@ -51,7 +51,7 @@ impl Colours {
         }
     }
 
-    fn known(self) -> &'static [u32] {
+    fn stops(self) -> &'static [u32] {
         match self {
             Colours::Grey => &GREY,
             Colours::Viridis => &VIRIDIS,

@@ -9,17 +9,17 @@ use h5fs_reader::model::{Array, Container, Node, NodeId};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::cf::stored::Stored;
+use crate::view::cf::stored_type::StoredType;
 use crate::view::elements::dimensions::{FindPath, is_scale, scales};
 use crate::view::pictures::appearance::Appearance;
-use crate::view::pictures::look::appearance_of;
+use crate::view::pictures::picture_style::appearance_of;
 
 /// Returns the appearance of an array on its page, as its attributes define it. If the rows are
 /// ascending latitudes, the picture is flipped so that north is at the top (CF 1.11, section 4.1).
 ///
 /// # Errors
 /// Fails if the attributes or the latitudes cannot be read.
-pub(crate) fn up(
+pub(crate) fn page_appearance(
     container: &dyn Container,
     engine: &Arc<Engine>,
     node: &Node,
@@ -72,7 +72,7 @@ fn rises(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) -> Resu
     let Some(array) = scale.array().filter(is_small) else {
         return Ok(false);
     };
-    let (&[count], Some(stored)) = (array.shape.dims(), Stored::new(&array.datatype)) else {
+    let (&[count], Some(stored)) = (array.shape.dims(), StoredType::new(&array.datatype)) else {
         return Ok(false);
     };
     let reader = Reader::new(engine, Arc::clone(array))?;

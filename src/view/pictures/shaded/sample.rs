@@ -13,8 +13,8 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::{group_of, groups_down_to};
-use crate::view::elements::missing::Missing;
-use crate::view::pictures::image::{Image, Kind, Pixel};
+use crate::view::elements::missing::MissingValues;
+use crate::view::pictures::image::{Image, Pixel, PixelKind};
 use crate::view::pictures::shaded::scale::Scale;
 use crate::view::pictures::shaded::statistics::{Shading, Statistics};
 use crate::view::pictures::shaded::{Drawn, has_many_sources, number};
@@ -27,25 +27,25 @@ const RUN: u64 = 256;
 
 /// The meaning of the numbers of a picture.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Nature {
+pub(crate) struct PixelMeaning {
     /// Whether they are shades of a picture, or counts of a detector.
     pub(crate) is_grey: bool,
     /// Whether they are shades of a picture.
     pub(crate) is_image: bool,
 }
 
-impl Nature {
+impl PixelMeaning {
     /// Returns the meaning of the numbers of an array with these pictures. Integers in a group of
     /// the NeXus class `NXdetector` or `NXdata` are counts of a detector.
     ///
     /// # Errors
     /// Fails if the path or the attributes cannot be read.
-    pub(crate) fn of(drawn: &Drawn<'_>, image: &Image) -> Result<Self> {
+    pub(crate) fn read(drawn: &Drawn<'_>, image: &Image) -> Result<Self> {
         let is_image = image.appearance.is_image;
-        let is_whole = matches!(image.pixel.kind, Kind::Unsigned | Kind::Signed);
-        let is_grey = is_image || image.pixel.kind == Kind::Boolean;
+        let is_whole = matches!(image.pixel.kind, PixelKind::Unsigned | PixelKind::Signed);
+        let is_grey = is_image || image.pixel.kind == PixelKind::Boolean;
         if is_grey || !is_whole {
-            return Ok(Nature { is_grey, is_image });
+            return Ok(PixelMeaning { is_grey, is_image });
         }
         let path = (drawn.path)()?;
         let groups = groups_down_to(drawn.container, group_of(&path))?;
@@ -54,7 +54,7 @@ impl Nature {
             None => None,
         };
         let classes: [&[u8]; 2] = [b"NXdetector", b"NXdata"];
-        Ok(Nature {
+        Ok(PixelMeaning {
             is_grey: class.is_some_and(|class| classes.contains(&&*class)),
             is_image,
         })
@@ -66,11 +66,15 @@ impl Nature {
 ///
 /// # Errors
 /// Fails if the values cannot be read.
-pub(crate) fn shading(drawn: &Drawn<'_>, image: &Image, nature: Nature) -> Result<Option<Shading>> {
+pub(crate) fn shading(
+    drawn: &Drawn<'_>,
+    image: &Image,
+    nature: PixelMeaning,
+) -> Result<Option<Shading>> {
     let Some(array) = drawn.node.array() else {
         return Ok(None);
     };
-    let Some(plan) = Plan::of(array, &image.dims, drawn.container.is_far()) else {
+    let Some(plan) = Plan::choose(array, &image.dims, drawn.container.is_far()) else {
         return Ok(None);
     };
     let mut sample = Sample {
@@ -100,7 +104,7 @@ pub(crate) fn shading(drawn: &Drawn<'_>, image: &Image, nature: Nature) -> Resul
     let scale = if image.samples > 1 {
         Scale::of_colours(image.pixel, statistics.least, statistics.most)
     } else {
-        Scale::of(&mut finite, nature.is_grey, nature.is_image)
+        Scale::choose(&mut finite, nature.is_grey, nature.is_image)
     };
     Ok(Some(Shading { statistics, scale }))
 }
@@ -119,7 +123,7 @@ struct Plan {
 impl Plan {
     /// Chooses the parts of an array of `dims`, which are not 0; `None` if even one part is too
     /// large.
-    fn of(array: &Array, dims: &[u64], is_far: bool) -> Option<Self> {
+    fn choose(array: &Array, dims: &[u64], is_far: bool) -> Option<Self> {
         let itemsize = u64::from(array.datatype.size).max(1);
         let bytes = dims.iter().copied().fold(itemsize, u64::saturating_mul);
         let is_stream = matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)));
@@ -229,8 +233,13 @@ struct Sample {
 
 impl Sample {
     /// Adds about `most` values of some elements.
-    fn look_at(&mut self, elements: &Elements, missing: Option<&Missing>, most: u64) -> Result<()> {
-        let Some(pixel) = Pixel::of(&elements.datatype) else {
+    fn look_at(
+        &mut self,
+        elements: &Elements,
+        missing: Option<&MissingValues>,
+        most: u64,
+    ) -> Result<()> {
+        let Some(pixel) = Pixel::from_datatype(&elements.datatype) else {
             return Ok(());
         };
         let count = elements.dims.iter().flatten().product::<u64>();
@@ -239,7 +248,7 @@ impl Sample {
             let missing = match missing {
                 Some(missing) => {
                     let count = run.end - run.start;
-                    missing.among(&elements.datatype, run.start, count, &bytes)?
+                    missing.find_missing(&elements.datatype, run.start, count, &bytes)?
                 }
                 None => Vec::new(),
             };
@@ -297,7 +306,7 @@ mod tests {
             pipeline: Pipeline(chunk.map(|_| filter).into_iter().collect()),
             storage: Ok(Storage::Fill),
         };
-        Plan::of(&array, dims, is_far)
+        Plan::choose(&array, dims, is_far)
     }
 
     /// The number of chunks is bounded, so that at most 64 MiB of a stack of 84 GB are read.

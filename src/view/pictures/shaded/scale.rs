@@ -6,7 +6,7 @@ use crate::view::pictures::shaded::colours::Colours;
 /// A range of values, and the mapping of values to positions in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ScaleKind,
     /// The lower end, which is finite. `high` is also finite, and not less.
     pub(crate) low: f64,
     pub(crate) high: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Scale {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ScaleKind {
     Linear,
     /// A logarithmic scale, whose `low` is positive.
     Log,
@@ -38,15 +38,15 @@ const LOPSIDED: f64 = 10.0;
 impl Scale {
     /// Chooses the range of some finite `values`, which are reordered. With `is_grey`, they are
     /// shades of a picture, or counts of a detector. With `is_image`, they are shades of a picture.
-    pub(crate) fn of(values: &mut [f64], is_grey: bool, is_image: bool) -> Self {
+    pub(crate) fn choose(values: &mut [f64], is_grey: bool, is_image: bool) -> Self {
         let colours = if is_grey {
             Colours::Grey
         } else {
             Colours::Viridis
         };
-        let found = between(values);
+        let found = percentiles(values);
         let linear = |low: f64, high: f64| Scale {
-            kind: Kind::Linear,
+            kind: ScaleKind::Linear,
             low,
             high,
             is_between_percentiles: found.is_some_and(|found| found.are_percentiles),
@@ -68,7 +68,7 @@ impl Scale {
         let is_positive = values.iter().all(|&value| value >= 0.0);
         if is_positive && let Some(log) = logarithmic(values, high) {
             return Scale {
-                kind: Kind::Log,
+                kind: ScaleKind::Log,
                 low: log,
                 ..linear(log, high)
             };
@@ -81,13 +81,13 @@ impl Scale {
     /// otherwise the range of the values.
     pub(crate) fn of_colours(pixel: Pixel, least: f64, most: f64) -> Self {
         let (low, high) = match pixel.kind {
-            image::Kind::Unsigned | image::Kind::Boolean => (0.0, pixel.greatest()),
+            image::PixelKind::Unsigned | image::PixelKind::Boolean => (0.0, pixel.greatest()),
             _ if least >= 0.0 && most <= 1.0 => (0.0, 1.0),
             _ if least <= most => (least, most),
             _ => (0.0, 1.0),
         };
         Scale {
-            kind: Kind::Linear,
+            kind: ScaleKind::Linear,
             low,
             high,
             is_between_percentiles: false,
@@ -103,8 +103,10 @@ impl Scale {
         let value = value.clamp(self.low, self.high);
         let share = match self.kind {
             // Halving the values first keeps the differences finite.
-            Kind::Linear => (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0),
-            Kind::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
+            ScaleKind::Linear => {
+                (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+            }
+            ScaleKind::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
         // The range has only one value.
         Some(if share.is_finite() { share } else { 0.5 })
@@ -113,8 +115,8 @@ impl Scale {
     /// Returns the value at a position.
     pub(crate) fn value(&self, share: f64) -> f64 {
         match self.kind {
-            Kind::Linear => self.low * (1.0 - share) + self.high * share,
-            Kind::Log => (self.low.ln() * (1.0 - share) + self.high.ln() * share).exp(),
+            ScaleKind::Linear => self.low * (1.0 - share) + self.high * share,
+            ScaleKind::Log => (self.low.ln() * (1.0 - share) + self.high.ln() * share).exp(),
         }
     }
 }
@@ -128,7 +130,7 @@ struct Ends {
 }
 
 /// Returns the percentiles of some values, or their minimum and maximum if most values are equal.
-fn between(values: &mut [f64]) -> Option<Ends> {
+fn percentiles(values: &mut [f64]) -> Option<Ends> {
     let low = percentile(values, PERCENTILES.0)?;
     let high = percentile(values, PERCENTILES.1)?;
     if high > low {
@@ -172,8 +174,8 @@ mod tests {
     use h5fs_reader::model::Datatype;
     use h5fs_reader::model::datatype::ByteOrder;
 
-    fn of(values: &[f64]) -> Scale {
-        Scale::of(&mut values.to_vec(), false, false)
+    fn linear_scale(values: &[f64]) -> Scale {
+        Scale::choose(&mut values.to_vec(), false, false)
     }
 
     fn ramp(from: f64, to: f64) -> Vec<f64> {
@@ -187,30 +189,30 @@ mod tests {
     fn a_range_lies_between_percentiles() {
         let mut values = ramp(0.0, 100.0);
         values[7] = 1e9;
-        let scale = Scale::of(&mut values, false, false);
-        assert_eq!(scale.kind, Kind::Linear);
+        let scale = Scale::choose(&mut values, false, false);
+        assert_eq!(scale.kind, ScaleKind::Linear);
         assert!(
             (scale.low - 1.0).abs() < 0.2 && (scale.high - 99.0).abs() < 0.2,
             "{scale:?}"
         );
         assert_eq!(scale.colours, Colours::Viridis);
         assert_eq!(
-            Scale::of(&mut ramp(5.0, 6.0), true, false).colours,
+            Scale::choose(&mut ramp(5.0, 6.0), true, false).colours,
             Colours::Grey
         );
     }
 
     #[test]
     fn signed_values_are_shown_on_both_sides_of_nothing() {
-        let scale = of(&ramp(-20.0, 50.0));
+        let scale = linear_scale(&ramp(-20.0, 50.0));
         assert_eq!(
             (scale.colours, scale.low),
             (Colours::Diverging, -scale.high)
         );
         assert_eq!(scale.share(0.0), Some(0.5));
         // Most of the range is on one side.
-        assert_eq!(of(&ramp(-1.0, 500.0)).colours, Colours::Viridis);
-        let shades = Scale::of(&mut ramp(-20.0, 50.0), true, true);
+        assert_eq!(linear_scale(&ramp(-1.0, 500.0)).colours, Colours::Viridis);
+        let shades = Scale::choose(&mut ramp(-20.0, 50.0), true, true);
         assert_eq!(shades.colours, Colours::Grey);
     }
 
@@ -219,8 +221,8 @@ mod tests {
         let values: Vec<f64> = (0..=1000)
             .map(|n| 10_f64.powf(f64::from(n) / 200.0))
             .collect();
-        let scale = of(&values);
-        assert_eq!(scale.kind, Kind::Log);
+        let scale = linear_scale(&values);
+        assert_eq!(scale.kind, ScaleKind::Log);
         assert!(
             (scale.low.log10() - 0.05).abs() < 1e-9 && (scale.high.log10() - 4.95).abs() < 1e-9
         );
@@ -230,13 +232,13 @@ mod tests {
         // Some of these counts are zero.
         let mut counts = values.clone();
         counts[..300].fill(0.0);
-        assert_eq!(of(&counts).kind, Kind::Log);
-        assert_eq!(of(&ramp(1.0, 900.0)).kind, Kind::Linear);
+        assert_eq!(linear_scale(&counts).kind, ScaleKind::Log);
+        assert_eq!(linear_scale(&ramp(1.0, 900.0)).kind, ScaleKind::Linear);
         // Most of these counts are low.
         let mut frame = ramp(10.0, 30.0);
         frame[900..].fill(800.0);
-        let scale = of(&frame);
-        assert_eq!(scale.kind, Kind::Log);
+        let scale = linear_scale(&frame);
+        assert_eq!(scale.kind, ScaleKind::Log);
         assert!(scale.share(20.0).unwrap() > 0.1);
     }
 
@@ -250,7 +252,7 @@ mod tests {
             &[0.0, f64::MIN_POSITIVE],
             &[-1e-320, 1e-320],
         ] {
-            let scale = of(values);
+            let scale = linear_scale(values);
             for &value in values
                 .iter()
                 .chain(&[f64::INFINITY, f64::NEG_INFINITY, 0.0])
@@ -264,12 +266,14 @@ mod tests {
         // All values except one are 0.
         let mut sparse = vec![0.0; 1000];
         sparse[17] = 8.0;
-        let scale = of(&sparse);
+        let scale = linear_scale(&sparse);
         assert_eq!((scale.low, scale.high), (0.0, 8.0));
-        assert!(!scale.is_between_percentiles && of(&ramp(0.0, 1.0)).is_between_percentiles);
+        assert!(
+            !scale.is_between_percentiles && linear_scale(&ramp(0.0, 1.0)).is_between_percentiles
+        );
         let wide = [1e-200, 1e-100, 1.0, 1e100, 1e200];
-        let scale = of(&wide);
-        assert_eq!(scale.kind, Kind::Log);
+        let scale = linear_scale(&wide);
+        assert_eq!(scale.kind, ScaleKind::Log);
         let middle = scale.share(1.0).unwrap();
         assert!((middle - 0.5).abs() < 1e-9 && (scale.value(0.5) - 1.0).abs() < 1e-9);
     }
@@ -277,7 +281,7 @@ mod tests {
     #[test]
     fn colours_have_the_range_of_their_type() {
         let of = |datatype, least, most| {
-            let scale = Scale::of_colours(Pixel::of(&datatype).unwrap(), least, most);
+            let scale = Scale::of_colours(Pixel::from_datatype(&datatype).unwrap(), least, most);
             (scale.low, scale.high)
         };
         let unsigned = Datatype::integer(2, false, ByteOrder::Little);

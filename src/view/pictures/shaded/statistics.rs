@@ -3,7 +3,7 @@
 use h5fs_reader::error::{Error, Result};
 
 use crate::view::pictures::shaded::colours::Colours;
-use crate::view::pictures::shaded::scale::{Kind, Scale};
+use crate::view::pictures::shaded::scale::{Scale, ScaleKind};
 
 /// The statistics of the values that were read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,7 +77,7 @@ impl Shading {
             statistics.masked,
             statistics.read,
             statistics.all,
-            u64::from(scale.kind == Kind::Log),
+            u64::from(scale.kind == ScaleKind::Log),
             u64::from(scale.is_between_percentiles),
             match scale.colours {
                 Colours::Grey => 0,
@@ -129,7 +129,11 @@ impl Shading {
                 all,
             },
             scale: Scale {
-                kind: if log == 1 { Kind::Log } else { Kind::Linear },
+                kind: if log == 1 {
+                    ScaleKind::Log
+                } else {
+                    ScaleKind::Linear
+                },
                 low,
                 high,
                 is_between_percentiles: percentiles == 1,
@@ -176,7 +180,7 @@ mod tests {
                 all: 7,
                 ..Statistics::default()
             },
-            scale: Scale::of(&mut values, false, false),
+            scale: Scale::choose(&mut values, false, false),
         };
         assert_eq!(Shading::from_bytes(&shading.to_bytes()), Ok(shading));
         assert!(Shading::from_bytes(b"no").is_err());

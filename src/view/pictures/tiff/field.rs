@@ -6,10 +6,10 @@ use h5fs_reader::wire::to_u64;
 /// A field of a directory.
 pub(super) struct Field {
     pub(super) tag: u16,
-    pub(super) value: Value,
+    pub(super) value: FieldValue,
 }
 
-pub(super) enum Value {
+pub(super) enum FieldValue {
     Ascii(Vec<u8>),
     Shorts(Vec<u16>),
     Long(u64),
@@ -19,7 +19,7 @@ pub(super) enum Value {
 
 impl Field {
     pub(super) fn ascii(tag: u16, text: &[u8]) -> Self {
-        let value = Value::Ascii([text, b"\0"].concat());
+        let value = FieldValue::Ascii([text, b"\0"].concat());
         Field { tag, value }
     }
 
@@ -28,62 +28,62 @@ impl Field {
     }
 
     pub(super) fn shorts(tag: u16, numbers: Vec<u16>) -> Self {
-        let value = Value::Shorts(numbers);
+        let value = FieldValue::Shorts(numbers);
         Field { tag, value }
     }
 
     pub(super) fn long(tag: u16, number: u64) -> Self {
-        let value = Value::Long(number);
+        let value = FieldValue::Long(number);
         Field { tag, value }
     }
 
     pub(super) fn offsets(tag: u16, numbers: Vec<u64>) -> Self {
-        let value = Value::Offsets(numbers);
+        let value = FieldValue::Offsets(numbers);
         Field { tag, value }
     }
 }
 
-impl Value {
+impl FieldValue {
     /// Returns the number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
     pub(super) fn type_number(&self, is_big: bool) -> u16 {
         match self {
-            Value::Ascii(_) => 2,
-            Value::Shorts(_) => 3,
-            Value::Offsets(_) if is_big => 16,
-            Value::Long(_) | Value::Offsets(_) => 4,
+            FieldValue::Ascii(_) => 2,
+            FieldValue::Shorts(_) => 3,
+            FieldValue::Offsets(_) if is_big => 16,
+            FieldValue::Long(_) | FieldValue::Offsets(_) => 4,
         }
     }
 
     pub(super) fn count(&self) -> u64 {
         match self {
-            Value::Ascii(text) => to_u64(text.len()),
-            Value::Shorts(numbers) => to_u64(numbers.len()),
-            Value::Offsets(numbers) => to_u64(numbers.len()),
-            Value::Long(_) => 1,
+            FieldValue::Ascii(text) => to_u64(text.len()),
+            FieldValue::Shorts(numbers) => to_u64(numbers.len()),
+            FieldValue::Offsets(numbers) => to_u64(numbers.len()),
+            FieldValue::Long(_) => 1,
         }
     }
 
-    pub(super) fn write(&self, out: &mut Numbers) {
+    pub(super) fn write(&self, out: &mut NumberBuffer) {
         match self {
-            Value::Ascii(text) => out.bytes.extend_from_slice(text),
-            Value::Shorts(numbers) => numbers.iter().for_each(|&number| out.short(number)),
-            Value::Long(number) => out.long(*number),
-            Value::Offsets(numbers) => numbers.iter().for_each(|&number| out.offset(number)),
+            FieldValue::Ascii(text) => out.bytes.extend_from_slice(text),
+            FieldValue::Shorts(numbers) => numbers.iter().for_each(|&number| out.short(number)),
+            FieldValue::Long(number) => out.long(*number),
+            FieldValue::Offsets(numbers) => numbers.iter().for_each(|&number| out.offset(number)),
         }
     }
 }
 
 /// A buffer of numbers in the byte order of a file.
-pub(super) struct Numbers {
+pub(super) struct NumberBuffer {
     pub(super) bytes: Vec<u8>,
     is_big_endian: bool,
     /// Whether offsets have eight bytes.
     is_big: bool,
 }
 
-impl Numbers {
+impl NumberBuffer {
     pub(super) fn new(is_big_endian: bool, is_big: bool) -> Self {
-        Numbers {
+        NumberBuffer {
             bytes: Vec::new(),
             is_big_endian,
             is_big,

@@ -7,23 +7,23 @@ use h5fs_reader::source::neighbours::Neighbours;
 
 use super::*;
 use crate::view::View;
-use crate::view::texts::streamed::Streamed;
+use crate::view::texts::streamed::StreamedText;
 
 /// Returns the JSON of the root of `tree`.
 fn json_of(tree: &str) -> AsdfJson {
     let header = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
     let text = format!("{header}--- !core/asdf-1.1.0\n{tree}\n...\n");
     let source = Arc::new(MemorySource::new(text.into_bytes()));
-    let neighbours = Arc::new(Neighbours::none());
+    let neighbours = Arc::new(Neighbours::without_directory());
     let container = detect::open(source, neighbours, &detect::Caches::default(), false).unwrap();
     let root = container.root();
     AsdfJson::new(container, root)
 }
 
 fn json(tree: &str) -> String {
-    let text = String::from_utf8(json_of(tree).whole().unwrap()).unwrap();
+    let text = String::from_utf8(json_of(tree).whole_text().unwrap()).unwrap();
     // Reading single bytes stops the writer after each part.
-    let view = Streamed::of_parts(json_of(tree));
+    let view = StreamedText::of_parts(json_of(tree));
     let read = |at: usize| -> Bytes { view.read_at(to_u64(at), 1).unwrap() };
     let bytes: Vec<u8> = (0..=text.len()).flat_map(|at| read(at).to_vec()).collect();
     assert_eq!(bytes, text.as_bytes());
@@ -104,15 +104,15 @@ fn ndarrays_are_described() {
 #[test]
 fn what_is_not_all_known_is_an_error() {
     let damaged = json_of("{a: 1, m: {<<: text, k: 1}, z: 2}");
-    assert!(matches!(damaged.whole(), Err(Error::Corrupt { .. })));
-    let view = Streamed::new(damaged, 100);
+    assert!(matches!(damaged.whole_text(), Err(Error::Corrupt { .. })));
+    let view = StreamedText::new(damaged, 100);
     for offset in [0, 10] {
         assert!(matches!(
             view.read_at(offset, 100),
             Err(Error::Corrupt { .. })
         ));
     }
-    assert!(json_of("{a: [1}").whole().is_err());
+    assert!(json_of("{a: [1}").whole_text().is_err());
 }
 
 /// A key of a megabyte is repeated by thousands of aliases.
@@ -121,8 +121,8 @@ fn a_text_is_bounded() {
     let key = "q".repeat(1 << 20);
     let aliases = "*a : 1}, {".repeat(300);
     let json = json_of(&format!("[&a {key}, {{{aliases}z: 1}}]"));
-    assert!(matches!(json.whole(), Err(Error::Limit { .. })));
-    let view = Streamed::new(json, u64::MAX);
+    assert!(matches!(json.whole_text(), Err(Error::Limit { .. })));
+    let view = StreamedText::new(json, u64::MAX);
     let mut at = 0;
     let error = loop {
         match view.read_at(at, 4 << 20) {
@@ -145,7 +145,7 @@ fn a_text_is_bounded() {
 fn a_deep_tree_is_not_mostly_blanks() {
     let depth = limits::TREE_LEVELS - 10;
     let tree = "{a: ".repeat(depth) + "1" + &"}".repeat(depth);
-    let text = json_of(&tree).whole().unwrap();
+    let text = json_of(&tree).whole_text().unwrap();
     assert!(text.len() < depth * 2 * 70, "{}", text.len());
     assert_eq!(text.iter().filter(|&&byte| byte == b'}').count(), depth);
 }

@@ -9,22 +9,22 @@ use h5fs_reader::model::{LinkTarget, NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::cf::stored::Stored;
+use crate::view::cf::stored_type::StoredType;
 use crate::view::elements::dimensions::{
     group_of, groups_down_to, has_no_values, is_scale, last_name, listed, scales,
 };
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
 
 /// A dimension of an array.
 #[derive(Default)]
-pub(super) struct Axis {
+pub(super) struct PageAxis {
     /// The name and unit of the dimension; empty if both are unknown.
     pub(super) label: Vec<u8>,
     /// The array with the coordinate values of the dimension.
-    scale: Option<(Reader, Stored)>,
+    scale: Option<(Reader, StoredType)>,
 }
 
-impl Axis {
+impl PageAxis {
     /// Returns the coordinate value at an index as text, or the index itself if there is no value.
     pub(super) fn at(&self, index: u64) -> Vec<u8> {
         let own = self.scale.as_ref().and_then(|(reader, stored)| {
@@ -43,7 +43,7 @@ impl Axis {
 ///
 /// # Errors
 /// Fails if the scales cannot be read.
-pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axis>> {
+pub(super) fn of_dimensions(object: &PageObject<'_>, dims: &[u64]) -> Result<Vec<PageAxis>> {
     let (container, node) = (&**object.container, object.node.id);
     let own = is_scale(container, node)?;
     let path = || Ok(object.path.to_vec());
@@ -53,7 +53,7 @@ pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axi
         .map(
             |(scale, &length)| match scale.filter(|scale| *scale != node) {
                 Some(scale) => of_scale(object, scale, length),
-                None => Ok(Axis::default()),
+                None => Ok(PageAxis::default()),
             },
         )
         .collect()
@@ -63,7 +63,7 @@ pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axi
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub(super) fn scale_of_line(object: &Object<'_>) -> Result<Option<NodeId>> {
+pub(super) fn scale_of_line(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     let container = &**object.container;
     let scales = listed(container, object.node.id)?;
     let scale = scales.first().copied().flatten();
@@ -74,7 +74,7 @@ pub(super) fn scale_of_line(object: &Object<'_>) -> Result<Option<NodeId>> {
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub(super) fn label(object: &Object<'_>, scale: NodeId) -> Result<Vec<u8>> {
+pub(super) fn label(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
     Ok(with_unit(name(object, scale)?, unit(object, scale)?))
 }
 
@@ -82,16 +82,16 @@ pub(super) fn label(object: &Object<'_>, scale: NodeId) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// Fails as [`label`] does.
-pub(super) fn name(object: &Object<'_>, scale: NodeId) -> Result<Vec<u8>> {
+pub(super) fn name(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
     let path = (object.paths)(scale)?.unwrap_or_default();
     Ok(last_name(&path).to_vec())
 }
 
 /// Returns the dimension with the values of `scale`.
-fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
+fn of_scale(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageAxis> {
     let label = label(object, scale)?;
     if has_no_values(&**object.container, scale)? {
-        return Ok(Axis { label, scale: None });
+        return Ok(PageAxis { label, scale: None });
     }
     let node = object.container.node(scale)?;
     let array = node.array().filter(|array| {
@@ -99,17 +99,17 @@ fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
         *array.shape.dims() == [length] && decoded <= limits::HTML_DECODED
     });
     let scale = array.and_then(|array| {
-        let stored = Stored::new(&array.datatype)?;
+        let stored = StoredType::new(&array.datatype)?;
         Some((Reader::new(object.engine, Arc::clone(array)).ok()?, stored))
     });
-    Ok(Axis { label, scale })
+    Ok(PageAxis { label, scale })
 }
 
 /// Returns the name and the unit of the object's values.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub(super) fn of_values(object: &Object<'_>) -> Result<Vec<u8>> {
+pub(super) fn of_values(object: &PageObject<'_>) -> Result<Vec<u8>> {
     let (container, node) = (&**object.container, object.node.id);
     let name = match text(container, node, b"long_name")? {
         Some(name) => name,
@@ -122,12 +122,12 @@ pub(super) fn of_values(object: &Object<'_>) -> Result<Vec<u8>> {
     Ok(with_unit(name, unit))
 }
 
-fn unit(object: &Object<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
+fn unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     text(&**object.container, node, b"units")
 }
 
 /// Returns the unit in the same ASDF mapping as the ndarray, as in a quantity of astropy.
-fn unit_of_quantity(object: &Object<'_>) -> Result<Option<Vec<u8>>> {
+fn unit_of_quantity(object: &PageObject<'_>) -> Result<Option<Vec<u8>>> {
     if object.container.extras().is_none() || last_name(object.path) != b"value" {
         return Ok(None);
     }

@@ -8,13 +8,13 @@ use h5fs_reader::model::attribute::AttributeContent;
 
 use crate::limits;
 use crate::view::texts::attributes::{builtin, xattr_text};
-use crate::view::texts::html::draft::{Draft, size};
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::page_draft::{Draft, size};
 use crate::view::texts::html::{recipes, references};
 
 /// Writes the list of attributes.
-pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
+pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut Draft) {
     let (mut count, mut bytes) = (0, 0);
     let visited = object
         .container
@@ -43,11 +43,11 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
                 .content
                 .and_then(|content| value(object, &content))
             {
-                Ok(Value::Text(value)) => {
+                Ok(FactValue::Text(value)) => {
                     bytes += value.len();
                     write_value(&value, draft);
                 }
-                Ok(Value::Links(links, length)) => {
+                Ok(FactValue::Links(links, length)) => {
                     bytes += length;
                     draft.body.piece(&links);
                 }
@@ -80,7 +80,7 @@ fn write_value(value: &[u8], draft: &mut Draft) {
 }
 
 /// The value of an attribute as a page shows it.
-enum Value {
+enum FactValue {
     Text(Vec<u8>),
     /// References as links, and the length of their texts in bytes.
     Links(Html, usize),
@@ -88,7 +88,7 @@ enum Value {
 
 /// Returns the value of an attribute. For a value that is too long, returns the number of its
 /// elements.
-fn value(object: &Object<'_>, content: &AttributeContent) -> Result<Value> {
+fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValue> {
     let text = match xattr_text(&**object.container, &*object.paths, content) {
         Err(Error::Limit { .. }) => {
             let count = content.shape.elements()?;
@@ -97,17 +97,17 @@ fn value(object: &Object<'_>, content: &AttributeContent) -> Result<Value> {
         Ok(text) if text.len() <= limits::HTML_TEXT => {
             let links = references::of_attribute(object, content)?;
             return Ok(match links {
-                Some(links) => Value::Links(links, text.len()),
-                None => Value::Text(text),
+                Some(links) => FactValue::Links(links, text.len()),
+                None => FactValue::Text(text),
             });
         }
         text => text?,
     };
-    Ok(Value::Text(text))
+    Ok(FactValue::Text(text))
 }
 
 /// Writes the properties of the object that the format defines.
-pub(super) fn write_properties(object: &Object<'_>, draft: &mut Draft) {
+pub(super) fn write_properties(object: &PageObject<'_>, draft: &mut Draft) {
     draft.heading("Properties");
     draft.body.markup("<dl>\n");
     let stored = object.site.stored_bytes(object.node);
@@ -123,7 +123,7 @@ pub(super) fn write_properties(object: &Object<'_>, draft: &mut Draft) {
 
 /// Writes links to the object's other files. With `are_many`, the group has too many members for a
 /// table.
-pub(super) fn write_files(object: &Object<'_>, are_many: bool, draft: &mut Draft) {
+pub(super) fn write_files(object: &PageObject<'_>, are_many: bool, draft: &mut Draft) {
     let files = match object.site.files(!are_many) {
         Ok(files) => files,
         Err(error) => return draft.fail(&error),

@@ -5,16 +5,16 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::texts::html::cell;
-use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::{GroupRows, Object};
+use crate::view::texts::html::object::{GroupRows, PageObject};
+use crate::view::texts::html::page_draft::Draft;
 use crate::view::texts::html::script;
 
 /// Number of rows in the part that the link after the first rows leads to.
 const NEXT: u64 = 1000;
 
 /// Writes the first rows if the object is a group that is a table.
-pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let table = match (object.rows)() {
         Ok(Some(table)) if table.rows > 0 && !table.fields.names().is_empty() => table,
         Ok(_) => return,
@@ -31,7 +31,7 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     write_caption(object, &table, &mut draft.body);
 }
 
-fn rows(object: &Object<'_>, table: &GroupRows) -> Result<Html> {
+fn rows(object: &PageObject<'_>, table: &GroupRows) -> Result<Html> {
     let mut html = Html::default();
     html.markup("<div class=\"wide\"");
     script::tell_of_rows(object, (&[table.rows], 0), true, &mut html);
@@ -58,7 +58,7 @@ fn write_cells(table: &GroupRows, row: u64, html: &mut Html) -> Result<()> {
         .try_for_each(|column| cell::write(&*cells, 0, column, None, html))
 }
 
-fn write_caption(object: &Object<'_>, table: &GroupRows, html: &mut Html) {
+fn write_caption(object: &PageObject<'_>, table: &GroupRows, html: &mut Html) {
     let shown = table.rows.min(limits::HTML_TABLE_ROWS);
     html.markup("<p class=\"note\">").number(shown);
     html.markup(" of ").number(table.rows).markup(" rows, ");

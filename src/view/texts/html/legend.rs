@@ -3,7 +3,7 @@
 use crate::view::pictures::image::Image;
 use crate::view::pictures::shaded;
 use crate::view::pictures::shaded::colours::Colours;
-use crate::view::pictures::shaded::scale::{Kind, Scale};
+use crate::view::pictures::shaded::scale::{Scale, ScaleKind};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::Html;
 
@@ -19,7 +19,7 @@ pub(super) struct Legend<'a> {
 }
 
 impl<'a> Legend<'a> {
-    pub(super) fn of(image: &'a Image, shading: &'a Shading, frames: Option<u64>) -> Self {
+    pub(super) fn new(image: &'a Image, shading: &'a Shading, frames: Option<u64>) -> Self {
         Legend {
             image,
             shading,
@@ -74,24 +74,26 @@ impl<'a> Legend<'a> {
             None => "",
         };
         let ends = match (scale.kind, scale.is_between_percentiles) {
-            (Kind::Linear, true) => format!("the 1st to the 99th percentile{stack}"),
-            (Kind::Linear, false) => format!("the minimum to the maximum{stack}"),
-            (Kind::Log, true) => {
+            (ScaleKind::Linear, true) => format!("the 1st to the 99th percentile{stack}"),
+            (ScaleKind::Linear, false) => format!("the minimum to the maximum{stack}"),
+            (ScaleKind::Log, true) => {
                 format!("the 1st percentile of the values above 0 to the 99th of all values{stack}")
             }
-            (Kind::Log, false) => {
+            (ScaleKind::Log, false) => {
                 format!("the 1st percentile of the values above 0 to the maximum{stack}")
             }
         };
         let colours = scale.colours.name();
         let mut text = match (scale.kind, scale.colours) {
-            (Kind::Linear, Colours::Diverging) => {
+            (ScaleKind::Linear, Colours::Diverging) => {
                 format!("From {low} to {high}, a range that contains {ends}; {colours}.")
             }
-            (Kind::Linear, _) => format!("From {low} to {high}, {ends}; {colours}."),
-            (Kind::Log, _) => format!("From {low} to {high} by the logarithm, {ends}; {colours}."),
+            (ScaleKind::Linear, _) => format!("From {low} to {high}, {ends}; {colours}."),
+            (ScaleKind::Log, _) => {
+                format!("From {low} to {high} by the logarithm, {ends}; {colours}.")
+            }
         };
-        if scale.kind == Kind::Log && self.shading.statistics.least < scale.low {
+        if scale.kind == ScaleKind::Log && self.shading.statistics.least < scale.low {
             text.push_str(" Smaller values have the lowest colour.");
         }
         if self.image.appearance.is_white_zero {
@@ -180,7 +182,7 @@ fn ticks(scale: &Scale) -> Vec<String> {
             .iter()
             .map(|&quarter| scale.value(f64::from(quarter) / 4.0));
         let texts = values.map(|value| {
-            if scale.kind == Kind::Linear && is_far_off(value, width) {
+            if scale.kind == ScaleKind::Linear && is_far_off(value, width) {
                 apart(value, width)
             } else {
                 tick(value)
@@ -296,7 +298,7 @@ mod tests {
     fn numbers_far_from_0_are_told_apart() {
         let ticks = |low, high| {
             ticks(&Scale {
-                kind: Kind::Linear,
+                kind: ScaleKind::Linear,
                 low,
                 high,
                 is_between_percentiles: true,

@@ -38,13 +38,13 @@ impl Html {
     fn text_of(&mut self, text: &[u8], mut room: usize) -> &mut Self {
         for piece in text.utf8_chunks() {
             for character in piece.valid().chars() {
-                if !take(&mut room) {
+                if !use_one(&mut room) {
                     return self.markup("…");
                 }
                 self.character(character);
             }
             for byte in piece.invalid() {
-                if !take(&mut room) {
+                if !use_one(&mut room) {
                     return self.markup("…");
                 }
                 self.formatted(format_args!("\\x{byte:02x}"));
@@ -59,7 +59,7 @@ impl Html {
     }
 
     /// Appends a point of a drawing.
-    pub(super) fn place(&mut self, x: f64, y: f64) -> &mut Self {
+    pub(super) fn point(&mut self, x: f64, y: f64) -> &mut Self {
         self.formatted(format_args!("{x:.1} {y:.1}"));
         self
     }
@@ -109,7 +109,7 @@ impl Html {
 }
 
 /// Subtracts one from `room`. Returns whether `room` was positive.
-fn take(room: &mut usize) -> bool {
+fn use_one(room: &mut usize) -> bool {
     let rest = room.checked_sub(1);
     *room = rest.unwrap_or(0);
     rest.is_some()

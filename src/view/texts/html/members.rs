@@ -11,11 +11,11 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::texts::attributes::shape_text;
-use crate::view::texts::html::draft::{Draft, size};
-use crate::view::texts::html::glance;
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::Object;
-use crate::view::texts::html::site::{Member, Target};
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::page_draft::{Draft, size};
+use crate::view::texts::html::page_site::{MemberTarget, SiteMember};
+use crate::view::texts::html::summary;
 
 /// Maximum number of members of a subgroup on the page of another group.
 const BRANCH: u64 = 20;
@@ -26,13 +26,13 @@ const LEVELS: u32 = 6;
 /// A member, and its own members that are shown.
 struct Row {
     name: Vec<u8>,
-    member: Member,
-    inner: Listed,
+    member: SiteMember,
+    inner: ListedMembers,
 }
 
 /// Some members of a group.
 #[derive(Default)]
-struct Listed {
+struct ListedMembers {
     /// The indices of their rows.
     rows: Vec<usize>,
     has_more: bool,
@@ -44,32 +44,32 @@ struct Listed {
 
 /// The members of a group that its page shows.
 #[derive(Default)]
-pub(super) struct Members {
+pub(super) struct PageMembers {
     rows: Vec<Row>,
-    own: Listed,
+    own: ListedMembers,
 }
 
-impl Members {
+impl PageMembers {
     /// Collects the members of the object if it is a group: first its own, then those of its
     /// subgroups, level by level, up to the limit of a page.
-    pub(super) fn of(object: &Object<'_>) -> Self {
+    pub(super) fn collect(object: &PageObject<'_>) -> Self {
         match object.node.kind {
             NodeKind::Group => {
                 let mut rows = Vec::new();
                 let own = collect(object, &mut rows);
-                Members { rows, own }
+                PageMembers { rows, own }
             }
-            _ => Members::default(),
+            _ => PageMembers::default(),
         }
     }
 
     /// Returns whether the group has more members than one page shows.
-    pub(super) fn are_many(&self, object: &Object<'_>) -> bool {
+    pub(super) fn are_many(&self, object: &PageObject<'_>) -> bool {
         self.own.has_more || object.first > 0
     }
 
     /// Writes the list of members.
-    pub(super) fn write(&self, object: &Object<'_>, draft: &mut Draft) {
+    pub(super) fn write(&self, object: &PageObject<'_>, draft: &mut Draft) {
         let own = &self.own;
         if own.rows.is_empty() && own.error.is_none() && object.first == 0 {
             draft.body.markup("<p class=\"note\">an empty group</p>\n");
@@ -80,7 +80,7 @@ impl Members {
     }
 }
 
-fn collect(object: &Object<'_>, rows: &mut Vec<Row>) -> Listed {
+fn collect(object: &PageObject<'_>, rows: &mut Vec<Row>) -> ListedMembers {
     let group = object.node.id;
     let mut sorted = limits::ORDERED_MEMBERS;
     let from = (group, object.first, limits::HTML_ROWS);
@@ -104,9 +104,9 @@ fn collect(object: &Object<'_>, rows: &mut Vec<Row>) -> Listed {
 }
 
 /// Returns the node of a member that is a group.
-fn group_of(member: &Member) -> Option<NodeId> {
+fn group_of(member: &SiteMember) -> Option<NodeId> {
     match &member.target {
-        Target::Object(node) if matches!(node.kind, NodeKind::Group) => Some(node.id),
+        MemberTarget::Object(node) if matches!(node.kind, NodeKind::Group) => Some(node.id),
         _ => None,
     }
 }
@@ -114,12 +114,12 @@ fn group_of(member: &Member) -> Option<NodeId> {
 /// Appends at most `most` members of a group, from number `first` on. `sorted` is the number of
 /// members that may still be sorted for this page.
 fn list(
-    object: &Object<'_>,
+    object: &PageObject<'_>,
     (group, first, most): (NodeId, u64, u64),
     sorted: &mut u64,
     rows: &mut Vec<Row>,
-) -> Listed {
-    let mut listed = Listed::default();
+) -> ListedMembers {
+    let mut listed = ListedMembers::default();
     let mut is_unsorted = false;
     let mut visit = |link: Option<Link>| match link {
         Some(_) if to_u64(listed.rows.len()) == most => {
@@ -131,7 +131,7 @@ fn list(
             rows.push(Row {
                 member: object.site.member(group, &link),
                 name: link.name,
-                inner: Listed::default(),
+                inner: ListedMembers::default(),
             });
             true
         }
@@ -150,7 +150,7 @@ fn list(
     listed
 }
 
-fn write_list(object: &Object<'_>, rows: &[Row], listed: &Listed, draft: &mut Draft) {
+fn write_list(object: &PageObject<'_>, rows: &[Row], listed: &ListedMembers, draft: &mut Draft) {
     draft.body.markup("<ul>\n");
     for row in listed.rows.iter().filter_map(|&number| rows.get(number)) {
         draft.body.markup("<li>");
@@ -172,7 +172,7 @@ fn write_list(object: &Object<'_>, rows: &[Row], listed: &Listed, draft: &mut Dr
     }
 }
 
-fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
+fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut Draft) {
     let html = &mut draft.body;
     html.markup("<div class=\"row\"><span class=\"name\">");
     match &row.member.page {
@@ -180,18 +180,18 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
         None => html.text(&row.name),
     };
     match &row.member.target {
-        Target::Object(node) => {
+        MemberTarget::Object(node) => {
             if matches!(node.kind, NodeKind::Group) {
                 html.markup("/");
             }
-            match glance::label(object, node) {
+            match summary::label(object, node) {
                 Ok(Some(label)) => drop(html.markup(" <small>").text(label).markup("</small>")),
                 Ok(None) => {}
                 // The object's own page reports the error.
                 Err(error) => draft.is_partial |= error.is_passing(),
             }
             html.markup("</span>");
-            let value = node.array().map(|array| glance::value(object, array));
+            let value = node.array().map(|array| summary::value(object, array));
             let (value, unread) = match value.unwrap_or(Ok(None)) {
                 Ok(value) => (value, None),
                 Err(error) => (None, Some(error)),
@@ -206,11 +206,11 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
                 draft.fail(error);
             }
         }
-        Target::Elsewhere(text) => {
+        MemberTarget::Elsewhere(text) => {
             html.markup("</span><span class=\"link\">→ ").text(text);
             html.markup("</span></div>");
         }
-        Target::Unreadable(error) => {
+        MemberTarget::Unreadable(error) => {
             html.markup("</span></div>");
             draft.fail(error);
         }
@@ -218,7 +218,7 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
 }
 
 /// Writes the datatype and value of an object, or its datatype, shape, filters and stored bytes.
-fn write_facts(object: &Object<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
+fn write_facts(object: &PageObject<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
     let mut fact = |text: &[u8]| {
         html.markup("<span>").text(text).markup("</span>");
     };
@@ -242,14 +242,14 @@ fn write_facts(object: &Object<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, ht
             return;
         }
         fact(shape_text(&array.shape).as_bytes());
-        fact(glance::filters(&array.pipeline).as_bytes());
+        fact(summary::filters(&array.pipeline).as_bytes());
         let stored = object.site.stored_bytes(node);
         fact(stored.map(size).unwrap_or_default().as_bytes());
     }
 }
 
 /// Writes links to the pages with the members before and after these.
-fn write_pager(object: &Object<'_>, listed: &Listed, html: &mut Html) {
+fn write_pager(object: &PageObject<'_>, listed: &ListedMembers, html: &mut Html) {
     let first = object.first;
     if first == 0 && !listed.has_more {
         return;

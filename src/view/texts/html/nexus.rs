@@ -6,8 +6,8 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Link, LinkTarget, NodeId, NodeKind};
 
-use crate::view::texts::html::draft::Draft;
-use crate::view::texts::html::object::{Object, Other};
+use crate::view::texts::html::object::{MemberObject, PageObject};
+use crate::view::texts::html::page_draft::Draft;
 use crate::view::texts::html::{picture, plot};
 
 /// Maximum number of groups on the path to the plotted data.
@@ -21,7 +21,7 @@ struct Signal {
 }
 
 /// Writes the default plot or picture of the group, and a link to its page.
-pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let signal = match signal(object) {
         Ok(Some(signal)) => signal,
         Ok(None) => return,
@@ -38,7 +38,7 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
 }
 
 /// Writes the same figure as on the page of the data.
-fn write_figure(object: &Object<'_>, signal: &Signal, draft: &mut Draft) -> Result<()> {
+fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut Draft) -> Result<()> {
     let Some(place) = object.site.target(signal.group, &signal.link)? else {
         return Ok(());
     };
@@ -57,7 +57,7 @@ fn write_figure(object: &Object<'_>, signal: &Signal, draft: &mut Draft) -> Resu
         path.push(b'/');
         path.extend_from_slice(name);
     }
-    let other = Other {
+    let other = MemberObject {
         node: &node,
         place,
         path: if is_here { path } else { Vec::new() },
@@ -70,7 +70,7 @@ fn write_figure(object: &Object<'_>, signal: &Signal, draft: &mut Draft) -> Resu
 }
 
 /// Finds the data to plot, starting at a group and following `default`.
-fn signal(object: &Object<'_>) -> Result<Option<Signal>> {
+fn signal(object: &PageObject<'_>) -> Result<Option<Signal>> {
     let container = &**object.container;
     let (mut group, mut names) = (object.node.id, Vec::new());
     for _ in 0..STEPS {

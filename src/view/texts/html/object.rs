@@ -9,7 +9,7 @@ use h5fs_reader::model::{Container, Node, NodeId};
 use crate::view::csv::fields::Fields;
 use crate::view::pictures::shaded::PartOf;
 use crate::view::pictures::shaded::statistics::Shading;
-use crate::view::texts::html::site::{Place, Site};
+use crate::view::texts::html::page_site::{NamedObject, Site};
 use crate::view::texts::json::SharedPaths;
 
 /// The rows of a group that is a table.
@@ -22,7 +22,7 @@ pub(crate) struct GroupRows {
 }
 
 /// The object of a page.
-pub(crate) struct Object<'a> {
+pub(crate) struct PageObject<'a> {
     pub(crate) container: &'a Arc<dyn Container>,
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) node: &'a Node,
@@ -48,12 +48,13 @@ pub(crate) struct Object<'a> {
 
 /// A function that calls `draw` with another object, to draw it on the same page. Fails if the
 /// object is not visible from the page.
-pub(crate) type DrawOther<'a> = dyn Fn(&Other<'_>, &mut dyn FnMut(&Object<'_>)) -> Result<()> + 'a;
+pub(crate) type DrawOther<'a> =
+    dyn Fn(&MemberObject<'_>, &mut dyn FnMut(&PageObject<'_>)) -> Result<()> + 'a;
 
 /// An object that is drawn on the page of a group.
-pub(crate) struct Other<'a> {
+pub(crate) struct MemberObject<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) place: Place,
+    pub(crate) place: NamedObject,
     /// The path of the object, with names as in the file; empty if the path must be looked up.
     pub(crate) path: Vec<u8>,
     pub(crate) group: NodeId,

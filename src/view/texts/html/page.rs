@@ -5,13 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::script;
 
 const STYLE: &str = include_str!("style.css");
 
 /// Returns the page with this body.
-pub(super) fn framed(object: &Object<'_>, body: &Html) -> Vec<u8> {
+pub(super) fn framed(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
     let mut html = Html::default();
     let source = object.site.source_name();
     let trail = object.site.trail();

@@ -6,34 +6,34 @@ use std::sync::Arc;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Array;
 
-use crate::view::elements::opened;
+use crate::view::elements::element_type;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::image::Image;
 use crate::view::pictures::shaded::{self, north};
-use crate::view::texts::html::axes::{self, Axis};
-use crate::view::texts::html::draft::Draft;
+use crate::view::texts::html::axes::{self, PageAxis};
 use crate::view::texts::html::legend::Legend;
 use crate::view::texts::html::markup::{Html, Url};
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_site::Pictures;
 use crate::view::texts::html::script;
-use crate::view::texts::html::site::Pictures;
 
 /// Maximum number of pictures in a strip.
 const FRAMES: u64 = 8;
 
 /// A picture on a page, and the file that it links to.
-struct Place {
+struct LinkedPicture {
     drawn: Option<Url>,
     file: Url,
 }
 
 /// Writes the pictures of the array, if it has any.
-pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let (place, frames) = match object.site.pictures() {
         Pictures::None => return,
         Pictures::One(file) => {
             let drawn = object.site.drawn(None);
-            (Some(Place { drawn, file }), None)
+            (Some(LinkedPicture { drawn, file }), None)
         }
         Pictures::Frames(count) => (frame(object, 0), Some(count)),
     };
@@ -50,25 +50,26 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
 }
 
 /// Returns picture `number` of a stack.
-fn frame(object: &Object<'_>, number: u64) -> Option<Place> {
-    Some(Place {
+fn frame(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture> {
+    Some(LinkedPicture {
         drawn: object.site.drawn(Some(number)),
         file: object.site.frame(number)?,
     })
 }
 
 fn pictures(
-    object: &Object<'_>,
+    object: &PageObject<'_>,
     array: &Arc<Array>,
-    place: &Place,
+    place: &LinkedPicture,
     frames: Option<u64>,
 ) -> Result<Html> {
     let mut html = Html::default();
-    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+    let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
     let path = || Ok(object.path.to_vec());
-    let appearance = north::up(&**object.container, object.engine, object.node, &path)?;
-    let Some(image) = Image::of(&datatype, &dims, appearance) else {
+    let appearance =
+        north::page_appearance(&**object.container, object.engine, object.node, &path)?;
+    let Some(image) = Image::from_datatype(&datatype, &dims, appearance) else {
         return Ok(html);
     };
     let shading = if shaded::is_drawn(array, &image) {
@@ -78,7 +79,7 @@ fn pictures(
     };
     match shading.zip(place.drawn.as_ref()) {
         Some((shading, drawn)) => {
-            let legend = Legend::of(&image, &shading, frames);
+            let legend = Legend::new(&image, &shading, frames);
             let urls = (drawn, &place.file);
             html.markup("<figure class=\"picture w")
                 .number(breadth(&image))
@@ -100,7 +101,7 @@ fn pictures(
 
 /// Writes the picture with its axes.
 fn write_figure(
-    object: &Object<'_>,
+    object: &PageObject<'_>,
     image: &Image,
     legend: &Legend<'_>,
     (drawn, file): (&Url, &Url),
@@ -154,8 +155,8 @@ fn sides(image: &Image) -> [usize; 2] {
 }
 
 /// Writes one side of a picture: the first value, the name, and the last value.
-fn write_side(axis: Option<&Axis>, length: u64, is_reversed: bool, html: &mut Html) {
-    let none = Axis::default();
+fn write_side(axis: Option<&PageAxis>, length: u64, is_reversed: bool, html: &mut Html) {
+    let none = PageAxis::default();
     let axis = axis.unwrap_or(&none);
     let mut ends = [0, length.saturating_sub(1)];
     if is_reversed {
@@ -169,10 +170,10 @@ fn write_side(axis: Option<&Axis>, length: u64, is_reversed: bool, html: &mut Ht
 }
 
 /// Writes a strip of evenly spaced pictures of a stack of `count`.
-fn write_strip(object: &Object<'_>, image: &Image, count: u64, html: &mut Html) {
+fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Html) {
     html.markup("<div class=\"strip\">\n");
     for number in spaced(count) {
-        let Some(Place {
+        let Some(LinkedPicture {
             drawn: Some(drawn),
             file,
         }) = frame(object, number)

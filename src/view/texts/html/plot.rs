@@ -1,14 +1,14 @@
 //! A line plot of an array of numbers with one dimension.
 
-mod along;
+mod axis_lines;
+mod axis_marks;
 mod bin;
 mod bins;
 mod decades;
-mod lines;
-mod marks;
+mod equal_width_bins;
 mod nexus_axis;
-mod pieces;
-mod spread;
+mod plot_axis;
+mod sampled_pieces;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
@@ -16,20 +16,20 @@ use h5fs_reader::model::{Array, Datatype};
 use h5fs_reader::wire::to_u64;
 
 use crate::view::cf::decoded;
-use crate::view::cf::stored::Stored;
+use crate::view::cf::stored_type::StoredType;
 use crate::view::texts::html::axes;
-use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::legend::short;
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::Object;
-use crate::view::texts::html::plot::along::Along;
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::plot::axis_lines::{LineMark, Lines};
+use crate::view::texts::html::plot::axis_marks::AxisMarks;
 use crate::view::texts::html::plot::bin::Bin;
-use crate::view::texts::html::plot::bins::{Binned, Numbers};
+use crate::view::texts::html::plot::bins::{BinnedNumbers, NumberReader};
 use crate::view::texts::html::plot::decades::{Decades, decades};
-use crate::view::texts::html::plot::lines::{Lines, Mark};
-use crate::view::texts::html::plot::marks::Below;
-use crate::view::texts::html::plot::pieces::Pieces;
-use crate::view::texts::html::plot::spread::{Place, Placed};
+use crate::view::texts::html::plot::equal_width_bins::{PlacedBins, PositionedBin};
+use crate::view::texts::html::plot::plot_axis::PlotAxis;
+use crate::view::texts::html::plot::sampled_pieces::Pieces;
 use crate::view::texts::html::script;
 
 /// The size of the drawing.
@@ -37,7 +37,7 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
 
 /// Writes the line plot if the array has numbers in one dimension.
-pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let Some(array) = object.node.array() else {
         return;
     };
@@ -45,11 +45,11 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
         [count] if count > 1 && is_number(&array.datatype) => count,
         _ => return,
     };
-    let along = Along::of(object, count).unwrap_or_else(|error| {
+    let along = PlotAxis::find(object, count).unwrap_or_else(|error| {
         draft.fail(&error);
-        Along::default()
+        PlotAxis::default()
     });
-    let Some(line) = Line::of(object, array, along, count) else {
+    let Some(line) = PlotLine::choose(object, array, along, count) else {
         draft
             .body
             .markup("<p class=\"note\">too large to draw</p>\n");
@@ -68,14 +68,14 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
 
 fn is_number(datatype: &Datatype) -> bool {
     let is_plain = matches!(datatype.class, Class::Integer { .. } | Class::Float(_));
-    is_plain && Stored::new(datatype).is_some()
+    is_plain && StoredType::new(datatype).is_some()
 }
 
 /// A line to draw.
-struct Line {
+struct PlotLine {
     count: u64,
     pieces: Pieces,
-    along: Along,
+    along: PlotAxis,
     /// Whether the coordinates of the dimension are ignored because they are too large to read.
     is_alone: bool,
 }
@@ -83,31 +83,31 @@ struct Line {
 /// The parts of a drawing.
 struct Drawing<'a> {
     label: &'a [u8],
-    placed: &'a Placed,
-    below: &'a Below,
+    placed: &'a PlacedBins,
+    below: &'a AxisMarks,
     /// The minimum and maximum of the numbers.
     range: (f64, f64),
     /// The alternative text of the drawing.
     alternative: &'a str,
 }
 
-impl Line {
+impl PlotLine {
     /// Chooses the pieces of an array to read for its line; `None` if the array is too large.
-    fn of(object: &Object<'_>, array: &Array, along: Along, count: u64) -> Option<Self> {
+    fn choose(object: &PageObject<'_>, array: &Array, along: PlotAxis, count: u64) -> Option<Self> {
         let is_far = object.container.is_far();
         let beside = along.coordinate.as_ref().map(|along| &*along.array);
-        let both = beside.and_then(|beside| Pieces::of(array, Some(beside), count, is_far));
+        let both = beside.and_then(|beside| Pieces::choose(array, Some(beside), count, is_far));
         let is_alone = beside.is_some() && both.is_none();
-        Some(Line {
+        Some(PlotLine {
             count,
-            pieces: both.or_else(|| Pieces::of(array, None, count, is_far))?,
+            pieces: both.or_else(|| Pieces::choose(array, None, count, is_far))?,
             along,
             is_alone,
         })
     }
 
     /// Returns the figures, and the bins with their errors.
-    fn figures(&self, object: &Object<'_>) -> Result<(Html, Binned)> {
+    fn figures(&self, object: &PageObject<'_>) -> Result<(Html, BinnedNumbers)> {
         let mut html = Html::default();
         let mut binned = self.binned(object)?;
         let Some(range) = range(&binned.bins) else {
@@ -119,7 +119,7 @@ impl Line {
         let placed = binned.placed.take();
         let is_over_index = placed.is_none();
         let placed = placed.unwrap_or_else(over_index);
-        let below = self.below(&placed, is_over_index);
+        let below = self.axis_marks(&placed, is_over_index);
         let alternative = self.alternative(&label, range, &placed, is_over_index);
         let drawing = Drawing {
             label: &label,
@@ -130,27 +130,27 @@ impl Line {
         };
         html.markup("<figure class=\"plot\"");
         let over = self.along.coordinate.as_ref().filter(|_| !is_over_index);
-        let over = over.map(|along| along.told(placed.range));
+        let over = over.map(|along| along.script_description(placed.range));
         script::tell_of_line(object, self.count, over, &mut html);
         html.markup(">\n");
-        let lines = Lines::around(range.0, range.1);
+        let lines = Lines::choose(range.0, range.1);
         drawing.write(&lines.marks(), &|value| lines.share(value), &mut html);
         self.write_label(&below, is_over_index, &mut html);
         self.write_caption(&binned, is_over_index, &mut html);
         html.markup("</figure>\n");
-        if let Some(decades) = Decades::around(range.0, range.1) {
+        if let Some(decades) = Decades::choose(range.0, range.1) {
             self.write_by_logarithm(&drawing, &decades, is_over_index, &mut html);
         }
         Ok((html, binned))
     }
 
-    fn binned(&self, object: &Object<'_>) -> Result<Binned> {
+    fn binned(&self, object: &PageObject<'_>) -> Result<BinnedNumbers> {
         let (elements, missing) = (object.part)("")?;
         let path = || Ok(object.path.to_vec());
         let elements = decoded::numbers(&**object.container, object.node, &path, elements)?;
-        let stored = Stored::new(&elements.datatype)
+        let stored = StoredType::new(&elements.datatype)
             .ok_or_else(|| Error::unsupported("numbers without arithmetic", None))?;
-        let numbers = Numbers {
+        let numbers = NumberReader {
             elements,
             stored,
             missing,
@@ -165,14 +165,14 @@ impl Line {
         }
     }
 
-    fn below(&self, placed: &Placed, is_over_index: bool) -> Below {
+    fn axis_marks(&self, placed: &PlacedBins, is_over_index: bool) -> AxisMarks {
         if is_over_index {
-            return Below::of_indices(self.count);
+            return AxisMarks::of_indices(self.count);
         }
         let (least, most) = placed.range;
         let times = self.along.coordinate.as_ref().and_then(|along| along.times);
-        let times = times.and_then(|units| Below::of_times(&units, least, most));
-        times.unwrap_or_else(|| Below::of_numbers(least, most))
+        let times = times.and_then(|units| AxisMarks::of_times(&units, least, most));
+        times.unwrap_or_else(|| AxisMarks::of_numbers(least, most))
     }
 
     /// Returns the alternative text of the drawing.
@@ -180,7 +180,7 @@ impl Line {
         &self,
         label: &[u8],
         range: (f64, f64),
-        placed: &Placed,
+        placed: &PlacedBins,
         is_over_index: bool,
     ) -> String {
         let (label, count) = (String::from_utf8_lossy(label), self.count);
@@ -195,7 +195,7 @@ impl Line {
     }
 
     /// Writes the label of the horizontal axis.
-    fn write_label(&self, below: &Below, is_over_index: bool, html: &mut Html) {
+    fn write_label(&self, below: &AxisMarks, is_over_index: bool, html: &mut Html) {
         html.markup("<div class=\"over\">");
         let along = &self.along;
         let times = along.coordinate.as_ref().and_then(|along| along.times);
@@ -218,7 +218,7 @@ impl Line {
         html.markup("</div>\n");
     }
 
-    fn write_caption(&self, binned: &Binned, is_over_index: bool, html: &mut Html) {
+    fn write_caption(&self, binned: &BinnedNumbers, is_over_index: bool, html: &mut Html) {
         html.markup("<figcaption>");
         if self.count > to_u64(binned.bins.len()) {
             html.markup("minimum and maximum of each of ")
@@ -276,12 +276,12 @@ impl Line {
 }
 
 /// Places each bin at its index as the horizontal coordinate.
-fn over_index(bins: &[Bin]) -> Placed {
-    let places = bins.iter().enumerate().map(|(number, &bin)| Place {
+fn over_index(bins: &[Bin]) -> PlacedBins {
+    let places = bins.iter().enumerate().map(|(number, &bin)| PositionedBin {
         bin,
         x: number as f64,
     });
-    Placed {
+    PlacedBins {
         places: places.collect(),
         range: (0.0, bins.len().saturating_sub(1).max(1) as f64),
     }
@@ -300,7 +300,7 @@ fn range(bins: &[Bin]) -> Option<(f64, f64)> {
 impl Drawing<'_> {
     /// Writes the label, the numbers at the left, the drawing, and the numbers below it. `share`
     /// maps a value to its position, from 0 at the first of `marks` to 1 at the last.
-    fn write(&self, marks: &[Mark], share: &dyn Fn(f64) -> f64, html: &mut Html) {
+    fn write(&self, marks: &[LineMark], share: &dyn Fn(f64) -> f64, html: &mut Html) {
         html.markup("<div class=\"label\">").text(self.label);
         html.markup("</div>\n<div class=\"ticks\">");
         for mark in marks.iter().rev() {
@@ -320,15 +320,15 @@ impl Drawing<'_> {
     }
 
     /// Writes the horizontal lines, and the vertical lines at the numbers below the drawing.
-    fn write_lines(&self, marks: &[Mark], html: &mut Html) {
+    fn write_lines(&self, marks: &[LineMark], html: &mut Html) {
         html.markup("<path class=\"across\" d=\"");
         for mark in marks {
             let y = HEIGHT - HEIGHT * mark.share;
-            html.markup("M").place(0.0, y).markup("L").place(WIDTH, y);
+            html.markup("M").point(0.0, y).markup("L").point(WIDTH, y);
         }
         for mark in &self.below.marks {
             let x = WIDTH * mark.share;
-            html.markup("M").place(x, 0.0).markup("L").place(x, HEIGHT);
+            html.markup("M").point(x, 0.0).markup("L").point(x, HEIGHT);
         }
         html.markup("\"/>\n");
     }
@@ -352,7 +352,7 @@ impl Drawing<'_> {
 }
 
 /// Writes one line through all bins. `height` maps a value to its distance from the top.
-fn write_path(placed: &Placed, height: &dyn Fn(f64) -> f64, html: &mut Html) {
+fn write_path(placed: &PlacedBins, height: &dyn Fn(f64) -> f64, html: &mut Html) {
     let (first, end) = placed.range;
     let mut last = None;
     for place in &placed.places {
@@ -369,8 +369,8 @@ fn write_path(placed: &Placed, height: &dyn Fn(f64) -> f64, html: &mut Html) {
                     [least, most]
                 };
                 html.markup(if last.is_some() { "L" } else { "M" });
-                html.place(x, height(ends[0]));
-                html.markup("L").place(x, height(ends[1]));
+                html.point(x, height(ends[0]));
+                html.markup("L").point(x, height(ends[1]));
                 last = Some(ends[1]);
             }
         }
@@ -385,10 +385,10 @@ mod tests {
         path_of(&over_index(bins))
     }
 
-    fn path_of(placed: &Placed) -> String {
+    fn path_of(placed: &PlacedBins) -> String {
         let bins: Vec<Bin> = placed.places.iter().map(|place| place.bin).collect();
         let (least, most) = range(&bins).unwrap();
-        let lines = Lines::around(least, most);
+        let lines = Lines::choose(least, most);
         let mut html = Html::default();
         let height = |value| HEIGHT - HEIGHT * lines.share(value);
         write_path(placed, &height, &mut html);
@@ -411,11 +411,11 @@ mod tests {
     /// Calculated by hand: 1 is a quarter of the way from 0 to 4.
     #[test]
     fn a_line_goes_where_its_numbers_stand() {
-        let place = |value, x| Place {
+        let place = |value, x| PositionedBin {
             bin: Bin::Range(value, value),
             x,
         };
-        let placed = Placed {
+        let placed = PlacedBins {
             places: vec![place(0.0, 4.0), place(2.0, 1.0), place(4.0, 0.0)],
             range: (0.0, 4.0),
         };

@@ -2,12 +2,12 @@
 
 use h5fs_reader::error::line::turns_direction;
 
-use crate::view::texts::html::draft::Draft;
-use crate::view::texts::html::object::Object;
-use crate::view::texts::html::site::Beside;
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_site::SiblingFile;
 
 /// Writes the commands for an object with these files.
-pub(super) fn write(object: &Object<'_>, files: &[Beside], draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], draft: &mut Draft) {
     let lines = lines(object, files);
     if lines.is_empty() {
         return;
@@ -29,7 +29,7 @@ pub(super) fn write(object: &Object<'_>, files: &[Beside], draft: &mut Draft) {
     draft.body.markup("</details>\n");
 }
 
-fn lines(object: &Object<'_>, files: &[Beside]) -> Vec<String> {
+fn lines(object: &PageObject<'_>, files: &[SiblingFile]) -> Vec<String> {
     let named = |tree: &[u8]| {
         let file = files.iter().find(|file| file.tree == tree)?;
         plain(&file.path)

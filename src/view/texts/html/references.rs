@@ -3,20 +3,20 @@
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::{Class, Datatype, ReferenceKind};
-use h5fs_reader::model::value::{Context, ValueWriter};
+use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{NodeId, Reference};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
 use crate::view::texts::html::markup::{Html, Url};
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
 
 /// Formats an attribute of references, or of lists of references; `None` for any other attribute.
 ///
 /// # Errors
 /// Fails if a reference cannot be read.
 pub(super) fn of_attribute(
-    object: &Object<'_>,
+    object: &PageObject<'_>,
     content: &AttributeContent,
 ) -> Result<Option<Html>> {
     let datatype = &content.datatype;
@@ -43,7 +43,12 @@ pub(super) fn of_attribute(
 }
 
 /// Writes the references of a list.
-fn write_list(object: &Object<'_>, base: &Datatype, element: &[u8], html: &mut Html) -> Result<()> {
+fn write_list(
+    object: &PageObject<'_>,
+    base: &Datatype,
+    element: &[u8],
+    html: &mut Html,
+) -> Result<()> {
     let size = u64::from(base.size).max(1);
     let most = size.saturating_mul(limits::HTML_ROWS);
     let list = object.container.variable_length(element, size, 0..most)?;
@@ -61,9 +66,14 @@ fn write_list(object: &Object<'_>, base: &Datatype, element: &[u8], html: &mut H
 }
 
 /// Writes one reference.
-fn write(object: &Object<'_>, datatype: &Datatype, element: &[u8], html: &mut Html) -> Result<()> {
+fn write(
+    object: &PageObject<'_>,
+    datatype: &Datatype,
+    element: &[u8],
+    html: &mut Html,
+) -> Result<()> {
     let writer = ValueWriter::new(datatype)?;
-    let context = Context::new(&**object.container, &*object.paths, limits::XATTR_BYTES);
+    let context = TextContext::new(&**object.container, &*object.paths, limits::XATTR_BYTES);
     let mut text = Vec::new();
     writer.text(element, &context, &mut text)?;
     match page(object, datatype, element)? {
@@ -79,7 +89,7 @@ fn write(object: &Object<'_>, datatype: &Datatype, element: &[u8], html: &mut Ht
 /// # Errors
 /// Fails if the reference cannot be read.
 pub(super) fn page(
-    object: &Object<'_>,
+    object: &PageObject<'_>,
     datatype: &Datatype,
     element: &[u8],
 ) -> Result<Option<Url>> {
@@ -90,7 +100,7 @@ pub(super) fn page(
     Ok(node.and_then(|node| object.site.page_of(node)))
 }
 
-fn node(object: &Object<'_>, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
+fn node(object: &PageObject<'_>, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
     Ok(match object.container.reference(kind, element)? {
         Reference::Object(node) | Reference::Region(node) => Some(node),
         Reference::Null

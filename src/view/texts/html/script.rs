@@ -17,14 +17,14 @@ use h5fs_reader::model::NodeId;
 use sha2::{Digest, Sha256};
 
 use crate::view::cf::attributes;
-use crate::view::elements::missing::Missing;
+use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::image::Image;
 use crate::view::pictures::shaded::Drawn;
-use crate::view::pictures::shaded::scale::Kind;
+use crate::view::pictures::shaded::scale::ScaleKind;
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::{Html, Url};
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
 
 /// The text of the script.
 pub(crate) const TEXT: &str = concat!(
@@ -48,7 +48,7 @@ pub(crate) fn version() -> String {
 }
 
 /// Writes the URLs of the script and of the search, if a server provides them.
-pub(super) fn write_head(object: &Object<'_>, html: &mut Html) {
+pub(super) fn write_head(object: &PageObject<'_>, html: &mut Html) {
     let Some(place) = object.site.script() else {
         return;
     };
@@ -63,7 +63,7 @@ pub(super) fn write_head(object: &Object<'_>, html: &mut Html) {
 /// # Errors
 /// Fails if the mask of missing values, or an attribute, cannot be read.
 pub(super) fn tell_of_picture(
-    object: &Object<'_>,
+    object: &PageObject<'_>,
     image: &Image,
     sides: [usize; 2],
     shading: &Shading,
@@ -89,7 +89,8 @@ pub(super) fn tell_of_picture(
     // Times are drawn as their stored numbers.
     let is_time = attributes::time(&**object.container, object.node.id)?.is_some();
     let numbers = object.site.numbers(!is_time).filter(|_| is_plain);
-    let Some(numbers) = numbers.filter(|_| !matches!(missing, Some(Missing::Marked(_)))) else {
+    let Some(numbers) = numbers.filter(|_| !matches!(missing, Some(MissingValues::Marked(_))))
+    else {
         return Ok(());
     };
     html.markup(" data-numbers=\"").url(&numbers);
@@ -103,12 +104,12 @@ pub(super) fn tell_of_picture(
     tell("\" data-high=\"", scale.high);
     tell("\" data-least=\"", known.least);
     tell("\" data-most=\"", known.most);
-    if let Some(Missing::Equal(value)) = missing {
+    if let Some(MissingValues::Equal(value)) = missing {
         tell("\" data-missing=\"", value);
     }
     html.markup("\"");
     for (is_so, markup) in [
-        (scale.kind == Kind::Log, " data-log"),
+        (scale.kind == ScaleKind::Log, " data-log"),
         (image.appearance.origin.is_below, " data-below"),
         (image.appearance.origin.is_right, " data-right"),
     ] {
@@ -120,7 +121,7 @@ pub(super) fn tell_of_picture(
 }
 
 /// Returns the missing values of the array.
-fn missing(object: &Object<'_>) -> Result<Option<Missing>> {
+fn missing(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
     let drawn = Drawn {
         container: &**object.container,
         node: object.node,
@@ -131,7 +132,7 @@ fn missing(object: &Object<'_>) -> Result<Option<Missing>> {
 }
 
 /// The coordinates of a line.
-pub(super) struct Over {
+pub(super) struct LineCoordinates {
     /// The array of coordinates, or of bin edges.
     pub(super) node: NodeId,
     /// The coordinates at the ends of the drawing.
@@ -141,8 +142,13 @@ pub(super) struct Over {
 }
 
 /// Writes the URLs of the numbers and the coordinates of a line, as attributes of its figure.
-pub(super) fn tell_of_line(object: &Object<'_>, count: u64, over: Option<Over>, html: &mut Html) {
-    let Some(numbers) = place(object, object.site.numbers(true)) else {
+pub(super) fn tell_of_line(
+    object: &PageObject<'_>,
+    count: u64,
+    over: Option<LineCoordinates>,
+    html: &mut Html,
+) {
+    let Some(numbers) = scripted_url(object, object.site.numbers(true)) else {
         return;
     };
     html.markup(" data-numbers=\"").url(&numbers);
@@ -175,12 +181,12 @@ pub(super) fn tell_of_line(object: &Object<'_>, count: u64, over: Option<Over>, 
 /// Writes the URL of all rows of a table, as attributes of the box around it. `dims` are the
 /// dimensions of the array or group, the first `leading` of which precede the rows.
 pub(super) fn tell_of_rows(
-    object: &Object<'_>,
+    object: &PageObject<'_>,
     (dims, leading): (&[u64], usize),
     is_record: bool,
     html: &mut Html,
 ) {
-    if let Some(rows) = place(object, object.site.part("")) {
+    if let Some(rows) = scripted_url(object, object.site.part("")) {
         html.markup(" data-rows=\"").url(&rows);
         html.markup("\" data-dims=\"");
         write_extents(dims, html);
@@ -194,7 +200,7 @@ pub(super) fn tell_of_rows(
 }
 
 /// Returns `url` if the page has a script.
-fn place(object: &Object<'_>, url: Option<Url>) -> Option<Url> {
+fn scripted_url(object: &PageObject<'_>, url: Option<Url>) -> Option<Url> {
     object.site.script().and(url)
 }
 

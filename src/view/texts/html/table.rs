@@ -11,10 +11,10 @@ use h5fs_reader::wire::to_usize;
 use crate::limits;
 use crate::view::csv::array::ArrayFields;
 use crate::view::csv::fields::Fields;
-use crate::view::elements::{Elements, opened};
-use crate::view::texts::html::draft::Draft;
+use crate::view::elements::{Elements, element_type};
 use crate::view::texts::html::markup::{Html, Url};
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::page_draft::Draft;
 use crate::view::texts::html::{cell, references, script};
 
 /// The part of an array that a table shows: its first rows and columns.
@@ -33,7 +33,7 @@ struct Corner {
 impl Corner {
     /// Chooses the largest corner of an array of `dims` within the byte limit of a table; `None` if
     /// even one element exceeds the limit.
-    fn of(array: &Array, dims: &[u64], itemsize: u64, is_record: bool) -> Option<Self> {
+    fn choose(array: &Array, dims: &[u64], itemsize: u64, is_record: bool) -> Option<Self> {
         let rank = dims.len();
         let (leading, all) = match dims {
             [] => (0, [1, 1]),
@@ -96,7 +96,7 @@ impl Corner {
 }
 
 /// Writes the first rows.
-pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let Some(array) = object.node.array() else {
         return;
     };
@@ -112,19 +112,19 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
 }
 
 /// Returns the table and its caption.
-fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
-    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
+    let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
     let is_record =
         matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none();
-    let corner = Corner::of(array, &dims, datatype.size.into(), is_record)
+    let corner = Corner::choose(array, &dims, datatype.size.into(), is_record)
         .ok_or_else(|| Error::limit("bytes to decode for a page", limits::HTML_DECODED))?;
     let (elements, missing) = (object.part)(&corner.selector(None))?;
     let pages = pages(object, &elements)?;
     let container = Arc::clone(object.container);
     let fields = ArrayFields::new(elements, b"", container, Arc::clone(&object.paths))?;
     let mut html = Html::default();
-    let Some(fields) = fields.map(|fields| fields.without(missing)) else {
+    let Some(fields) = fields.map(|fields| fields.with_missing(missing)) else {
         html.markup("<p class=\"note\">elements without a value</p>\n");
         return Ok(html);
     };
@@ -147,7 +147,7 @@ fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
 
 /// Returns the page of the object that each element references; empty for elements that are not
 /// references.
-fn pages(object: &Object<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
+fn pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
     if !matches!(elements.datatype.class, Class::Reference(_)) {
         return Ok(Vec::new());
     }
@@ -206,7 +206,7 @@ fn write_cells(
 }
 
 /// Writes the index of a row, with a link to the file of the row.
-fn write_label(object: &Object<'_>, corner: &Corner, row: u64, html: &mut Html) {
+fn write_label(object: &PageObject<'_>, corner: &Corner, row: u64, html: &mut Html) {
     if corner.rank == 0 {
         return;
     }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn corner(dims: &[u64], chunk: Option<&[u64]>) -> Option<Corner> {
-        Corner::of(&array(dims, chunk), dims, 2, false)
+        Corner::choose(&array(dims, chunk), dims, 2, false)
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
             "[0,3]"
         );
         assert_eq!(corner(&[9], None).unwrap().selector(Some(3)), "[3]");
-        let records = Corner::of(&array(&[5, 9], None), &[5, 9], 2, true).unwrap();
+        let records = Corner::choose(&array(&[5, 9], None), &[5, 9], 2, true).unwrap();
         assert_eq!(records.selector(None), "[0,0:9]");
     }
 
@@ -294,10 +294,10 @@ mod tests {
         assert_eq!(shown(&[100, 4]), Some([20, 12]));
         assert_eq!(shown(&[1, 1 << 25]), None);
         // These elements are read without decoding.
-        let large = Corner::of(&array(&[100], None), &[100], 8 << 20, false).unwrap();
+        let large = Corner::choose(&array(&[100], None), &[100], 8 << 20, false).unwrap();
         assert_eq!(large.shown, [2, 1]);
         assert_eq!(
-            Corner::of(&array(&[100], None), &[100], 64 << 20, false),
+            Corner::choose(&array(&[100], None), &[100], 64 << 20, false),
             None
         );
     }

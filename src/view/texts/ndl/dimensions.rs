@@ -5,11 +5,11 @@ use h5fs_reader::error::{Result, if_lasting};
 use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
 
 use crate::view::elements::dimensions::{is_scale, listed, numbered};
-use crate::view::texts::ndl::source::Source;
+use crate::view::texts::ndl::source::NdlSource;
 
 /// The coordinate of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Coordinate {
+pub(super) struct NdlCoordinate {
     pub(super) node: NodeId,
     /// The path of the coordinate, with bytes as in the file.
     pub(super) path: Vec<u8>,
@@ -43,11 +43,11 @@ pub(super) fn is_unlimited(array: &Array) -> bool {
 
 /// Returns the coordinate, if any, of each dimension of an array in the group at path `group`.
 pub(super) fn coordinates(
-    source: &Source,
+    source: &NdlSource,
     node: NodeId,
     array: &Array,
     group: &[u8],
-) -> Result<Vec<Option<Coordinate>>> {
+) -> Result<Vec<Option<NdlCoordinate>>> {
     let container = &*source.container;
     let dims = array.shape.dims();
     let of = |scales: Vec<Option<NodeId>>| {
@@ -69,7 +69,7 @@ pub(super) fn coordinates(
 }
 
 /// Returns the array at `node` as a coordinate if it can describe a dimension of length `extent`.
-fn coordinate(source: &Source, node: NodeId, extent: u64) -> Result<Option<Coordinate>> {
+fn coordinate(source: &NdlSource, node: NodeId, extent: u64) -> Result<Option<NdlCoordinate>> {
     let Some(found) = if_lasting(source.container.node(node))? else {
         return Ok(None);
     };
@@ -84,7 +84,7 @@ fn coordinate(source: &Source, node: NodeId, extent: u64) -> Result<Option<Coord
         return Ok(None);
     }
     let path = (source.paths)(node)?;
-    Ok(path.map(|path| Coordinate {
+    Ok(path.map(|path| NdlCoordinate {
         node,
         path,
         is_unlimited,

@@ -6,10 +6,10 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::ndl::Syntax;
 
 use crate::limits;
-use crate::view::texts::ndl::dimensions::Coordinate;
+use crate::view::texts::ndl::dimensions::NdlCoordinate;
 use crate::view::texts::ndl::lines::{Lines, comment_text};
-use crate::view::texts::ndl::progress::{Progress, Step};
-use crate::view::texts::ndl::source::Source;
+use crate::view::texts::ndl::progress::{DocumentState, WriteStep};
+use crate::view::texts::ndl::source::NdlSource;
 
 /// The options of a document: its extent and its syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,8 +22,8 @@ pub struct Options {
 }
 
 /// A document while one part of it is written.
-pub(super) struct Document<'a> {
-    pub(super) source: &'a Source,
+pub(super) struct NdlDocument<'a> {
+    pub(super) source: &'a NdlSource,
     pub(super) options: Options,
     /// A callback that receives the path and the error of each unreadable part.
     pub(super) damaged: &'a mut dyn FnMut(&[u8], &Error),
@@ -32,21 +32,21 @@ pub(super) struct Document<'a> {
     pub(super) lines: Lines<'a>,
     /// Bytes of lines after which the writing pauses.
     pub(super) enough: usize,
-    pub(super) progress: &'a mut Progress,
+    pub(super) progress: &'a mut DocumentState,
 }
 
-impl Document<'_> {
+impl NdlDocument<'_> {
     pub(super) fn is_full(&self) -> bool {
         self.lines.length() >= self.enough
     }
 
-    pub(super) fn then(&mut self, step: Step) {
+    pub(super) fn push_step(&mut self, step: WriteStep) {
         self.progress.steps.push(step);
     }
 
     /// Returns the value of a part or a member. If it could not be read, reports the error in a
     /// comment, and returns the default value.
-    pub(super) fn told<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
+    pub(super) fn report_error<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
         found.unwrap_or_else(|error| {
             self.unreadable_part(name, &error);
             T::default()
@@ -73,7 +73,7 @@ impl Document<'_> {
 
     /// Records that the document needs a coordinate, if the coordinate is not below the described
     /// object.
-    pub(super) fn need(&mut self, coordinate: &Coordinate) {
+    pub(super) fn need(&mut self, coordinate: &NdlCoordinate) {
         // Memory of one entry of the map: two allocations, and a share of a node of the tree.
         const ENTRY: usize = 128;
         let path = &coordinate.path;

@@ -7,14 +7,16 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::texts::ndl::dimensions;
-use crate::view::texts::ndl::document::{Document, join, split};
+use crate::view::texts::ndl::document::{NdlDocument, join, split};
 use crate::view::texts::ndl::lines::comment_text as text;
-use crate::view::texts::ndl::progress::{Attributes, Members, Section, SortedMembers, Step};
+use crate::view::texts::ndl::progress::{
+    AttributeQueue, MemberNames, Section, SortedMembers, WriteStep,
+};
 
-impl Document<'_> {
+impl NdlDocument<'_> {
     pub(super) fn take_first(&mut self, node: NodeId) -> Result<()> {
         let found = self.source.container.node(node);
-        let found = found.inspect_err(|_| self.progress.steps.push(Step::Begin))?;
+        let found = found.inspect_err(|_| self.progress.steps.push(WriteStep::Begin))?;
         match &found.kind {
             NodeKind::Group => {
                 self.begin();
@@ -35,8 +37,8 @@ impl Document<'_> {
 
     fn begin(&mut self) {
         self.lines.begin();
-        self.then(Step::End);
-        self.then(Step::Elsewhere);
+        self.push_step(WriteStep::End);
+        self.push_step(WriteStep::Elsewhere);
     }
 
     /// Writes an array as a member of its group.
@@ -44,19 +46,19 @@ impl Document<'_> {
         let (group, name) = split(self.top);
         self.lines.open(group);
         self.progress.path = group.to_vec();
-        let member = Members::from_iter([(name.to_vec(), node)]);
-        self.then(Step::Close);
+        let member = MemberNames::from_iter([(name.to_vec(), node)]);
+        self.push_step(WriteStep::Close);
         let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
-        if self.told(name, is_coordinate) {
-            self.then(Step::Arrays(Section::coordinates(member)));
+        if self.report_error(name, is_coordinate) {
+            self.push_step(WriteStep::Arrays(Section::coordinates(member)));
         } else {
-            self.then(Step::Beside);
-            self.then(Step::Arrays(Section::arrays(member)));
+            self.push_step(WriteStep::Beside);
+            self.push_step(WriteStep::Arrays(Section::arrays(member)));
         }
     }
 
     /// Writes the next group of a list, if the document does not have the group yet.
-    pub(super) fn next_group(&mut self, above: usize, list: Members, next: usize) {
+    pub(super) fn next_group(&mut self, above: usize, list: MemberNames, next: usize) {
         let Some((name, node)) = list.get(next) else {
             return;
         };
@@ -66,7 +68,7 @@ impl Document<'_> {
             self.progress.path.truncate(above);
             self.progress.path = join(&self.progress.path, name);
         }
-        self.then(Step::Groups {
+        self.push_step(WriteStep::Groups {
             above,
             list,
             next: next + 1,
@@ -82,7 +84,7 @@ impl Document<'_> {
         self.progress.is_empty = true;
         self.progress.object.clone_from(&self.progress.path);
         match self.source.container.links(group) {
-            Ok(links) => self.then(Step::Links {
+            Ok(links) => self.push_step(WriteStep::Links {
                 group,
                 links,
                 found: SortedMembers::default(),
@@ -114,7 +116,7 @@ impl Document<'_> {
             self.write_members(group, found);
             return Ok(());
         }
-        self.then(Step::Links {
+        self.push_step(WriteStep::Links {
             group,
             links,
             found,
@@ -126,17 +128,17 @@ impl Document<'_> {
     fn write_members(&mut self, group: NodeId, found: SortedMembers) {
         let gone = [&found.texts, &found.coordinates, &found.arrays];
         let gone = gone.into_iter().map(|list| list.names.len()).sum();
-        self.then(Step::Groups {
+        self.push_step(WriteStep::Groups {
             above: self.progress.path.len(),
             list: found.groups.finished(),
             next: 0,
         });
-        self.then(Step::GroupEnd(gone));
-        self.then(Step::Arrays(Section::arrays(found.arrays.finished())));
+        self.push_step(WriteStep::GroupEnd(gone));
+        self.push_step(WriteStep::Arrays(Section::arrays(found.arrays.finished())));
         let coordinates = found.coordinates.finished();
-        self.then(Step::Arrays(Section::coordinates(coordinates)));
+        self.push_step(WriteStep::Arrays(Section::coordinates(coordinates)));
         let texts = found.texts.finished();
-        self.then(Step::Attributes(Attributes::of(group, texts)));
+        self.push_step(WriteStep::Attributes(AttributeQueue::new(group, texts)));
     }
 
     fn member(&mut self, link: Link, found: &mut SortedMembers) -> Result<()> {
@@ -157,7 +159,7 @@ impl Document<'_> {
             }
         };
         let elsewhere = self.other_place(&object, &path);
-        if let Some(elsewhere) = self.told(&name, elsewhere) {
+        if let Some(elsewhere) = self.report_error(&name, elsewhere) {
             let comment = format!("{}: also {}", text(&name), text(&elsewhere));
             self.lines.comment(&comment);
             return Ok(());
@@ -172,7 +174,7 @@ impl Document<'_> {
             NodeKind::Scalar(_) => &mut found.texts,
             NodeKind::Array(array) => {
                 let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
-                if self.told(&name, is_coordinate) {
+                if self.report_error(&name, is_coordinate) {
                     &mut found.coordinates
                 } else {
                     &mut found.arrays

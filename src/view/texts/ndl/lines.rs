@@ -6,12 +6,12 @@ use h5fs_reader::model::ndl::{Flow, Syntax, is_long_key, text_in};
 pub(super) struct Lines<'a> {
     out: &'a mut Vec<u8>,
     syntax: Syntax,
-    place: Place,
+    place: KeyPosition,
 }
 
 /// The position of the next key.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct KeyPosition {
     /// Number of keys that contain the next key.
     depth: usize,
     /// Whether the current map already has a key.
@@ -20,7 +20,7 @@ pub(super) struct Place {
 
 impl<'a> Lines<'a> {
     /// Creates a writer that appends to `out`, and continues at `place`.
-    pub(super) fn new(out: &'a mut Vec<u8>, syntax: Syntax, place: Place) -> Self {
+    pub(super) fn new(out: &'a mut Vec<u8>, syntax: Syntax, place: KeyPosition) -> Self {
         Lines { out, syntax, place }
     }
 
@@ -30,7 +30,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the position of the next key.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn key_position(&self) -> KeyPosition {
         self.place
     }
 
@@ -94,7 +94,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Writes an empty map for the last key.
-    pub(super) fn nothing(&mut self) {
+    pub(super) fn write_empty_map(&mut self) {
         if self.syntax == Syntax::Yaml {
             self.indent();
             self.write("{}\n");
@@ -158,7 +158,7 @@ mod tests {
 
     fn written(syntax: Syntax, write: impl FnOnce(&mut Lines<'_>)) -> String {
         let mut out = Vec::new();
-        let mut lines = Lines::new(&mut out, syntax, Place::default());
+        let mut lines = Lines::new(&mut out, syntax, KeyPosition::default());
         lines.begin();
         write(&mut lines);
         lines.end();
@@ -174,7 +174,7 @@ mod tests {
                 lines.map(b"m", |lines| lines.pair(b"no", "[2, 3]"));
                 lines.pair(b"z", "null");
             });
-            lines.map(b"/b", Lines::nothing);
+            lines.map(b"/b", Lines::write_empty_map);
         };
         let yaml = "# why\n/a:\n  k: 1\n  m:\n    \"no\": [2, 3]\n  z: null\n/b:\n  {}\n";
         assert_eq!(written(Syntax::Yaml, write), yaml);

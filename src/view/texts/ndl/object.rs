@@ -9,7 +9,7 @@ use h5fs_reader::model::array::Fill;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::ndl::{Flow, Syntax, ndl_type_in, text_in};
-use h5fs_reader::model::number::Real;
+use h5fs_reader::model::number::FloatValue;
 use h5fs_reader::model::storage::Filter;
 use h5fs_reader::model::{
     Array, Attribute, Datatype, NodeId, NodeKind, Scalar, ScalarValue, Shape,
@@ -19,19 +19,21 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::elements::dimensions::has_no_values;
 use crate::view::texts::attributes::{byte_order, charset_name, filter_name, innermost};
-use crate::view::texts::ndl::dimensions::{self, Coordinate};
-use crate::view::texts::ndl::document::{Document, join, split};
+use crate::view::texts::ndl::dimensions::{self, NdlCoordinate};
+use crate::view::texts::ndl::document::{NdlDocument, join, split};
 use crate::view::texts::ndl::lines::{Lines, comment_text};
-use crate::view::texts::ndl::progress::{Attributes, Members, Section, SectionKind, Step};
-use crate::view::texts::ndl::source::Source;
+use crate::view::texts::ndl::progress::{
+    AttributeQueue, MemberNames, Section, SectionKind, WriteStep,
+};
+use crate::view::texts::ndl::source::NdlSource;
 use crate::view::texts::ndl::value::value;
 
 /// The key and the value of a storage directive.
 type Directive = (&'static [u8], String);
 
-impl Document<'_> {
+impl NdlDocument<'_> {
     /// Writes attributes until the output is full, and schedules the rest.
-    pub(super) fn write_attributes(&mut self, mut left: Attributes) {
+    pub(super) fn write_attributes(&mut self, mut left: AttributeQueue) {
         if let Some(next) = &mut left.next {
             let (source, lines, enough) = (self.source, &mut self.lines, self.enough);
             let (object, damaged) = (&self.progress.object, &mut *self.damaged);
@@ -76,10 +78,10 @@ impl Document<'_> {
             }
             left.next_text += 1;
         }
-        self.then(Step::Attributes(left));
+        self.push_step(WriteStep::Attributes(left));
     }
 
-    fn end_attributes(&mut self, written: &Attributes) {
+    fn end_attributes(&mut self, written: &AttributeQueue) {
         if written.is_open {
             self.lines.close();
             self.progress.is_empty = false;
@@ -109,7 +111,7 @@ impl Document<'_> {
             // The node was read before, so an error here means that memory is short or the file has
             // changed.
             Err(error) => {
-                self.then(Step::Arrays(section));
+                self.push_step(WriteStep::Arrays(section));
                 return Err(error);
             }
         };
@@ -118,9 +120,12 @@ impl Document<'_> {
             self.progress.object = join(&self.progress.path, name);
             self.lines.open(name);
             let kind = section.kind;
-            self.then(Step::Arrays(section));
-            self.then(Step::Close);
-            self.then(Step::Attributes(Attributes::of(node, Members::default())));
+            self.push_step(WriteStep::Arrays(section));
+            self.push_step(WriteStep::Close);
+            self.push_step(WriteStep::Attributes(AttributeQueue::new(
+                node,
+                MemberNames::default(),
+            )));
             if let Err(error) = &array.storage {
                 self.unreadable_part(b"elements", error);
             }
@@ -133,7 +138,7 @@ impl Document<'_> {
                 return Err(Error::limit("names of a document's coordinates", most));
             }
         } else {
-            self.then(Step::Arrays(section));
+            self.push_step(WriteStep::Arrays(section));
         }
         Ok(())
     }
@@ -150,7 +155,7 @@ impl Document<'_> {
         self.lines.pair(b"size", &shown);
         self.datatype(&array.datatype);
         let is_bare = has_no_values(&*self.source.container, node);
-        if !self.told(b"value", is_bare) {
+        if !self.report_error(b"value", is_bare) {
             self.value(array, limits::NDL_VALUES);
         }
         let present = is_unlimited.then(|| (&b"size"[..], size.to_string()));
@@ -160,7 +165,7 @@ impl Document<'_> {
     /// Writes an array of the current group that is not a coordinate.
     fn array(&mut self, node: NodeId, array: &Arc<Array>) {
         let coordinates = dimensions::coordinates(self.source, node, array, &self.progress.path);
-        let mut coordinates = self.told(b"shape", coordinates);
+        let mut coordinates = self.report_error(b"shape", coordinates);
         coordinates.resize(array.shape.dims().len(), None);
         let present = self.shape(array, &coordinates);
         self.datatype(&array.datatype);
@@ -177,7 +182,7 @@ impl Document<'_> {
 
     /// Writes the shape. If the shape has an unlimited dimension, returns the storage directive
     /// with the current extent.
-    fn shape(&mut self, array: &Array, coordinates: &[Option<Coordinate>]) -> Option<Directive> {
+    fn shape(&mut self, array: &Array, coordinates: &[Option<NdlCoordinate>]) -> Option<Directive> {
         let Shape::Simple { dims, max } = &array.shape else {
             self.lines.comment("null dataspace");
             self.lines.pair(b"shape", "[0]");
@@ -279,7 +284,7 @@ fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) {
 /// Writes an attribute. A single string is written in the short form, which cannot be confused with
 /// another datatype. Other values are written in the full form.
 fn write_attribute(
-    source: &Source,
+    source: &NdlSource,
     lines: &mut Lines<'_>,
     name: &[u8],
     content: Result<AttributeContent>,
@@ -354,7 +359,7 @@ fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) {
 }
 
 /// Reads all elements of an array, and formats them as a value.
-fn read_value(source: &Source, syntax: Syntax, array: &Arc<Array>, most: u64) -> Result<String> {
+fn read_value(source: &NdlSource, syntax: Syntax, array: &Arc<Array>, most: u64) -> Result<String> {
     let count = array.shape.elements()?;
     if count > most {
         return Err(Error::limit("elements of a value", most));
@@ -423,7 +428,7 @@ fn scalar_value(mut out: Flow, scalar: &Scalar) -> String {
         ScalarValue::Int(digits) => out.push(digits),
         ScalarValue::Float(value) => {
             let mut number = Vec::new();
-            Real::Double(*value).write(&mut number);
+            FloatValue::Double(*value).write(&mut number);
             out.number(&number);
         }
         ScalarValue::Complex(..)

@@ -6,18 +6,18 @@ use h5fs_reader::error::Error;
 use h5fs_reader::model::{LinkStream, NodeId};
 use h5fs_reader::wire::to_u64;
 
-use crate::view::texts::ndl::lines::Place;
+use crate::view::texts::ndl::lines::KeyPosition;
 
 /// Dimension coordinates, by the path of their group and then by name.
 pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 
 /// The state of a document in progress.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct DocumentState {
     /// The remaining steps, next one last.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<WriteStep>,
     /// The position of the next line.
-    pub(super) place: Place,
+    pub(super) place: KeyPosition,
     /// The path of the current group.
     pub(super) path: Vec<u8>,
     /// The path of the current object: the group, or an array in the group.
@@ -36,13 +36,13 @@ pub(crate) struct Progress {
 }
 
 /// A step in writing the document.
-pub(super) enum Step {
+pub(super) enum WriteStep {
     Begin,
     /// Writes the groups of a list from number `next` on, and all groups below them. Their parent
     /// group has a path of `above` bytes.
     Groups {
         above: usize,
-        list: Members,
+        list: MemberNames,
         next: usize,
     },
     /// Sorts the links of a group, and writes comments for links that the language cannot express.
@@ -51,7 +51,7 @@ pub(super) enum Step {
         links: Box<dyn LinkStream>,
         found: SortedMembers,
     },
-    Attributes(Attributes),
+    Attributes(AttributeQueue),
     Arrays(Section),
     /// Writes the needed coordinates that are in the current group.
     Beside,
@@ -67,11 +67,11 @@ pub(super) enum Step {
 
 /// The attributes of a node that remain to be written. The scalars of an ASDF group follow as
 /// further attributes.
-pub(super) struct Attributes {
+pub(super) struct AttributeQueue {
     pub(super) node: NodeId,
     /// The number of the next attribute; `None` after the last.
     pub(super) next: Option<u64>,
-    pub(super) texts: Members,
+    pub(super) texts: MemberNames,
     pub(super) next_text: usize,
     /// Whether the key `attributes` is written.
     pub(super) is_open: bool,
@@ -82,7 +82,7 @@ pub(super) struct Attributes {
 /// Arrays to write under one key, each with its attributes.
 pub(super) struct Section {
     pub(super) kind: SectionKind,
-    pub(super) members: Members,
+    pub(super) members: MemberNames,
     pub(super) next: usize,
     /// Whether the key is written.
     pub(super) is_open: bool,
@@ -94,10 +94,10 @@ pub(super) enum SectionKind {
     Arrays,
 }
 
-impl Attributes {
+impl AttributeQueue {
     /// Creates the list of the attributes of `node`, followed by `texts`.
-    pub(super) fn of(node: NodeId, texts: Members) -> Self {
-        Attributes {
+    pub(super) fn new(node: NodeId, texts: MemberNames) -> Self {
+        AttributeQueue {
             node,
             next: Some(0),
             texts,
@@ -113,15 +113,15 @@ impl Attributes {
 }
 
 impl Section {
-    pub(super) fn coordinates(members: Members) -> Self {
+    pub(super) fn coordinates(members: MemberNames) -> Self {
         Self::new(SectionKind::Coordinates, members)
     }
 
-    pub(super) fn arrays(members: Members) -> Self {
+    pub(super) fn arrays(members: MemberNames) -> Self {
         Self::new(SectionKind::Arrays, members)
     }
 
-    fn new(kind: SectionKind, members: Members) -> Self {
+    fn new(kind: SectionKind, members: MemberNames) -> Self {
         Section {
             kind,
             members,
@@ -137,7 +137,7 @@ impl Section {
 
 /// Names of members, and their nodes.
 #[derive(Default)]
-pub(super) struct Members {
+pub(super) struct MemberNames {
     pub(super) names: Vec<u8>,
     /// For each name, the offset where it ends, and its node.
     pub(super) ends: Vec<(usize, NodeId)>,
@@ -146,13 +146,13 @@ pub(super) struct Members {
 /// The members of a group, sorted by their kind in the language.
 #[derive(Default)]
 pub(super) struct SortedMembers {
-    pub(super) groups: Members,
-    pub(super) coordinates: Members,
-    pub(super) arrays: Members,
-    pub(super) texts: Members,
+    pub(super) groups: MemberNames,
+    pub(super) coordinates: MemberNames,
+    pub(super) arrays: MemberNames,
+    pub(super) texts: MemberNames,
 }
 
-impl Members {
+impl MemberNames {
     pub(super) fn push(&mut self, name: &[u8], node: NodeId) {
         self.names.extend_from_slice(name);
         self.ends.push((self.names.len(), node));
@@ -180,9 +180,9 @@ impl Members {
     }
 }
 
-impl FromIterator<(Vec<u8>, NodeId)> for Members {
+impl FromIterator<(Vec<u8>, NodeId)> for MemberNames {
     fn from_iter<T: IntoIterator<Item = (Vec<u8>, NodeId)>>(members: T) -> Self {
-        let mut list = Members::default();
+        let mut list = MemberNames::default();
         for (name, node) in members {
             list.push(&name, node);
         }
@@ -193,31 +193,31 @@ impl FromIterator<(Vec<u8>, NodeId)> for Members {
 impl SortedMembers {
     fn weight(&self) -> u64 {
         let lists = [&self.groups, &self.coordinates, &self.arrays, &self.texts];
-        lists.into_iter().map(Members::weight).sum()
+        lists.into_iter().map(MemberNames::weight).sum()
     }
 }
 
-impl Step {
+impl WriteStep {
     fn weight(&self) -> u64 {
-        let own = to_u64(size_of::<Step>());
+        let own = to_u64(size_of::<WriteStep>());
         own + match self {
-            Step::Groups { list, .. } => list.weight(),
-            Step::Links { links, found, .. } => links.weight().saturating_add(found.weight()),
-            Step::Attributes(attributes) => attributes.weight(),
-            Step::Arrays(section) => section.weight(),
+            WriteStep::Groups { list, .. } => list.weight(),
+            WriteStep::Links { links, found, .. } => links.weight().saturating_add(found.weight()),
+            WriteStep::Attributes(attributes) => attributes.weight(),
+            WriteStep::Arrays(section) => section.weight(),
             _ => 0,
         }
     }
 }
 
-impl Progress {
+impl DocumentState {
     /// Returns approximately the bytes of memory that the state takes.
     pub(super) fn weight(&self) -> u64 {
         // A hash set keeps about half of its slots free.
         const VISITED: usize = 2 * size_of::<NodeId>();
-        let steps: u64 = self.steps.iter().map(Step::weight).sum();
+        let steps: u64 = self.steps.iter().map(WriteStep::weight).sum();
         let visited = self.visited.capacity() * VISITED;
-        let own = size_of::<Progress>() + self.path.capacity() + self.object.capacity();
+        let own = size_of::<DocumentState>() + self.path.capacity() + self.object.capacity();
         to_u64(own + visited + self.elsewhere_names) + steps
     }
 }

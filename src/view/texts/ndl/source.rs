@@ -8,7 +8,7 @@ use h5fs_reader::model::Container;
 use crate::view::texts::json::SharedPaths;
 
 /// The file, with an engine that reads its arrays and a function that finds paths.
-pub(crate) struct Source {
+pub(crate) struct NdlSource {
     /// The file.
     pub container: Arc<dyn Container>,
     /// The engine that reads the values of arrays.

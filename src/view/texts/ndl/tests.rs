@@ -18,17 +18,17 @@ use h5fs_reader::testing::{int, type_of};
 
 use super::*;
 use crate::view::View;
-use crate::view::texts::streamed::Streamed;
+use crate::view::texts::streamed::StreamedText;
 
 /// A file whose nodes are identified by numbers. A variable-length element is one byte; a reference
 /// is the number of its node.
 struct Small;
 
-const ROOT: NodeId = NodeId::of(2);
-const TIME: NodeId = NodeId::of(3);
-const GROUP: NodeId = NodeId::of(4);
-const FLUX: NodeId = NodeId::of(5);
-const EMPTY: NodeId = NodeId::of(6);
+const ROOT: NodeId = NodeId::for_test(2);
+const TIME: NodeId = NodeId::for_test(3);
+const GROUP: NodeId = NodeId::for_test(4);
+const FLUX: NodeId = NodeId::for_test(5);
+const EMPTY: NodeId = NodeId::for_test(6);
 
 fn links(group: NodeId) -> Vec<(&'static str, LinkTarget)> {
     match group {
@@ -198,7 +198,7 @@ impl Container for Small {
         Ok(u64::from(element[0] != 0))
     }
     fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
-        Ok(Reference::Object(NodeId::of(element[0].into())))
+        Ok(Reference::Object(NodeId::for_test(element[0].into())))
     }
 }
 
@@ -214,7 +214,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
             _ => None,
         })
     };
-    let source = Source {
+    let source = NdlSource {
         container: Arc::new(Small),
         engine: Engine::new(0, 1),
         paths: Arc::new(paths),
@@ -225,7 +225,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
         path: path.as_bytes().to_vec(),
         options: Options { values, syntax },
     };
-    let document = Streamed::of_parts(description);
+    let document = StreamedText::of_parts(description);
     let whole = document.read_at(0, 1 << 20).unwrap();
     document.forget();
     // Reading single bytes stops the writer after each line.

@@ -16,21 +16,21 @@
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::ReferenceKind;
 use h5fs_reader::model::ndl::{Flow, Syntax};
-use h5fs_reader::model::region::{Axis, Region};
-use h5fs_reader::model::value::{Context, plain_text};
+use h5fs_reader::model::region::{Region, RegionAxis};
+use h5fs_reader::model::value::{TextContext, plain_text};
 use h5fs_reader::model::walk::{Sink, Value, Walk};
 use h5fs_reader::model::{Container, Datatype, NodeKind, Reference};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::texts::ndl::source::Source;
+use crate::view::texts::ndl::source::NdlSource;
 
 /// Formats elements of datatype `datatype` and dimensions `dims`, in C order, as a value.
 ///
 /// # Errors
 /// `Limit` if the text is too long. Fails with the container's error if a pointer is invalid.
 pub(super) fn value(
-    source: &Source,
+    source: &NdlSource,
     syntax: Syntax,
     datatype: &Datatype,
     dims: &[u64],
@@ -42,9 +42,9 @@ pub(super) fn value(
         key.finish()
     })?;
     let container = &*source.container;
-    let mut text = Text {
+    let mut text = ValueText {
         container,
-        context: Context::new(container, &*source.paths, limits::NDL_VALUE_BYTES),
+        context: TextContext::new(container, &*source.paths, limits::NDL_VALUE_BYTES),
         out: Flow::new(syntax),
     };
     walk.list(elements, dims, &mut text)?;
@@ -52,14 +52,14 @@ pub(super) fn value(
 }
 
 /// A value while it is written.
-struct Text<'a> {
+struct ValueText<'a> {
     container: &'a dyn Container,
-    context: Context<'a>,
+    context: TextContext<'a>,
     out: Flow,
 }
 
-impl Sink for Text<'_> {
-    fn context(&self) -> &Context<'_> {
+impl Sink for ValueText<'_> {
+    fn context(&self) -> &TextContext<'_> {
         &self.context
     }
 
@@ -91,7 +91,7 @@ impl Sink for Text<'_> {
     }
 }
 
-impl Text<'_> {
+impl ValueText<'_> {
     fn region(&mut self, target: &Reference, stored: &[u8]) -> Result<()> {
         let node = match *target {
             Reference::Region(node) => node,
@@ -105,7 +105,7 @@ impl Text<'_> {
         };
         self.out.push("{");
         self.out.key(b"target");
-        self.out.text(&self.context.place(node)?);
+        self.out.text(&self.context.node_path(node)?);
         let target = self.container.node(node)?;
         if let NodeKind::Array(array) = &target.kind
             && let Some(region) = self.container.region(stored)?
@@ -157,7 +157,7 @@ fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
 type Corners = (Vec<u64>, Vec<u64>);
 
 /// Extends blocks by one dimension, in which `axis` may have several blocks.
-fn with_axis(blocks: &[Corners], axis: &Axis) -> Result<Vec<Corners>> {
+fn with_axis(blocks: &[Corners], axis: &RegionAxis) -> Result<Vec<Corners>> {
     // Each block takes at least 16 bytes of text.
     const MOST: u64 = (limits::NDL_VALUE_BYTES / 16) as u64;
     let length = axis.length.unwrap_or(u64::MAX);
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn regions_by_the_corners_of_their_blocks() {
-        let axis = |start, stride, block, length| Axis {
+        let axis = |start, stride, block, length| RegionAxis {
             start,
             stride,
             block,

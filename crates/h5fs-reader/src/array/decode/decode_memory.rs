@@ -14,24 +14,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::array::cache::{Decoded, Key};
+use crate::array::cache::{ChunkKey, DecodedChunk};
 use crate::error::Result;
 use crate::limits;
-use crate::memory::cancel::{IsWanted, still};
-use crate::memory::gate::{Gate, Place, Works, fits};
+use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::gate::{Gate, GateTicket, Works, fits};
 use crate::wire::Count;
 
 /// The memory that running decodes may take.
 pub(in crate::array) struct DecodeMemory {
     threads: usize,
-    gate: Arc<Gate<Kept>>,
+    gate: Arc<Gate<KeptChunks>>,
 }
 
 /// The kept chunks, least recently used first.
-pub(in crate::array) type Kept = VecDeque<KeptChunk>;
+pub(in crate::array) type KeptChunks = VecDeque<KeptChunk>;
 
 /// The granted bytes of one decode. Dropping the permit gives the bytes back.
-pub(in crate::array) type Permit = Place<Kept>;
+pub(in crate::array) type Permit = GateTicket<KeptChunks>;
 
 const SMALL: usize = 0;
 const MEDIUM: usize = 1;
@@ -45,8 +45,8 @@ fn class(bytes: u64) -> usize {
 
 /// A decoded chunk that is too large for the cache.
 pub(in crate::array) struct KeptChunk {
-    key: Key,
-    chunk: Decoded,
+    key: ChunkKey,
+    chunk: DecodedChunk,
     /// Bytes that decoding the chunk took.
     decode: u64,
     used: Instant,
@@ -67,8 +67,8 @@ impl DecodeMemory {
     /// # Errors
     /// [`Error::unwanted`] once the decode is not wanted any longer.
     pub(in crate::array) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit> {
-        let has_room = |_: &mut Kept, decodes: &Works| has_room(bytes, decodes, self.threads);
-        let go_on = || still(is_wanted);
+        let has_room = |_: &mut KeptChunks, decodes: &Works| has_room(bytes, decodes, self.threads);
+        let go_on = || check_wanted(is_wanted);
         let permit = self.gate.enter((class(bytes), bytes), has_room, go_on)?;
         self.make_room(None);
         Ok(permit)
@@ -77,8 +77,8 @@ impl DecodeMemory {
     /// Returns the number of running decodes.
     pub(in crate::array) fn under_way(&self) -> usize {
         let classes = [SMALL, MEDIUM, LARGE];
-        let many = |decodes: &Works| classes.map(|class| decodes.inside(class).count());
-        self.gate.look(|_, decodes| many(decodes).iter().sum())
+        let many = |decodes: &Works| classes.map(|class| decodes.weights_inside(class).count());
+        self.gate.inspect(|_, decodes| many(decodes).iter().sum())
     }
 
     /// Returns whether the budget has room for two decodes of `bytes` bytes.
@@ -87,12 +87,12 @@ impl DecodeMemory {
     }
 
     /// Returns the chunk if it is kept here, and marks it as used.
-    pub(in crate::array) fn find(&self, key: Key) -> Option<Decoded> {
-        self.gate.look(|kept, _| {
+    pub(in crate::array) fn find(&self, key: ChunkKey) -> Option<DecodedChunk> {
+        self.gate.inspect(|kept, _| {
             let place = kept.iter().position(|kept| kept.key == key)?;
             let mut found = kept.remove(place)?;
             found.used = Instant::now();
-            let chunk = Decoded::clone(&found.chunk);
+            let chunk = DecodedChunk::clone(&found.chunk);
             kept.push_back(found);
             Some(chunk)
         })
@@ -100,10 +100,10 @@ impl DecodeMemory {
 
     /// Keeps a chunk while there is room. The chunk's decode took `bytes` bytes and has given them
     /// back.
-    pub(in crate::array) fn keep(&self, key: Key, chunk: &Decoded, bytes: u64) {
+    pub(in crate::array) fn keep(&self, key: ChunkKey, chunk: &DecodedChunk, bytes: u64) {
         self.make_room(Some(KeptChunk {
             key,
-            chunk: Decoded::clone(chunk),
+            chunk: DecodedChunk::clone(chunk),
             decode: bytes,
             used: Instant::now(),
         }));
@@ -114,7 +114,7 @@ impl DecodeMemory {
     pub(in crate::array) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
-        let (_gone, next) = self.gate.look(|kept, _| {
+        let (_gone, next) = self.gate.inspect(|kept, _| {
             let is_idle = |kept: &&KeptChunk| idle(kept) >= limits::KEPT_TIME;
             let many = kept.iter().take_while(is_idle).count();
             let gone: Vec<KeptChunk> = kept.drain(..many).collect();
@@ -127,7 +127,7 @@ impl DecodeMemory {
     /// within the promised bytes.
     fn make_room(&self, more: Option<KeptChunk>) {
         let mut gone = Vec::new();
-        self.gate.look(|kept, decodes| {
+        self.gate.inspect(|kept, decodes| {
             kept.extend(more);
             while !is_within(kept, decodes, self.threads)
                 && let Some(oldest) = kept.pop_front()
@@ -141,7 +141,10 @@ impl DecodeMemory {
 /// Returns whether a decode of `bytes` bytes may begin.
 fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
     let class = class(bytes);
-    let (sum, many) = (decodes.inside(class).sum(), decodes.inside(class).count());
+    let (sum, many) = (
+        decodes.weights_inside(class).sum(),
+        decodes.weights_inside(class).count(),
+    );
     match class {
         SMALL => {
             let few = heavy(decodes).next().is_none() && many < threads;
@@ -164,7 +167,9 @@ fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
 
 /// Returns the bytes of each running medium and large decode.
 fn heavy(decodes: &Works) -> impl Iterator<Item = u64> {
-    decodes.inside(MEDIUM).chain(decodes.inside(LARGE))
+    decodes
+        .weights_inside(MEDIUM)
+        .chain(decodes.weights_inside(LARGE))
 }
 
 /// Returns whether medium and large decodes stay within the promised bytes with one more decode of
@@ -175,7 +180,7 @@ fn is_promised(bytes: u64, decodes: &Works, threads: usize) -> bool {
     sum.with_more(bytes) <= largest.times(threads as u64)
 }
 
-fn is_within(kept: &Kept, decodes: &Works, threads: usize) -> bool {
+fn is_within(kept: &KeptChunks, decodes: &Works, threads: usize) -> bool {
     let sizes = kept.iter().map(|kept| kept.chunk.capacity() as u64);
     let bytes: u64 = sizes.sum();
     let largest = kept.iter().map(|kept| kept.decode).chain(heavy(decodes));
@@ -202,7 +207,7 @@ mod tests {
 
     const MANY: u64 = limits::DECODE_BYTES / 2;
 
-    fn chunk(bytes: u64) -> Decoded {
+    fn chunk(bytes: u64) -> DecodedChunk {
         Arc::new(vec![0; bytes as usize].into())
     }
 
@@ -313,7 +318,7 @@ mod tests {
         };
         assert!((3..=4).contains(&kept(&memory)));
         assert!(memory.forget_idle().is_some());
-        memory.gate.look(|kept, _| {
+        memory.gate.inspect(|kept, _| {
             for kept in kept {
                 kept.used = Instant::now().checked_sub(limits::KEPT_TIME).unwrap();
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::array::cache::Key;
+use crate::array::cache::ChunkKey;
 use crate::error::{Cause, Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::{lock, wait_for};
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// The decodes in progress, by chunk.
 pub(in crate::array) struct Flights<T> {
-    table: Mutex<HashMap<Key, Arc<Flight<T>>>>,
+    table: Mutex<HashMap<ChunkKey, Arc<Flight<T>>>>,
 }
 
 /// One decode in progress.
@@ -26,21 +26,21 @@ pub(in crate::array) struct Flight<T> {
 }
 
 /// The task of a reader that enters a flight.
-pub(in crate::array) enum Entry<'a, T: Clone> {
+pub(in crate::array) enum FlightEntry<'a, T: Clone> {
     /// The work is done, because another reader has just finished.
     Ready(T),
     /// Wait for the reader that came first.
     Wait(Arc<Flight<T>>),
     /// Do the work, as the first reader.
-    Lead(Lead<'a, T>),
+    Lead(FlightLead<'a, T>),
 }
 
-/// The duty to finish a flight. If a `Lead` is dropped without an outcome, the flight ends with an
+/// The duty to finish a flight. If a `FlightLead` is dropped without an outcome, the flight ends with an
 /// error.
-pub(in crate::array) struct Lead<'a, T: Clone> {
+pub(in crate::array) struct FlightLead<'a, T: Clone> {
     flights: &'a Flights<T>,
     flight: Arc<Flight<T>>,
-    key: Key,
+    key: ChunkKey,
 }
 
 impl<T: Clone> Flights<T> {
@@ -55,17 +55,17 @@ impl<T: Clone> Flights<T> {
     /// the flight ends.
     pub(in crate::array) fn enter(
         &self,
-        key: Key,
+        key: ChunkKey,
         token: &CancelToken,
         ready: impl FnOnce() -> Option<T>,
-    ) -> Entry<'_, T> {
+    ) -> FlightEntry<'_, T> {
         let mut table = lock(&self.table);
         if let Some(flight) = table.get(&key) {
             lock(&flight.tokens).push(token.clone());
-            return Entry::Wait(Arc::clone(flight));
+            return FlightEntry::Wait(Arc::clone(flight));
         }
         if let Some(outcome) = ready() {
-            return Entry::Ready(outcome);
+            return FlightEntry::Ready(outcome);
         }
         let flight = Arc::new(Flight {
             outcome: Mutex::new(None),
@@ -73,7 +73,7 @@ impl<T: Clone> Flights<T> {
             tokens: Mutex::new(vec![token.clone()]),
         });
         table.insert(key, Arc::clone(&flight));
-        Entry::Lead(Lead {
+        FlightEntry::Lead(FlightLead {
             flights: self,
             flight,
             key,
@@ -81,7 +81,7 @@ impl<T: Clone> Flights<T> {
     }
 
     /// Returns whether a flight of `key` is in progress.
-    pub(in crate::array) fn contains(&self, key: Key) -> bool {
+    pub(in crate::array) fn contains(&self, key: ChunkKey) -> bool {
         lock(&self.table).contains_key(&key)
     }
 }
@@ -111,7 +111,7 @@ impl<T: Clone> Flight<T> {
     }
 }
 
-impl<T: Clone> Lead<'_, T> {
+impl<T: Clone> FlightLead<'_, T> {
     /// Returns whether a reader still waits for the work.
     pub(in crate::array) fn is_wanted(&self) -> bool {
         self.flight.is_wanted()
@@ -123,7 +123,7 @@ impl<T: Clone> Lead<'_, T> {
     }
 }
 
-impl<T: Clone> Drop for Lead<'_, T> {
+impl<T: Clone> Drop for FlightLead<'_, T> {
     fn drop(&mut self) {
         lock(&self.flights.table).remove(&self.key);
         lock(&self.flight.outcome)
@@ -140,13 +140,14 @@ mod tests {
     #[test]
     fn those_who_come_later_wait_for_the_first() {
         let flights = Flights::<u32>::new();
-        let Entry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+        let FlightEntry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None)
+        else {
             panic!("nobody was there before");
         };
         std::thread::scope(|scope| {
             let waiters: Vec<_> = (0..4)
                 .map(|_| {
-                    let Entry::Wait(flight) =
+                    let FlightEntry::Wait(flight) =
                         flights.enter((0, 0), &CancelToken::default(), || None)
                     else {
                         panic!("a flight is under way");
@@ -165,10 +166,12 @@ mod tests {
     #[test]
     fn a_panic_of_the_first_wakes_the_others() {
         let flights = Flights::<u32>::new();
-        let Entry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+        let FlightEntry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None)
+        else {
             panic!("nobody was there before");
         };
-        let Entry::Wait(flight) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+        let FlightEntry::Wait(flight) = flights.enter((0, 0), &CancelToken::default(), || None)
+        else {
             panic!("a flight is under way");
         };
         let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
@@ -179,7 +182,7 @@ mod tests {
         assert!(flight.wait(&CancelToken::default()).is_err());
         assert!(matches!(
             flights.enter((0, 0), &CancelToken::default(), || None),
-            Entry::Lead(_)
+            FlightEntry::Lead(_)
         ));
     }
 
@@ -187,17 +190,17 @@ mod tests {
     fn it_is_wanted_until_all_who_joined_cancel() {
         let flights = Flights::<u32>::new();
         let (first, second) = (Canceller::default(), Canceller::default());
-        let Entry::Lead(lead) = flights.enter((0, 0), &first.token(), || None) else {
+        let FlightEntry::Lead(lead) = flights.enter((0, 0), &first.token(), || None) else {
             panic!("nobody was there before");
         };
-        let Entry::Wait(_) = flights.enter((0, 0), &second.token(), || None) else {
+        let FlightEntry::Wait(_) = flights.enter((0, 0), &second.token(), || None) else {
             panic!("a flight is under way");
         };
         first.cancel();
         assert!(lead.is_wanted());
         drop(second);
         assert!(!lead.is_wanted());
-        let Entry::Wait(_) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+        let FlightEntry::Wait(_) = flights.enter((0, 0), &CancelToken::default(), || None) else {
             panic!("it has not landed yet");
         };
         assert!(lead.is_wanted());

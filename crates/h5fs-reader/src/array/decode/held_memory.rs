@@ -24,14 +24,14 @@ impl Holdings {
     /// # Errors
     /// `Io` (`OutOfMemory`) if too many bytes are held already.
     pub(in crate::array) fn hold(self: &Arc<Self>, bytes: u64) -> Result<HeldMemory> {
-        self.take(bytes)?;
+        self.reserve(bytes)?;
         Ok(HeldMemory {
             holdings: Arc::clone(self),
             bytes: Mutex::new(bytes),
         })
     }
 
-    fn take(&self, bytes: u64) -> Result<()> {
+    fn reserve(&self, bytes: u64) -> Result<()> {
         let with = |taken: u64| taken.checked_add(bytes);
         let granted = |taken| with(taken).filter(|sum| *sum <= limits::OPEN_BYTES);
         let order = Ordering::Relaxed;
@@ -54,7 +54,7 @@ impl HeldMemory {
         let mut held = lock(&self.bytes);
         match bytes.checked_sub(*held) {
             Some(0) => return Ok(()),
-            Some(more) => self.holdings.take(more)?,
+            Some(more) => self.holdings.reserve(more)?,
             None => self.holdings.release(*held - bytes),
         }
         *held = bytes;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::array::cache::Key;
+use crate::array::cache::ChunkKey;
 use crate::array::chunks::Chunks;
 use crate::limits;
 use crate::memory::cancel::{CancelToken, Canceller};
@@ -13,12 +13,12 @@ use crate::wire::Count;
 
 /// A queue of chunks that wait for a decode thread.
 pub(in crate::array) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     ready: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     jobs: VecDeque<Job>,
     /// Whether a thread must return from `next` to look for other work.
     is_woken: bool,
@@ -33,7 +33,7 @@ pub(in crate::array) struct Job {
 }
 
 /// The next work of a thread.
-pub(in crate::array) enum Next {
+pub(in crate::array) enum NextJob {
     Job(Job),
     /// The queue is empty at present.
     Nothing,
@@ -42,7 +42,7 @@ pub(in crate::array) enum Next {
 }
 
 impl Job {
-    fn key(&self) -> Key {
+    fn key(&self) -> ChunkKey {
         self.chunks.key(self.number)
     }
 }
@@ -107,7 +107,7 @@ impl Queue {
     }
 
     /// Removes a chunk that a reader decodes itself.
-    pub(in crate::array) fn take_over(&self, key: Key) {
+    pub(in crate::array) fn take_over(&self, key: ChunkKey) {
         lock(&self.state).jobs.retain(|job| job.key() != key);
     }
 
@@ -127,19 +127,19 @@ impl Queue {
     }
 
     /// Returns the next chunk that is still wanted. Waits at most `limit` for one.
-    pub(in crate::array) fn next(&self, limit: Option<Duration>) -> Next {
+    pub(in crate::array) fn next(&self, limit: Option<Duration>) -> NextJob {
         let mut state = lock(&self.state);
         let mut has_waited = false;
         loop {
             if state.closed {
-                return Next::End;
+                return NextJob::End;
             }
             match state.jobs.pop_front() {
-                Some(job) if !job.token.is_cancelled() => return Next::Job(job),
+                Some(job) if !job.token.is_cancelled() => return NextJob::Job(job),
                 Some(_) => {}
                 None if has_waited || state.is_woken => {
                     state.is_woken = false;
-                    return Next::Nothing;
+                    return NextJob::Nothing;
                 }
                 None => {
                     state = self.wait(state, limit);
@@ -151,9 +151,9 @@ impl Queue {
 
     fn wait<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, QueueState>,
         limit: Option<Duration>,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, QueueState> {
         match limit {
             Some(limit) => wait_for(&self.ready, state, limit),
             None => wait(&self.ready, state),
@@ -161,7 +161,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     fn trim(&mut self) {
         self.jobs.retain(|job| !job.token.is_cancelled());
         self.jobs.truncate(limits::PREFETCH_CHUNKS);

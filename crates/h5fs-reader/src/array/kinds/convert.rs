@@ -37,7 +37,7 @@ pub(in crate::array) enum Conversion {
 
 /// A number during the conversion between its two types.
 #[derive(Debug, Clone, Copy)]
-enum Number {
+enum ConvertedNumber {
     Integer(Integer),
     Real(f64),
 }
@@ -51,7 +51,7 @@ impl Conversion {
         if from == to {
             return Ok(Conversion::Copy);
         }
-        if differ_in_order(from, to) {
+        if are_only_swapped(from, to) {
             let size = from.size as usize;
             return Ok(Conversion::Swap { size });
         }
@@ -120,7 +120,7 @@ pub fn convert(from: &Datatype, to: &Datatype, stored: &[u8], out: &mut [u8]) ->
 
 /// Returns whether two types of numbers differ only in byte order. Integers must not have padding
 /// bits below the value, and floating-point numbers must have the same format.
-fn differ_in_order(from: &Datatype, to: &Datatype) -> bool {
+fn are_only_swapped(from: &Datatype, to: &Datatype) -> bool {
     let (from_order, to_order) = match (&from.class, &to.class) {
         (
             Class::Integer { order, bits, .. },
@@ -155,23 +155,23 @@ fn is_plain_number(datatype: &Datatype) -> bool {
     }
 }
 
-fn load(element: &[u8], datatype: &Datatype) -> Result<Number> {
+fn load(element: &[u8], datatype: &Datatype) -> Result<ConvertedNumber> {
     let number = match &datatype.class {
         Class::Integer {
             order,
             signed,
             bits,
-        } => integer(element, *order, *signed, *bits).map(Number::Integer),
+        } => integer(element, *order, *signed, *bits).map(ConvertedNumber::Integer),
         Class::Float(format) => {
             let number = real(element, format).and_then(|real| real.as_f64());
-            number.map(Number::Real)
+            number.map(ConvertedNumber::Real)
         }
         _ => None,
     };
     number.ok_or_else(|| Error::unsupported("a number of this type", None))
 }
 
-fn store(number: Number, datatype: &Datatype, element: &mut [u8]) {
+fn store(number: ConvertedNumber, datatype: &Datatype, element: &mut [u8]) {
     let (bits, order) = match &datatype.class {
         Class::Integer {
             order,
@@ -200,21 +200,25 @@ fn store(number: Number, datatype: &Datatype, element: &mut [u8]) {
 
 /// Returns the low `precision` bits of the number, clamped to the range of an integer with that
 /// many bits.
-fn clamped(number: Number, signed: bool, precision: u32) -> u128 {
+fn clamped(number: ConvertedNumber, signed: bool, precision: u32) -> u128 {
     let ones = u128::MAX >> (128 - precision.clamp(1, 128));
     if !signed {
         let number = match number {
-            Number::Integer(Integer::Unsigned(number)) => number,
-            Number::Integer(Integer::Signed(number)) => u128::try_from(number).unwrap_or(0),
-            Number::Real(number) => number as u128,
+            ConvertedNumber::Integer(Integer::Unsigned(number)) => number,
+            ConvertedNumber::Integer(Integer::Signed(number)) => {
+                u128::try_from(number).unwrap_or(0)
+            }
+            ConvertedNumber::Real(number) => number as u128,
         };
         return number.min(ones);
     }
     let most = (ones >> 1).cast_signed();
     let number = match number {
-        Number::Integer(Integer::Signed(number)) => number,
-        Number::Integer(Integer::Unsigned(number)) => i128::try_from(number).unwrap_or(i128::MAX),
-        Number::Real(number) => number as i128,
+        ConvertedNumber::Integer(Integer::Signed(number)) => number,
+        ConvertedNumber::Integer(Integer::Unsigned(number)) => {
+            i128::try_from(number).unwrap_or(i128::MAX)
+        }
+        ConvertedNumber::Real(number) => number as i128,
     };
     number.clamp(-most - 1, most).cast_unsigned() & ones
 }
@@ -244,19 +248,19 @@ fn half(number: f64) -> u16 {
 }
 
 /// Converts the number to `f32` with one rounding, even if an integer has more bits than a double.
-fn rounded(number: Number) -> f32 {
+fn rounded(number: ConvertedNumber) -> f32 {
     match number {
-        Number::Integer(Integer::Signed(number)) => number as f32,
-        Number::Integer(Integer::Unsigned(number)) => number as f32,
-        Number::Real(number) => number as f32,
+        ConvertedNumber::Integer(Integer::Signed(number)) => number as f32,
+        ConvertedNumber::Integer(Integer::Unsigned(number)) => number as f32,
+        ConvertedNumber::Real(number) => number as f32,
     }
 }
 
-fn as_double(number: Number) -> f64 {
+fn as_double(number: ConvertedNumber) -> f64 {
     match number {
-        Number::Integer(Integer::Signed(number)) => number as f64,
-        Number::Integer(Integer::Unsigned(number)) => number as f64,
-        Number::Real(number) => number,
+        ConvertedNumber::Integer(Integer::Signed(number)) => number as f64,
+        ConvertedNumber::Integer(Integer::Unsigned(number)) => number as f64,
+        ConvertedNumber::Real(number) => number,
     }
 }
 

@@ -31,34 +31,34 @@ impl Extents {
     }
 
     /// Returns the stored extents of the bytes `wanted` of the array.
-    fn met(&self, wanted: Extent) -> impl Iterator<Item = (&SharedSource, Extent)> {
+    fn overlapping(&self, wanted: Extent) -> impl Iterator<Item = (&SharedSource, Extent)> {
         let is_before = |(place, _): &(Extent, _)| place.end() <= wanted.start();
         let met = self.0[self.0.partition_point(is_before)..].iter();
         let met = met.take_while(move |(place, _)| place.start() < wanted.end());
         met.map(move |(place, stored)| {
             let part = place.intersect(wanted);
             let skipped = part.start() - place.start();
-            let part = stored.extent.after(skipped).first(part.length());
+            let part = stored.extent.skip(skipped).first(part.length());
             (&stored.source, part)
         })
     }
 
     /// Returns whether reading bytes `offset..end` may take long.
     pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
-        let mut met = self.met(Extent::between(offset, end));
+        let mut met = self.overlapping(Extent::from_range(offset, end));
         met.any(|(source, _)| source.is_far())
     }
 
     /// Returns whether a sequential reader gets bytes after `offset..end` sooner if they are
     /// requested ahead.
     pub(in crate::array) fn reads_ahead(&self, offset: u64, end: u64) -> bool {
-        let mut met = self.met(Extent::between(offset, end));
+        let mut met = self.overlapping(Extent::from_range(offset, end));
         met.any(|(source, _)| source.reads_ahead())
     }
 
     /// Requests these ranges of the array from their sources.
     pub(in crate::array) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
-        let met = ranges.flat_map(|range| self.met(range.into()));
+        let met = ranges.flat_map(|range| self.overlapping(range.into()));
         let asked = met.filter(|(source, part)| !part.is_empty() && source.reads_ahead());
         let asked: Vec<_> = asked.take(limits::RANGES_AT_ONCE).collect();
         for group in asked.chunk_by(|(one, _), (next, _)| Arc::ptr_eq(one, next)) {
@@ -80,7 +80,7 @@ impl Extents {
     ) -> Result<Buffer> {
         let mut reply = pool.buffer((end - offset) as usize)?;
         let mut rest = &mut reply[..];
-        for (source, part) in self.met(Extent::between(offset, end)) {
+        for (source, part) in self.overlapping(Extent::from_range(offset, end)) {
             let here;
             (here, rest) = rest.split_at_mut(part.length() as usize);
             if !part.is_empty() {
@@ -125,11 +125,11 @@ impl Pieces for ExtentPieces {
         self.length
     }
 
-    fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
+    fn stored_extents(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
         let end = pieces.end.times(PIECE).min(self.length);
         let met = self
             .extents
-            .met(Extent::between(pieces.start.times(PIECE), end));
+            .overlapping(Extent::from_range(pieces.start.times(PIECE), end));
         let part = |(source, extent): (&SharedSource, Extent)| StoredExtent {
             source: Arc::clone(source),
             extent,
@@ -140,7 +140,7 @@ impl Pieces for ExtentPieces {
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
         let start = start.ok_or(Error::NotFound)?;
-        let piece = Extent::between(start, self.length).first(PIECE);
+        let piece = Extent::from_range(start, self.length).first(PIECE);
         self.extents
             .read(start, piece.end(), (help.pool, help.is_wanted))
     }

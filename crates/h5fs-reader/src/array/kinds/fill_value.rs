@@ -15,7 +15,7 @@ impl FillValue {
     ///
     /// # Errors
     /// `Corrupt` if the fill value is needed and its size differs from the element size.
-    pub(in crate::array) fn of(array: &Array) -> Result<Self> {
+    pub(in crate::array) fn from_array(array: &Array) -> Result<Self> {
         let size = array.datatype.size;
         let is_needed = matches!(
             array.storage,

@@ -5,16 +5,16 @@ use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::ahead::hints::Touched;
-use crate::array::ahead::prefetch::Stream;
 use crate::array::bytes::Bytes;
 use crate::array::chunks::Chunks;
-use crate::array::engine::{ChunkContent, Decoder, Engine};
+use crate::array::engine::{ChunkContent, ChunkDecoder, Engine};
+use crate::array::geometry::allocation::Allocation;
+use crate::array::geometry::gather::Plan;
+use crate::array::geometry::span::{ChunkPart, Span};
 use crate::array::kinds::extents::{ExtentPieces, Extents};
 use crate::array::kinds::fill_value::FillValue;
-use crate::array::parts::allocation::Allocation;
-use crate::array::parts::gather::Plan;
-use crate::array::parts::span::{Part, Span};
+use crate::array::read_ahead::hints::TouchedChunks;
+use crate::array::read_ahead::prefetch::Stream;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
@@ -28,24 +28,24 @@ use crate::wire::Extent;
 
 /// The bytes of one array.
 #[derive(Debug)]
-pub(in crate::array) struct Stored {
+pub(in crate::array) struct StoredArray {
     engine: Arc<Engine>,
     length: u64,
     fill: FillValue,
-    location: Location,
-    touched: Touched,
+    location: StorageLocation,
+    touched: TouchedChunks,
 }
 
 /// The location of the bytes.
 #[derive(Debug)]
-enum Location {
+enum StorageLocation {
     Nowhere,
     Memory(Arc<[u8]>),
     Extents(Extents),
     Chunks(Arc<Chunks>),
 }
 
-impl Stored {
+impl StoredArray {
     /// Returns the bytes of `array`. The array must not be strided or virtual, unless it is empty.
     ///
     /// # Errors
@@ -55,15 +55,15 @@ impl Stored {
         let length = array.bytes()?;
         let storage = array.storage.as_ref().map_err(Clone::clone)?;
         let location = match length {
-            0 => Location::Nowhere,
-            _ => Location::new(engine, array, storage, length)?,
+            0 => StorageLocation::Nowhere,
+            _ => StorageLocation::new(engine, array, storage, length)?,
         };
-        Ok(Stored {
+        Ok(StoredArray {
             engine: Arc::clone(engine),
             length,
-            fill: FillValue::of(array)?,
+            fill: FillValue::from_array(array)?,
             location,
-            touched: Touched::default(),
+            touched: TouchedChunks::default(),
         })
     }
 
@@ -73,10 +73,10 @@ impl Stored {
     /// # Errors
     /// Fails as `new` does.
     pub(in crate::array) fn in_pieces(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
-        let mut stored = Stored::new(engine, array)?;
-        if let Location::Extents(extents) = stored.location {
+        let mut stored = StoredArray::new(engine, array)?;
+        if let StorageLocation::Extents(extents) = stored.location {
             let pieces: Arc<dyn Pieces> = Arc::new(ExtentPieces::new(extents, stored.length));
-            stored.location = Location::of_block(engine, array, &pieces, stored.length)?;
+            stored.location = StorageLocation::of_block(engine, array, &pieces, stored.length)?;
         }
         Ok(stored)
     }
@@ -95,9 +95,11 @@ impl Stored {
         cancel: &CancelToken,
     ) -> Result<Bytes> {
         match &self.location {
-            Location::Nowhere => Ok(self.fill.bytes(offset, end).into()),
-            Location::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
-            Location::Extents(extents) => {
+            StorageLocation::Nowhere => Ok(self.fill.bytes(offset, end).into()),
+            StorageLocation::Memory(bytes) => {
+                Ok(bytes[offset as usize..end as usize].to_vec().into())
+            }
+            StorageLocation::Extents(extents) => {
                 if extents.is_far(offset, end) {
                     self.ask_extents(extents, offset, end);
                 }
@@ -111,7 +113,7 @@ impl Stored {
                 let means: (_, &IsWanted<'_>) = (&self.decoder().pool, &is_wanted);
                 Ok(extents.read(offset, end, means)?.into())
             }
-            Location::Chunks(chunks) => {
+            StorageLocation::Chunks(chunks) => {
                 let span = Span::new(&chunks.grid, offset, end);
                 if chunks.is_far() {
                     self.need(chunks, &span, cancel)?;
@@ -133,9 +135,9 @@ impl Stored {
     /// source.
     pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
         match &self.location {
-            Location::Extents(extents) => extents.is_far(offset, end),
-            Location::Chunks(chunks) => chunks.is_far(),
-            Location::Nowhere | Location::Memory(_) => false,
+            StorageLocation::Extents(extents) => extents.is_far(offset, end),
+            StorageLocation::Chunks(chunks) => chunks.is_far(),
+            StorageLocation::Nowhere | StorageLocation::Memory(_) => false,
         }
     }
 
@@ -149,10 +151,10 @@ impl Stored {
         cancel: &CancelToken,
     ) -> Result<()> {
         match &self.location {
-            Location::Extents(extents) if extents.is_far(0, 1) => {
+            StorageLocation::Extents(extents) if extents.is_far(0, 1) => {
                 extents.ask(ranges, Urgency::Needed);
             }
-            Location::Chunks(chunks) if chunks.is_far() => {
+            StorageLocation::Chunks(chunks) if chunks.is_far() => {
                 for range in ranges.take(limits::RANGES_AT_ONCE) {
                     let span = Span::new(&chunks.grid, range.start, range.end);
                     self.need(chunks, &span, cancel)?;
@@ -169,12 +171,12 @@ impl Stored {
     /// [`Error::unwanted`] once the request is cancelled, because the call may wait for the chunk
     /// index.
     fn need(&self, chunks: &Arc<Chunks>, span: &Span<'_>, cancel: &CancelToken) -> Result<()> {
-        let (effort, _granted) = Effort::until(cancel);
+        let (effort, _granted) = Effort::cancelled_by(cancel);
         let missing =
-            |part: &Part| !chunks.is_encoded() || !self.decoder().has(chunks, part.number);
+            |part: &ChunkPart| !chunks.is_encoded() || !self.decoder().has(chunks, part.number);
         let mut parts = span.parts().filter(missing).peekable();
         while parts.peek().is_some() {
-            let batch: Vec<Part> = parts.by_ref().take(limits::RANGES_AT_ONCE).collect();
+            let batch: Vec<ChunkPart> = parts.by_ref().take(limits::RANGES_AT_ONCE).collect();
             chunks.need(batch.iter(), &effort);
             cancel.go_on()?;
         }
@@ -207,7 +209,7 @@ impl Stored {
         end: u64,
         stream: Option<&Stream>,
     ) -> Result<Option<Bytes>> {
-        let Location::Chunks(chunks) = &self.location else {
+        let StorageLocation::Chunks(chunks) = &self.location else {
             if self.is_far(offset, end) {
                 return Ok(None);
             }
@@ -239,7 +241,7 @@ impl Stored {
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        let Location::Chunks(chunks) = &self.location else {
+        let StorageLocation::Chunks(chunks) = &self.location else {
             return Err(Error::NotFound);
         };
         let number = chunks.grid.number_at(place).ok_or(Error::NotFound)?;
@@ -249,7 +251,7 @@ impl Stored {
             return Ok(Bytes::from(Vec::new()));
         }
         if chunks.is_far() {
-            let (effort, _granted) = Effort::until(cancel);
+            let (effort, _granted) = Effort::cancelled_by(cancel);
             chunks.locate(number, &effort)?;
         }
         let content = self.decoder().chunk(chunks, number, cancel)?;
@@ -276,7 +278,7 @@ impl Stored {
         offset: u64,
         length: usize,
     ) -> Option<Bytes> {
-        let Location::Chunks(chunks) = &self.location else {
+        let StorageLocation::Chunks(chunks) = &self.location else {
             return None;
         };
         let number = chunks.grid.number_at(place)?;
@@ -307,7 +309,7 @@ impl Stored {
         } else {
             0
         };
-        let mut next: VecDeque<Part> = parts.by_ref().take(ahead).collect();
+        let mut next: VecDeque<ChunkPart> = parts.by_ref().take(ahead).collect();
         let helped = Canceller::default();
         self.spread(chunks, &next, &helped);
         let mut reply = Buffer::default();
@@ -355,7 +357,7 @@ impl Stored {
 
     /// Queues chunks so that the decode threads help with a read of several chunks, until
     /// `canceller` is dropped.
-    fn spread(&self, chunks: &Arc<Chunks>, parts: &VecDeque<Part>, canceller: &Canceller) {
+    fn spread(&self, chunks: &Arc<Chunks>, parts: &VecDeque<ChunkPart>, canceller: &Canceller) {
         let depth = self.decoder().depth(chunks) as usize;
         if depth < 2 || parts.len() < 2 {
             return;
@@ -371,13 +373,13 @@ impl Stored {
 
     /// Returns whether bytes are slow to read because they have to be decoded.
     pub(in crate::array) fn is_encoded(&self) -> bool {
-        matches!(&self.location, Location::Chunks(chunks) if chunks.is_encoded())
+        matches!(&self.location, StorageLocation::Chunks(chunks) if chunks.is_encoded())
     }
 
     /// Returns the number of bytes that are best read at a time, for an array in chunks.
     pub(in crate::array) fn chunk_bytes(&self) -> Option<u64> {
         match &self.location {
-            Location::Chunks(chunks) => Some(chunks.grid.chunk_bytes()),
+            StorageLocation::Chunks(chunks) => Some(chunks.grid.chunk_bytes()),
             _ => None,
         }
     }
@@ -389,11 +391,11 @@ impl Stored {
     pub(in crate::array) fn allocation(&self) -> Result<Allocation> {
         let zero_fill = self.fill.is_zero();
         let chunks = match &self.location {
-            Location::Nowhere => return Ok(Allocation::nothing(zero_fill, self.length)),
-            Location::Memory(_) | Location::Extents(_) => {
+            StorageLocation::Nowhere => return Ok(Allocation::unallocated(zero_fill, self.length)),
+            StorageLocation::Memory(_) | StorageLocation::Extents(_) => {
                 return Ok(Allocation::dense(self.length, self.length));
             }
-            Location::Chunks(chunks) => chunks,
+            StorageLocation::Chunks(chunks) => chunks,
         };
         match chunks.chunked() {
             Some(chunked) => Allocation::of_chunks(&chunks.grid, chunked, zero_fill, self.length),
@@ -404,12 +406,12 @@ impl Stored {
         }
     }
 
-    fn decoder(&self) -> &Arc<Decoder> {
+    fn decoder(&self) -> &Arc<ChunkDecoder> {
         &self.engine.decoder
     }
 }
 
-impl Location {
+impl StorageLocation {
     /// Returns the location of the `length` bytes, not zero, of `array`.
     fn new(
         engine: &Arc<Engine>,
@@ -419,18 +421,18 @@ impl Location {
     ) -> Result<Self> {
         match storage {
             Storage::Empty => Err(Error::corrupt("array: it has no storage", None)),
-            Storage::Fill => Ok(Location::Nowhere),
+            Storage::Fill => Ok(StorageLocation::Nowhere),
             Storage::Inline(bytes) if (bytes.len() as u64) < length => Err(Error::corrupt(
                 format!("array of {length} bytes in storage of {}", bytes.len()),
                 None,
             )),
-            Storage::Inline(bytes) => Ok(Location::Memory(Arc::clone(bytes))),
-            Storage::Extents(extents) => Ok(Location::Extents(Extents::new(extents))),
+            Storage::Inline(bytes) => Ok(StorageLocation::Memory(Arc::clone(bytes))),
+            Storage::Extents(extents) => Ok(StorageLocation::Extents(Extents::new(extents))),
             Storage::Chunked(chunked) => {
                 let chunks = Chunks::of_grid(engine.number(array), array, chunked)?;
-                Ok(Location::Chunks(Arc::new(chunks)))
+                Ok(StorageLocation::Chunks(Arc::new(chunks)))
             }
-            Storage::Encoded(pieces) => Location::of_block(engine, array, pieces, length),
+            Storage::Encoded(pieces) => StorageLocation::of_block(engine, array, pieces, length),
             Storage::Strided(_) | Storage::Virtual(_) => {
                 Err(Error::corrupt("strides over an array of this kind", None))
             }
@@ -447,6 +449,6 @@ impl Location {
         let number = engine.number(array);
         let turns = engine.turns(number);
         let chunks = Chunks::of_block(number, pieces, turns, length)?;
-        Ok(Location::Chunks(Arc::new(chunks)))
+        Ok(StorageLocation::Chunks(Arc::new(chunks)))
     }
 }

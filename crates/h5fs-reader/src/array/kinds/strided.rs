@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::ahead::prefetch::Stream;
 use crate::array::bytes::Bytes;
 use crate::array::engine::Engine;
-use crate::array::kinds::stored::Stored;
-use crate::array::parts::grid::Grid;
-use crate::array::parts::span::Span;
+use crate::array::geometry::grid::Grid;
+use crate::array::geometry::span::Span;
+use crate::array::kinds::stored::StoredArray;
+use crate::array::read_ahead::prefetch::Stream;
 use crate::error::{Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::model::Array;
-use crate::model::array::Strided as Description;
+use crate::model::array::StridedLayout as Description;
 use crate::wire::Extent;
 
 /// Bytes that are fetched at a time from a block without pieces of its own.
@@ -26,12 +26,12 @@ const BATCH: usize = 1 << 16;
 
 /// A strided array over a block.
 #[derive(Debug)]
-pub(in crate::array) struct Strided {
+pub(in crate::array) struct StridedReader {
     /// The array as one "chunk" with gaps.
     grid: Grid,
     /// The offset in the block at which that chunk begins, in bytes.
     offset: i64,
-    base: Stored,
+    base: StoredArray,
 }
 
 /// The most recently needed piece of the block.
@@ -40,7 +40,7 @@ struct Piece {
     bytes: Bytes,
 }
 
-impl Strided {
+impl StridedReader {
     /// Returns the array over its block. The array must not be empty.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl Strided {
         } = description;
         let grid = Grid::strided(dims, strides, element)?;
         let base = match grid.axes().last() {
-            Some(run) if run.length >= LONG_RUN => Stored::new(engine, &description.base)?,
-            _ => Stored::in_pieces(engine, &description.base)?,
+            Some(run) if run.length >= LONG_RUN => StoredArray::new(engine, &description.base)?,
+            _ => StoredArray::in_pieces(engine, &description.base)?,
         };
         let reach = |sign: i128| {
             let steps = dims.iter().zip(strides).map(|(&dim, &stride)| {
@@ -74,7 +74,7 @@ impl Strided {
             );
             return Err(Error::corrupt(what, None));
         }
-        Ok(Strided {
+        Ok(StridedReader {
             grid,
             offset: offset.cast_signed(),
             base,
@@ -82,7 +82,7 @@ impl Strided {
     }
 
     /// Returns the block and the array's offset in it, if the elements are contiguous in the block.
-    fn packed(&self) -> Option<(&Stored, u64)> {
+    fn packed(&self) -> Option<(&StoredArray, u64)> {
         let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
         packed.then(|| (&self.base, self.offset.cast_unsigned()))
     }
@@ -236,13 +236,13 @@ mod tests {
 
     /// A block whose byte `i` is `byte(i)`. The block counts decoded pieces.
     #[derive(Debug)]
-    struct Block {
+    struct CountingBlock {
         bytes: u64,
         piece: u64,
         decoded: AtomicU64,
     }
 
-    impl Pieces for Block {
+    impl Pieces for CountingBlock {
         fn bytes(&self) -> u64 {
             self.bytes
         }
@@ -263,8 +263,8 @@ mod tests {
         }
     }
 
-    fn block(bytes: u64, piece: u64) -> (Arc<Array>, Arc<Block>) {
-        let block = Arc::new(Block {
+    fn block(bytes: u64, piece: u64) -> (Arc<Array>, Arc<CountingBlock>) {
+        let block = Arc::new(CountingBlock {
             bytes,
             piece,
             decoded: AtomicU64::new(0),
@@ -273,7 +273,7 @@ mod tests {
         (Arc::new(plain(&[bytes], 1, storage)), block)
     }
 
-    fn over(
+    fn strided_over(
         base: &Arc<Array>,
         dims: &[u64],
         strides: &[i64],
@@ -309,7 +309,7 @@ mod tests {
         ) {
             let (dims, strides): (Vec<u64>, Vec<i64>) = axes.into_iter().unzip();
             let (base, _) = block(300, piece);
-            let array = over(&base, &dims, &strides, element, 145);
+            let array = strided_over(&base, &dims, &strides, element, 145);
             let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
             let expected = places(&dims, &strides, element, 145).into_iter();
             let expected: Vec<u8> = expected.map(byte).collect();
@@ -325,11 +325,11 @@ mod tests {
         let (base, block) = block(1000, 300);
         // The last piece is shorter. The array's elements are contiguous, so the read needs no
         // copy.
-        let tail = Reader::new(&engine, over(&base, &[50], &[2], 2, 900)).unwrap();
+        let tail = Reader::new(&engine, strided_over(&base, &[50], &[2], 2, 900)).unwrap();
         let read = tail.read(0, 100).unwrap();
         assert!(read.is_shared());
         assert_eq!(&*read, (900..1000).map(byte).collect::<Vec<_>>());
-        let back = Reader::new(&engine, over(&base, &[50], &[-2], 1, 999)).unwrap();
+        let back = Reader::new(&engine, strided_over(&base, &[50], &[-2], 1, 999)).unwrap();
         let odd: Vec<u8> = (450..500).rev().map(|i| byte(2 * i + 1)).collect();
         assert_eq!(&*back.read(0, 50).unwrap(), odd);
         assert_eq!(block.decoded.load(Ordering::SeqCst), 1);
@@ -341,7 +341,8 @@ mod tests {
     fn a_read_needs_each_piece_once_though_nothing_is_kept() {
         let engine = Engine::new(0, 1);
         let (base, block) = block(100, 10);
-        let transposed = Reader::new(&engine, over(&base, &[10, 10], &[1, 10], 1, 0)).unwrap();
+        let transposed =
+            Reader::new(&engine, strided_over(&base, &[10, 10], &[1, 10], 1, 0)).unwrap();
         let expected: Vec<u8> = places(&[10, 10], &[1, 10], 1, 0)
             .into_iter()
             .map(byte)
@@ -365,7 +366,7 @@ mod tests {
                 .into_iter()
                 .map(byte)
                 .collect();
-            let reader = Reader::new(&engine, over(&base, &dims, &strides, 1, 0)).unwrap();
+            let reader = Reader::new(&engine, strided_over(&base, &dims, &strides, 1, 0)).unwrap();
             for _ in 0..2 {
                 assert_eq!(&*reader.read(0, expected.len()).unwrap(), expected);
             }
@@ -378,11 +379,11 @@ mod tests {
         let engine = Engine::new(0, 1);
         let (base, _) = block(100, 10);
         for (strides, offset) in [(10, 8), (-10, 89), (10, u64::MAX), (i64::MIN, 50)] {
-            let array = over(&base, &[10], &[strides], 3, offset);
+            let array = strided_over(&base, &[10], &[strides], 3, offset);
             let refused = Reader::new(&engine, array);
             assert!(matches!(refused, Err(Error::Corrupt { .. })));
         }
-        assert!(Reader::new(&engine, over(&base, &[10], &[10], 3, 7)).is_ok());
-        assert!(Reader::new(&engine, over(&base, &[10], &[-10], 3, 90)).is_ok());
+        assert!(Reader::new(&engine, strided_over(&base, &[10], &[10], 3, 7)).is_ok());
+        assert!(Reader::new(&engine, strided_over(&base, &[10], &[-10], 3, 90)).is_ok());
     }
 }

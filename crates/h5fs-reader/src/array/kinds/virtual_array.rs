@@ -42,14 +42,14 @@ pub(in crate::array) type OpenReader =
 pub(in crate::array) struct VirtualArray {
     array: Arc<Array>,
     fill: FillValue,
-    parts: Vec<Part>,
+    parts: Vec<SourcePart>,
     /// The most recently used sources, by the number of their part.
-    sources: FileLru<usize, Arc<Source>>,
+    sources: FileLru<usize, Arc<PartSource>>,
     open_reader: Box<OpenReader>,
 }
 
 /// The range of the array that one source fills.
-struct Part {
+struct SourcePart {
     /// The number of the part's mapping.
     number: usize,
     /// Whether opening the source takes requests to a server.
@@ -60,7 +60,7 @@ struct Part {
 }
 
 /// The state of one read request.
-struct Request<'a> {
+struct ReadRequest<'a> {
     cancel: &'a CancelToken,
     /// The source that the request opened last, with `None` if the source is missing. The next part
     /// may have the same source.
@@ -68,7 +68,7 @@ struct Request<'a> {
 }
 
 /// The array that a part's elements come from.
-pub(in crate::array) struct Source {
+pub(in crate::array) struct PartSource {
     reader: Box<dyn SourceReader>,
     runs: Runs,
     conversion: Conversion,
@@ -87,7 +87,7 @@ impl VirtualArray {
         array: &Arc<Array>,
         mappings: &Mappings,
         depth: usize,
-        sources: &Arc<SharedLru<usize, Arc<Source>>>,
+        sources: &Arc<SharedLru<usize, Arc<PartSource>>>,
         open_reader: Box<OpenReader>,
     ) -> Result<Self> {
         if depth >= limits::VIRTUAL_DEPTH {
@@ -103,10 +103,10 @@ impl VirtualArray {
             return Err(Error::limit("bytes of a source that is virtual", most));
         }
         Ok(VirtualArray {
-            fill: FillValue::of(array)?,
+            fill: FillValue::from_array(array)?,
             array: Arc::clone(array),
             parts: parts_of(mappings, array.shape.dims(), depth)?,
-            sources: FileLru::of(sources),
+            sources: FileLru::new(sources),
             open_reader,
         })
     }
@@ -114,7 +114,9 @@ impl VirtualArray {
     /// Returns the approximate bytes of memory of the parts, in addition to the array's
     /// description.
     pub(in crate::array) fn weight(&self) -> u64 {
-        let part = |part: &Part| memory::piece(size_of::<Part>() + part.runs.heap_bytes());
+        let part = |part: &SourcePart| {
+            memory::allocation_size(size_of::<SourcePart>() + part.runs.heap_bytes())
+        };
         self.parts.iter().map(part).sum()
     }
 
@@ -141,11 +143,11 @@ impl VirtualArray {
         let size = u64::from(self.array.datatype.size);
         let wanted = offset / size..end.div_ceil(size);
         let mut left = (wanted.end - wanted.start).times(limits::VIRTUAL_OVERLAPS);
-        let mut request = Request {
+        let mut request = ReadRequest {
             cancel,
             opened: None,
         };
-        let is_touched = |part: &&Part| part.first < wanted.end && wanted.start < part.end;
+        let is_touched = |part: &&SourcePart| part.first < wanted.end && wanted.start < part.end;
         self.open_far(
             &self.parts.iter().filter(is_touched).collect::<Vec<_>>(),
             cancel,
@@ -167,10 +169,10 @@ impl VirtualArray {
     ///
     /// # Errors
     /// [`Error::unwanted`] if a source has to be opened and the request is cancelled or postponed.
-    fn open_far(&self, parts: &[&Part], cancel: &CancelToken) -> Result<()> {
+    fn open_far(&self, parts: &[&SourcePart], cancel: &CancelToken) -> Result<()> {
         // Only as many sources as the cache keeps until they are read.
         let parts = parts.get(..limits::VIRTUAL_FAR).unwrap_or(parts);
-        let is_closed = |part: &&Part| part.is_far && self.sources.get(part.number).is_none();
+        let is_closed = |part: &&SourcePart| part.is_far && self.sources.get(part.number).is_none();
         if parts.iter().any(is_closed) {
             cancel.begin_heavy()?;
         }
@@ -180,7 +182,7 @@ impl VirtualArray {
         let next = AtomicUsize::new(0);
         let open = || {
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let mut request = Request {
+                let mut request = ReadRequest {
                     cancel,
                     opened: None,
                 };
@@ -207,11 +209,11 @@ impl VirtualArray {
     /// than are `left`.
     fn read_part(
         &self,
-        part: &Part,
+        part: &SourcePart,
         offset: u64,
         reply: &mut [u8],
         left: &mut u64,
-        request: &mut Request<'_>,
+        request: &mut ReadRequest<'_>,
     ) -> Result<()> {
         let size = u64::from(self.array.datatype.size);
         let end = offset + reply.len() as u64;
@@ -248,7 +250,11 @@ impl VirtualArray {
 
     /// Returns the part's source, or `None` if the source is missing. Neither a missing source nor
     /// an error is remembered, because sources may appear and disappear.
-    fn source(&self, part: &Part, request: &mut Request<'_>) -> Result<Option<Arc<Source>>> {
+    fn source(
+        &self,
+        part: &SourcePart,
+        request: &mut ReadRequest<'_>,
+    ) -> Result<Option<Arc<PartSource>>> {
         if let Some(source) = self.sources.get(part.number) {
             return Ok(Some(source));
         }
@@ -283,7 +289,7 @@ impl VirtualArray {
         let reader = (self.open_reader)(array)?;
         let weight = reader.array().weight().with_more(runs.listed_bytes());
         let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
-        Ok(Some(Arc::new(Source {
+        Ok(Some(Arc::new(PartSource {
             reader,
             runs,
             conversion,
@@ -293,7 +299,7 @@ impl VirtualArray {
     }
 }
 
-impl Request<'_> {
+impl ReadRequest<'_> {
     fn open(&mut self, source: &Arc<dyn VirtualSource>) -> Result<Option<OpenSource>> {
         if let Some((last, found)) = &self.opened
             && Arc::ptr_eq(last, source)
@@ -308,12 +314,12 @@ impl Request<'_> {
 
 /// Returns the parts that have elements. The limit is halved for each level of nesting, because
 /// nested arrays are in memory at the same time.
-fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>> {
+fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<SourcePart>> {
     let most = limits::VIRTUAL_RUNS >> depth;
     let mut left = most;
     let mut parts = Vec::new();
     for (number, mapping) in mappings.iter().enumerate() {
-        let Some(part) = Part::new(number, &mapping, dims)? else {
+        let Some(part) = SourcePart::new(number, &mapping, dims)? else {
             continue;
         };
         left = left
@@ -324,7 +330,7 @@ fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>
     Ok(parts)
 }
 
-impl Part {
+impl SourcePart {
     /// Returns the part of a mapping, or `None` if the mapping is empty.
     fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
         let runs = Runs::new(&mapping.region, dims)?;
@@ -335,7 +341,7 @@ impl Part {
         let last = runs
             .from_ordinal(elements - 1)
             .map_or(first.element, |run| run.element);
-        Ok(Some(Part {
+        Ok(Some(SourcePart {
             number,
             is_far: mapping.source.is_far(),
             runs,
@@ -345,7 +351,7 @@ impl Part {
     }
 }
 
-impl Source {
+impl PartSource {
     /// Reads the elements from `ordinal` on into `target`, in the virtual array's type of `size`
     /// bytes. Omits the first `skipped` bytes. Reads no more of long elements than `target` needs.
     fn read(

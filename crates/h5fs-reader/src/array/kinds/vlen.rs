@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use crate::array::bytes::Bytes;
-use crate::array::parts::allocation::Allocation;
+use crate::array::geometry::allocation::Allocation;
 use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -54,7 +54,7 @@ impl StoredElements for Reader {
 pub struct VariableLength {
     stored: Arc<dyn StoredElements>,
     container: Arc<dyn Container>,
-    content: Content,
+    content: ElementKind,
     elements: u64,
     /// Bytes of a stored element.
     size: u32,
@@ -64,7 +64,7 @@ pub struct VariableLength {
 
 /// The kind of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum ElementKind {
     /// Strings. If `end_at_nul` is set, the text ends at the first NUL.
     Strings { end_at_nul: bool },
     /// Sequences of base elements of `base_size` bytes.
@@ -87,7 +87,7 @@ impl VariableLength {
 
     /// Returns whether an element of this type has variable length.
     pub fn is_of(datatype: &Datatype) -> bool {
-        Content::of(datatype).is_some()
+        ElementKind::from_datatype(datatype).is_some()
     }
 
     /// Returns the content of the array that `reader` reads, or `None` if its elements have a fixed
@@ -97,20 +97,20 @@ impl VariableLength {
     /// `Limit` for more elements than [`limits::VARIABLE_LENGTH_ELEMENTS`].
     pub fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
         let array = Arc::clone(reader.array());
-        Self::over(reader, &array.datatype, array.shape.elements()?, container)
+        Self::new_over(reader, &array.datatype, array.shape.elements()?, container)
     }
 
     /// Returns the content of `elements` elements of `datatype`, which `stored` reads.
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
-    pub fn over(
+    pub fn new_over(
         stored: Arc<dyn StoredElements>,
         datatype: &Datatype,
         elements: u64,
         container: Arc<dyn Container>,
     ) -> Result<Option<Self>> {
-        let Some(content) = Content::of(datatype) else {
+        let Some(content) = ElementKind::from_datatype(datatype) else {
             return Ok(None);
         };
         if elements > limits::VARIABLE_LENGTH_ELEMENTS {
@@ -131,8 +131,8 @@ impl VariableLength {
     /// zero.
     pub fn separator(&self) -> u64 {
         match self.content {
-            Content::Strings { .. } => 1,
-            Content::Sequences { .. } => 0,
+            ElementKind::Strings { .. } => 1,
+            ElementKind::Sequences { .. } => 0,
         }
     }
 
@@ -186,12 +186,15 @@ impl VariableLength {
                 return Err(Error::corrupt("variable-length dataset: has shrunk", None));
             }
             let mut parts = Vec::new();
-            for (element, bytes) in self.each(&stored).zip(self.lengths(&*container, &stored)?) {
+            for (element, bytes) in self
+                .split_elements(&stored)
+                .zip(self.lengths(&*container, &stored)?)
+            {
                 let from = offset.left_after(at.start).min(bytes);
                 let to = end.left_after(at.start).min(bytes);
                 if from < to {
                     let place = (at.start + from - offset) as usize;
-                    parts.push(Part {
+                    parts.push(ElementPart {
                         element,
                         bytes,
                         range: from..to,
@@ -257,7 +260,7 @@ impl VariableLength {
     /// elements, even if each of them is in another heap collection.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
         let all = elements.with_more(BLOCK);
-        let effort = Effort::of(all.times(limits::COLLECTION_METADATA));
+        let effort = Effort::new(all.times(limits::COLLECTION_METADATA));
         Arc::clone(&self.container).for_request(&effort)
     }
 
@@ -320,9 +323,9 @@ impl VariableLength {
     /// Returns the content length of each stored element. Elements that point to the same place are
     /// read one after another, because the content there may exceed the cache.
     fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
-        let mut elements: Vec<_> = self.each(stored).enumerate().collect();
+        let mut elements: Vec<_> = self.split_elements(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];
-        if self.content == (Content::Strings { end_at_nul: true }) {
+        if self.content == (ElementKind::Strings { end_at_nul: true }) {
             let place = |element: &[u8]| container.variable_length_place(element);
             elements.sort_by_cached_key(|(_, element)| place(element));
         }
@@ -337,7 +340,7 @@ impl VariableLength {
         self.length_of(container, &vec![0; self.size()])
     }
 
-    fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    fn split_elements<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         block.chunks_exact(self.size())
     }
 
@@ -348,11 +351,11 @@ impl VariableLength {
     /// Returns the content length of an element.
     fn length_of(&self, container: &dyn Container, element: &[u8]) -> Result<u64> {
         match self.content {
-            Content::Sequences { base_size } => {
+            ElementKind::Sequences { base_size } => {
                 let bytes = container.variable_length_bytes(element, base_size)?;
                 Ok(bytes.unwrap_or(0))
             }
-            Content::Strings { end_at_nul } => {
+            ElementKind::Strings { end_at_nul } => {
                 let text = if end_at_nul {
                     container.text_bytes(element)?
                 } else {
@@ -364,10 +367,15 @@ impl VariableLength {
     }
 
     /// Copies a part of an element's content into the reply.
-    fn fetch(&self, container: &dyn Container, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
+    fn fetch(
+        &self,
+        container: &dyn Container,
+        part: &ElementPart<'_>,
+        reply: &mut [u8],
+    ) -> Result<()> {
         let (base_size, text_end) = match self.content {
-            Content::Sequences { base_size } => (base_size, part.bytes),
-            Content::Strings { .. } => (1, part.bytes - 1),
+            ElementKind::Sequences { base_size } => (base_size, part.bytes),
+            ElementKind::Strings { .. } => (1, part.bytes - 1),
         };
         let stored = part.range.start.min(text_end)..part.range.end.min(text_end);
         let target = &mut reply[part.place..][..(part.range.end - part.range.start) as usize];
@@ -385,7 +393,7 @@ impl VariableLength {
 }
 
 /// A part of an element that is read.
-struct Part<'a> {
+struct ElementPart<'a> {
     element: &'a [u8],
     /// Bytes of the element's content.
     bytes: u64,
@@ -429,13 +437,13 @@ fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
     }
 }
 
-impl Content {
-    fn of(datatype: &Datatype) -> Option<Self> {
+impl ElementKind {
+    fn from_datatype(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
-            Class::VariableString { padding, .. } => Some(Content::Strings {
+            Class::VariableString { padding, .. } => Some(ElementKind::Strings {
                 end_at_nul: *padding == StringPadding::NullTerminated,
             }),
-            Class::VariableLength(base) => Some(Content::Sequences {
+            Class::VariableLength(base) => Some(ElementKind::Sequences {
                 base_size: u64::from(base.size),
             }),
             _ => None,
@@ -514,7 +522,7 @@ mod tests {
         let many = vec![0; usize::try_from(limits::QUICK_VALUES).unwrap() + 1];
         let array = strings(&many, vec![b"a".to_vec()]);
         let ticket = Arc::<Ticket>::default();
-        let cancel = CancelToken::default().with(&ticket);
+        let cancel = CancelToken::default().with_ticket(&ticket);
         let put_off = array.length(&cancel);
         assert!(put_off.is_err_and(|error| error.is_unwanted()) && ticket.is_put_off());
         ticket.begin_heavy();

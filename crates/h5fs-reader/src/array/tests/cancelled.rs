@@ -10,10 +10,12 @@ use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::{CancelToken, Canceller, IsWanted, Ticket};
-use crate::model::array::{Array, Mapping, OpenSource, Recode, Storage, Strided, VirtualSource};
+use crate::model::array::{
+    Array, Mapping, OpenSource, Recode, Storage, StridedLayout, VirtualSource,
+};
 use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::region::Region;
-use crate::model::storage::{Chunked, Filter, Pipeline, StoredChunk, StoredExtent};
+use crate::model::storage::{ChunkGrid, Filter, Pipeline, StoredChunk, StoredExtent};
 use crate::source::{SharedSource, Source};
 use crate::testing::eventually;
 use crate::wire::Extent;
@@ -133,7 +135,7 @@ fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
             name: None,
             parameters: Vec::new(),
         };
-        Storage::Chunked(Chunked {
+        Storage::Chunked(ChunkGrid {
             source: source(),
             begin: 0,
             chunk_shape: vec![100],
@@ -147,12 +149,12 @@ fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
 }
 
 /// Returns arrays over another array, one of each kind.
-fn over(base: &Arc<Array>) -> Vec<Arc<Array>> {
+fn arrays_over(base: &Arc<Array>) -> Vec<Arc<Array>> {
     let recoded = Whole {
         recode: Some(Arc::new(Same)),
         ..near(base)
     };
-    let strided = Storage::Strided(Strided {
+    let strided = Storage::Strided(StridedLayout {
         base: Arc::clone(base),
         offset: 0,
         strides: vec![2],
@@ -170,10 +172,10 @@ fn over(base: &Arc<Array>) -> Vec<Arc<Array>> {
 #[test]
 fn a_cancelled_read_leaves_the_source_at_once() {
     for kind in 0..3 {
-        let kinds = over(&stored(&Arc::default())[kind]).len();
+        let kinds = arrays_over(&stored(&Arc::default())[kind]).len();
         for number in 0..kinds {
             let silent = Arc::<Silent>::default();
-            let array = over(&stored(&silent)[kind]).swap_remove(number);
+            let array = arrays_over(&stored(&silent)[kind]).swap_remove(number);
             let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
             let canceller = Canceller::default();
             let token = canceller.token();
@@ -203,7 +205,7 @@ fn numbered(bytes: u64) -> Arc<Array> {
 /// Reads as a quick request, and returns whether the request was postponed.
 fn is_put_off(reader: &Reader) -> bool {
     let ticket = Arc::<Ticket>::default();
-    let cancel = CancelToken::default().with(&ticket);
+    let cancel = CancelToken::default().with_ticket(&ticket);
     let read = reader.read_for(0, 50, &cancel);
     assert_eq!(read.is_err(), ticket.is_put_off());
     ticket.begin_heavy();
@@ -218,7 +220,7 @@ fn a_read_counts_as_heavy_where_the_source_does() {
         let engine = || Engine::new(0, 1);
         let plain = Reader::new(&engine(), array()).unwrap();
         assert_eq!(is_put_off(&plain), is_heavy, "of its own");
-        for (number, over) in over(&array()).into_iter().enumerate() {
+        for (number, over) in arrays_over(&array()).into_iter().enumerate() {
             let reader = Reader::new(&engine(), over).unwrap();
             assert_eq!(is_put_off(&reader), is_heavy, "{number}");
         }

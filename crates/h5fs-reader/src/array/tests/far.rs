@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::array::ahead::hints::{Touched, all_ranges};
+use crate::array::read_ahead::hints::{TouchedChunks, all_ranges};
 use crate::array::tests::sample::{Sample, Table, plain};
 use crate::array::{CancelToken, Engine, Reader, Stream};
 use crate::error::Result;
 use crate::limits;
 use crate::memory::cancel::IsWanted;
-use crate::model::array::{Storage, Strided};
+use crate::model::array::{Storage, StridedLayout};
 use crate::model::storage::{StoredChunk, StoredExtent};
 use crate::source::recording::Recording;
 use crate::source::{SharedSource, Source, Urgency};
@@ -28,7 +28,7 @@ fn reader_from(sample: &Sample, engine: &Arc<Engine>, source: SharedSource) -> R
 
 fn far_reader(sample: &Sample, engine: &Arc<Engine>) -> (Reader, Arc<Recording>) {
     let (file, _) = sample.file();
-    let far = Recording::of(file);
+    let far = Recording::new(file);
     (reader_from(sample, engine, far.clone()), far)
 }
 
@@ -46,7 +46,7 @@ fn the_chunks_of_a_read_are_asked_for_at_once() {
     assert_eq!(&*reader.read(0, expected.len()).unwrap(), expected);
     assert_eq!(far.trips(), 1);
     let needed = far
-        .asked()
+        .announced_ranges()
         .into_iter()
         .filter(|asked| asked.2 == Urgency::Needed);
     assert_eq!(needed.count(), 16);
@@ -67,7 +67,7 @@ fn of_a_chunk_without_filters_only_the_runs_are_asked_for() {
     assert_eq!(&*read, &sample.expected()[100_000..300_000]);
     assert_eq!((far.trips(), far.bytes()), (1, 2 * 60_000 + 2 * 40_000));
     let needed = far
-        .asked()
+        .announced_ranges()
         .into_iter()
         .filter(|asked| asked.2 == Urgency::Needed);
     assert_eq!(needed.count(), 3);
@@ -103,7 +103,11 @@ fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
         touch(i * 11);
     }
     assert_eq!(far.trips(), 7);
-    assert!(far.asked().iter().all(|asked| asked.2 == Urgency::Needed));
+    assert!(
+        far.announced_ranges()
+            .iter()
+            .all(|asked| asked.2 == Urgency::Needed)
+    );
     touch(79);
     touch(78);
     assert_eq!(far.trips(), 9);
@@ -136,7 +140,7 @@ fn an_array_of_which_many_chunks_were_read_is_asked_for_as_a_whole() {
 #[test]
 fn one_chunk_is_not_enough_to_ask_for_others() {
     let enough = |chunks: &[u64], count| {
-        let touched = Touched::default();
+        let touched = TouchedChunks::default();
         let mut asked = chunks
             .iter()
             .map(|&chunk| touched.are_enough([chunk].into_iter(), count));
@@ -208,13 +212,13 @@ impl Source for Watched {
         self.far.prefetch(ranges, urgency);
     }
 
-    fn has(&self, at: u64, length: u64) -> bool {
-        self.far.has(at, length)
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
+        self.far.has_bytes(at, length)
     }
 
     fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         if thread::current().name() == Some("decode") {
-            let waits = !self.has(at, buffer.len() as u64);
+            let waits = !self.has_bytes(at, buffer.len() as u64);
             self.ahead.fetch_add(1, Ordering::SeqCst);
             self.waited.fetch_add(usize::from(waits), Ordering::SeqCst);
         }
@@ -227,7 +231,7 @@ fn threads_that_decode_ahead_wait_for_nothing() {
     let sample = Sample::new(&[300, 64], &[1, 64], 4);
     let (file, _) = sample.file();
     let source = Arc::new(Watched {
-        far: Recording::of(file),
+        far: Recording::new(file),
         ahead: AtomicUsize::new(0),
         waited: AtomicUsize::new(0),
     });
@@ -253,7 +257,7 @@ fn extents(far: &Arc<Recording>, parts: &[(u64, u64)]) -> Storage {
 
 #[test]
 fn what_stands_in_extents_is_asked_for_as_it_is_read() {
-    let far = Recording::of((0..200).collect());
+    let far = Recording::new((0..200).collect());
     let storage = extents(&far, &[(100, 50), (0, 50)]);
     let array = Arc::new(plain(&[100], 1, storage));
     let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
@@ -261,7 +265,7 @@ fn what_stands_in_extents_is_asked_for_as_it_is_read() {
     let expected: Vec<u8> = (100..150).chain(0..50).collect();
     assert_eq!(read_on(&reader, &stream, 40, 20), expected[40..60]);
     let needed = [(140, 10), (0, 10)].map(|(at, n)| (at, n, Urgency::Needed));
-    assert_eq!((far.trips(), far.asked()), (1, needed.to_vec()));
+    assert_eq!((far.trips(), far.announced_ranges()), (1, needed.to_vec()));
     assert_eq!(read_on(&reader, &stream, 60, 10), expected[60..70]);
     assert_eq!(read_on(&reader, &stream, 70, 30), expected[70..]);
     assert_eq!((far.trips(), far.bytes()), (2, 60));
@@ -273,9 +277,9 @@ fn what_stands_in_extents_is_asked_for_as_it_is_read() {
 
 #[test]
 fn the_pieces_under_strides_are_asked_for_at_once() {
-    let far = Recording::of(vec![7; 4 << 20]);
+    let far = Recording::new(vec![7; 4 << 20]);
     let base = Arc::new(plain(&[4 << 20], 1, extents(&far, &[(0, 4 << 20)])));
-    let strided = Strided {
+    let strided = StridedLayout {
         base,
         offset: 5,
         strides: vec![1 << 20, 1],

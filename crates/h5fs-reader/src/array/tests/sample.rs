@@ -15,7 +15,7 @@ use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{Class, Datatype};
 use crate::model::storage::{
-    ChunkIndex, ChunkVisitor, Chunked, Filter, IndexCursor, Pipeline, StoredChunk,
+    ChunkGrid, ChunkIndex, ChunkVisitor, Filter, IndexCursor, Pipeline, StoredChunk,
 };
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source};
@@ -47,7 +47,7 @@ impl ChunkIndex for Table {
 
 /// A source that counts its reads and can delay them.
 #[derive(Debug)]
-pub(in crate::array) struct Counting {
+pub(in crate::array) struct CountingSource {
     pub(super) bytes: MemorySource,
     pub(super) reads: AtomicU64,
     pub(super) read_bytes: AtomicU64,
@@ -55,12 +55,12 @@ pub(in crate::array) struct Counting {
     /// The largest number of simultaneous reads.
     pub(super) together: AtomicU64,
     /// Returns whether a read at this offset still has to wait.
-    waits: fn(&Counting, u64) -> bool,
+    waits: fn(&CountingSource, u64) -> bool,
     /// For `waits`: whether the test has come to its end.
     pub(super) released: AtomicBool,
 }
 
-impl Source for Counting {
+impl Source for CountingSource {
     fn length(&self) -> u64 {
         self.bytes.length()
     }
@@ -89,8 +89,8 @@ pub(in crate::array) struct Sample {
     /// Whether filters were skipped for chunks of odd number.
     pub(super) odd_masked: bool,
     pub(super) fill: Vec<u8>,
-    /// Delays reads, see [`Counting`].
-    pub(super) waits: fn(&Counting, u64) -> bool,
+    /// Delays reads, see [`CountingSource`].
+    pub(super) waits: fn(&CountingSource, u64) -> bool,
 }
 
 /// The offset of the first chunk. Other bytes precede it.
@@ -189,9 +189,9 @@ impl Sample {
         bytes
     }
 
-    pub(super) fn array(&self) -> (Arc<Array>, Arc<Counting>) {
+    pub(super) fn array(&self) -> (Arc<Array>, Arc<CountingSource>) {
         let (file, table) = self.file();
-        let source = Arc::new(Counting {
+        let source = Arc::new(CountingSource {
             bytes: MemorySource::new(file),
             reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
@@ -206,7 +206,7 @@ impl Sample {
             name: None,
             parameters: vec![],
         }];
-        let storage = Storage::Chunked(Chunked {
+        let storage = Storage::Chunked(ChunkGrid {
             source: shared,
             begin: 0,
             chunk_shape: self.chunk.clone(),
@@ -221,7 +221,7 @@ impl Sample {
         (Arc::new(array), source)
     }
 
-    pub(super) fn reader(&self, engine: &Arc<Engine>) -> (Reader, Arc<Counting>) {
+    pub(super) fn reader(&self, engine: &Arc<Engine>) -> (Reader, Arc<CountingSource>) {
         let (array, source) = self.array();
         (Reader::new(engine, array).unwrap(), source)
     }

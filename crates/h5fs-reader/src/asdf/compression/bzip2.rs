@@ -8,24 +8,24 @@
 //! A bzip2 block's decoded length is known only after decoding. The first reader of a distant place
 //! therefore decodes all earlier bzip2 blocks once. Any place is then found without another decode.
 
-mod alone;
 mod bit_marks;
 mod content;
+mod single_block;
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::thread;
 
-use crate::asdf::compression::bzip2::alone::{Alone, bits};
-use crate::asdf::compression::bzip2::bit_marks::{BitMarks, Mark};
-use crate::asdf::compression::bzip2::content::Content;
-use crate::asdf::compression::encoded::Encoded;
-use crate::asdf::compression::resumed::{Codec, Resumed};
+use crate::asdf::compression::bzip2::bit_marks::{BitMark, BitMarks};
+use crate::asdf::compression::bzip2::content::BlockContent;
+use crate::asdf::compression::bzip2::single_block::{SingleBlock, bits};
+use crate::asdf::compression::encoded::EncodedBlock;
+use crate::asdf::compression::resumable_block::{Codec, ResumableBlock};
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -44,7 +44,7 @@ const TOGETHER: usize = 8;
 const FIRST_BIT: u64 = 32;
 
 /// A block that is one bzip2 stream.
-pub type Bzip2Block = Resumed<Bzip2>;
+pub type Bzip2Block = ResumableBlock<Bzip2>;
 
 /// One bzip2 stream.
 #[derive(Debug)]
@@ -52,21 +52,21 @@ pub struct Bzip2;
 
 /// The known structure of the stream so far.
 #[derive(Default)]
-pub struct Progress {
+pub struct Bzip2Progress {
     marks: BitMarks,
     /// The bzip2 blocks whose place is known.
-    chain: Vec<Link>,
+    chain: Vec<ChainLink>,
     /// The end of the chain.
     tip: Tip,
     /// The result of the check at the stream's end, once the chain has reached it.
     end: Option<Result<()>>,
     /// The most recently decoded or used contents, by mark.
-    kept: VecDeque<(usize, Content)>,
+    kept: VecDeque<(usize, BlockContent)>,
 }
 
 /// A bzip2 block whose place is known.
 #[derive(Clone, Copy)]
-struct Link {
+struct ChainLink {
     mark: usize,
     /// The offset of the block's content.
     start: u64,
@@ -81,8 +81,8 @@ struct Tip {
 }
 
 /// A decoded bzip2 block.
-struct Decoded {
-    content: Content,
+struct DecodedBlock {
+    content: BlockContent,
     sum: u32,
     /// The mark after the block.
     next: usize,
@@ -100,10 +100,10 @@ struct Job {
 impl Bzip2Block {
     /// Decodes until the chain has reached byte `end`. For the last byte of the content, decodes
     /// until the stream's end.
-    fn reach(&self, progress: &mut Progress, end: u64, help: &Help<'_>) -> Result<()> {
+    fn reach(&self, progress: &mut Bzip2Progress, end: u64, help: &Help<'_>) -> Result<()> {
         let is_last = end == self.encoded.decoded;
         while progress.tip.start < end || is_last && progress.end.is_none() {
-            still(help.is_wanted)?;
+            check_wanted(help.is_wanted)?;
             self.advance(progress, help)?;
         }
         match &progress.end {
@@ -113,7 +113,7 @@ impl Bzip2Block {
     }
 
     /// Extends the chain by the next blocks, or finds the stream's end.
-    fn advance(&self, progress: &mut Progress, help: &Help<'_>) -> Result<()> {
+    fn advance(&self, progress: &mut Bzip2Progress, help: &Help<'_>) -> Result<()> {
         if let Some(end) = &progress.end {
             end.clone()?;
             return Err(self.encoded.corrupt("block: ends before data_size"));
@@ -144,7 +144,7 @@ impl Bzip2Block {
     /// Appends bytes of the block that contains byte `at` of the content, from `at` up to `end`.
     fn copy(
         &self,
-        progress: &mut Progress,
+        progress: &mut Bzip2Progress,
         at: u64,
         end: u64,
         bytes: &mut Vec<u8>,
@@ -170,7 +170,7 @@ impl Bzip2Block {
     }
 
     /// Decodes blocks in parallel, the first of them in this thread.
-    fn decode_all(&self, jobs: &[Job], help: &Help<'_>) -> Vec<Result<Decoded>> {
+    fn decode_all(&self, jobs: &[Job], help: &Help<'_>) -> Vec<Result<DecodedBlock>> {
         let is_wanted = help.is_wanted;
         let Some((first, others)) = jobs.split_first() else {
             return Vec::new();
@@ -192,17 +192,17 @@ impl Bzip2Block {
         })
     }
 
-    fn decode_one(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<Decoded> {
+    fn decode_one(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
         if job.is_cut {
             return self.decode_to_the_end(job, is_wanted);
         }
         let mut error = self.encoded.corrupt("bzip2: ends too early");
         for &(next, end) in &job.ends {
-            let alone = Alone::cut(&self.encoded, job.bit, end)?;
+            let alone = SingleBlock::cut(&self.encoded, job.bit, end)?;
             match self.content(&alone, is_wanted) {
                 Ok((content, true)) => {
                     let sum = alone.sum;
-                    return Ok(Decoded { content, sum, next });
+                    return Ok(DecodedBlock { content, sum, next });
                 }
                 Ok((_, false)) => {}
                 Err(unwanted) if unwanted.is_unwanted() => return Err(unwanted),
@@ -213,8 +213,12 @@ impl Bzip2Block {
     }
 
     /// Returns the content of a stream of one block, and whether it is complete.
-    fn content(&self, alone: &Alone, is_wanted: &IsWanted<'_>) -> Result<(Content, bool)> {
-        let mut content = Content::default();
+    fn content(
+        &self,
+        alone: &SingleBlock,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<(BlockContent, bool)> {
+        let mut content = BlockContent::default();
         let most = self.encoded.decoded;
         let is_whole = filter::bzip2::each_part(&alone.stream, most, is_wanted, &mut |part| {
             content.push(part);
@@ -223,22 +227,22 @@ impl Bzip2Block {
     }
 
     /// Decodes the last block of a truncated stream.
-    fn decode_to_the_end(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<Decoded> {
+    fn decode_to_the_end(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
         let to = self.encoded.stored.length().times(8);
-        let alone = Alone::open(&self.encoded, job.bit, to)?;
+        let alone = SingleBlock::open(&self.encoded, job.bit, to)?;
         let (content, _) = self.content(&alone, is_wanted)?;
         if content.length() == 0 {
             return Err(self.encoded.corrupt("bzip2: ends too early"));
         }
         let (sum, next) = (alone.sum, job.mark.one_more());
-        Ok(Decoded { content, sum, next })
+        Ok(DecodedBlock { content, sum, next })
     }
 }
 
-impl Progress {
-    fn append(&mut self, decoded: Decoded) {
+impl Bzip2Progress {
+    fn append(&mut self, decoded: DecodedBlock) {
         let Tip { mark, start, sum } = self.tip;
-        self.chain.push(Link { mark, start });
+        self.chain.push(ChainLink { mark, start });
         self.tip = Tip {
             mark: decoded.next,
             start: start.with_more(decoded.content.length()),
@@ -249,7 +253,7 @@ impl Progress {
 
     /// Checks that the stream ends correctly at the tip, with the length in the header and the
     /// checksum of all blocks.
-    fn checked_end(&mut self, encoded: &Encoded) -> Result<Result<()>> {
+    fn checked_end(&mut self, encoded: &EncodedBlock) -> Result<Result<()>> {
         let Some(mark) = self.mark(self.tip.mark, encoded)? else {
             if self.tip.mark > 0 && self.tip.start == encoded.decoded {
                 encoded.warn_of_cut();
@@ -269,7 +273,7 @@ impl Progress {
     }
 
     /// Returns the next blocks from the tip on, or an empty list at the stream's end.
-    fn next_jobs(&mut self, encoded: &Encoded, threads: usize) -> Result<Vec<Job>> {
+    fn next_jobs(&mut self, encoded: &EncodedBlock, threads: usize) -> Result<Vec<Job>> {
         let mut jobs = Vec::new();
         for number in (self.tip.mark..).take(threads.clamp(1, TOGETHER)) {
             match self.mark(number, encoded)? {
@@ -282,7 +286,12 @@ impl Progress {
 
     /// Returns the block at `place` of the chain. If the previous block is kept, the reader is
     /// sequential, and the following blocks are decoded too.
-    fn known_jobs(&mut self, place: usize, encoded: &Encoded, threads: usize) -> Result<Vec<Job>> {
+    fn known_jobs(
+        &mut self,
+        place: usize,
+        encoded: &EncodedBlock,
+        threads: usize,
+    ) -> Result<Vec<Job>> {
         let before = place.checked_sub(1).and_then(|place| self.chain.get(place));
         let goes_on = before.is_some_and(|link| self.kept.iter().any(|kept| kept.0 == link.mark));
         let most = if goes_on {
@@ -298,7 +307,7 @@ impl Progress {
             .collect()
     }
 
-    fn job(&mut self, mark: usize, encoded: &Encoded) -> Result<Job> {
+    fn job(&mut self, mark: usize, encoded: &EncodedBlock) -> Result<Job> {
         let bit = self.mark(mark, encoded)?.ok_or(Error::NotFound)?.bit;
         let mut ends = Vec::new();
         let until = (bit / 8).with_more(BLOCK_BYTES);
@@ -318,10 +327,10 @@ impl Progress {
     }
 
     /// Returns a mark near the tip. The first mark must directly follow the stream's header.
-    fn mark(&mut self, number: usize, encoded: &Encoded) -> Result<Option<Mark>> {
+    fn mark(&mut self, number: usize, encoded: &EncodedBlock) -> Result<Option<BitMark>> {
         let until = match number.checked_sub(1) {
             None => FIRST_BIT,
-            Some(before) => self.marks.known(before).map_or(0, |mark| mark.bit),
+            Some(before) => self.marks.known_mark(before).map_or(0, |mark| mark.bit),
         };
         let until = (until / 8).with_more(BLOCK_BYTES);
         let mark = self.marks.get(number, encoded, until)?;
@@ -329,7 +338,7 @@ impl Progress {
     }
 
     /// Returns the content of the block at this mark if it is kept, and marks it as used.
-    fn kept(&mut self, mark: usize) -> Option<&Content> {
+    fn kept(&mut self, mark: usize) -> Option<&BlockContent> {
         let place = self.kept.iter().position(|(kept, _)| *kept == mark)?;
         let entry = self.kept.remove(place)?;
         self.kept.push_back(entry);
@@ -337,7 +346,7 @@ impl Progress {
     }
 
     /// Keeps the content, and as many of the others as fit in the limit.
-    fn keep(&mut self, mark: usize, content: Content) {
+    fn keep(&mut self, mark: usize, content: BlockContent) {
         self.kept.retain(|(kept, _)| *kept != mark);
         self.kept.push_back((mark, content));
         let mut bytes: u64 = self.kept.iter().map(|(_, content)| content.weight()).sum();
@@ -351,11 +360,11 @@ impl Progress {
 }
 
 impl Codec for Bzip2 {
-    type State = Progress;
+    type ResumeState = Bzip2Progress;
 
     fn decode(
         block: &Bzip2Block,
-        progress: &mut Progress,
+        progress: &mut Bzip2Progress,
         piece: u64,
         help: &mut Help<'_>,
     ) -> Result<Buffer> {
@@ -365,7 +374,7 @@ impl Codec for Bzip2 {
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
             let before = bytes.len();
-            let rest = wanted.after(to_u64(before));
+            let rest = wanted.skip(to_u64(before));
             block.copy(progress, rest.start(), rest.end(), &mut bytes, help)?;
             if bytes.len() == before {
                 return Err(Error::NotFound);

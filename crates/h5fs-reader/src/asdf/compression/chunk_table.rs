@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::window::Window;
 use crate::error::{Error, Result};
 use crate::filter::{self, Context, Length};
@@ -38,7 +38,7 @@ pub enum ChunkCodec {
 /// except the last have equal length, as from all known writers, pieces and chunks are identical.
 #[derive(Debug)]
 pub struct ChunkTable {
-    encoded: Encoded,
+    encoded: EncodedBlock,
     codec: ChunkCodec,
     longest: OnceLock<Longest>,
     tables: Arc<Tables>,
@@ -57,7 +57,7 @@ struct Longest {
 
 /// The position of a chunk.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct ChunkMark {
     /// The offset of the chunk's length field.
     at: u64,
     /// The offset of the decoded bytes in the block's content.
@@ -74,11 +74,11 @@ struct Chunk {
 
 /// The positions of the chunks of one file's blocks, by the blocks' offsets.
 #[derive(Debug)]
-pub struct Tables(FileLru<u64, Arc<[Mark]>>);
+pub struct Tables(FileLru<u64, Arc<[ChunkMark]>>);
 
 /// The tables of all files of a mount together.
 #[derive(Debug, Clone)]
-pub struct SharedTables(Arc<SharedLru<u64, Arc<[Mark]>>>);
+pub struct SharedTables(Arc<SharedLru<u64, Arc<[ChunkMark]>>>);
 
 impl Default for SharedTables {
     fn default() -> Self {
@@ -88,23 +88,23 @@ impl Default for SharedTables {
 
 impl Tables {
     /// Returns the tables of a new file.
-    pub fn of(all: &SharedTables) -> Self {
-        Tables(FileLru::of(&all.0))
+    pub fn new(all: &SharedTables) -> Self {
+        Tables(FileLru::new(&all.0))
     }
 }
 
 /// A walk from one chunk to the next.
-struct Walk<'a> {
-    encoded: &'a Encoded,
+struct ChunkWalk<'a> {
+    encoded: &'a EncodedBlock,
     codec: ChunkCodec,
     window: Window<'a>,
-    next: Mark,
+    next: ChunkMark,
 }
 
-impl Walk<'_> {
+impl ChunkWalk<'_> {
     /// Returns the next chunk, or `None` after the last.
     fn next(&mut self) -> Result<Option<Chunk>> {
-        let Mark { at, start } = self.next;
+        let ChunkMark { at, start } = self.next;
         let end = self.encoded.stored.end();
         if at >= end {
             return Ok(None);
@@ -115,7 +115,7 @@ impl Walk<'_> {
         if after > end {
             return Err(Error::corrupt("block: a chunk ends after the block", after));
         }
-        self.next = Mark {
+        self.next = ChunkMark {
             at: after,
             start: chunk.content.end(),
         };
@@ -126,7 +126,7 @@ impl Walk<'_> {
 impl ChunkTable {
     /// Returns the block as chunks, which are walked when they are first needed. Their positions
     /// are kept in `tables`.
-    pub fn new(encoded: Encoded, codec: ChunkCodec, tables: &Arc<Tables>) -> Self {
+    pub fn new(encoded: EncodedBlock, codec: ChunkCodec, tables: &Arc<Tables>) -> Self {
         ChunkTable {
             encoded,
             codec,
@@ -136,8 +136,8 @@ impl ChunkTable {
         }
     }
 
-    fn walk(&self, from: Mark) -> Walk<'_> {
-        Walk {
+    fn walk(&self, from: ChunkMark) -> ChunkWalk<'_> {
+        ChunkWalk {
             encoded: &self.encoded,
             codec: self.codec,
             window: Window::new(&*self.encoded.source),
@@ -150,12 +150,12 @@ impl ChunkTable {
     /// # Errors
     /// `Corrupt` if the chunks do not fill the block or their decoded length differs from the block
     /// header, `Limit` for too many chunks.
-    fn marks(&self) -> Result<Arc<[Mark]>> {
+    fn marks(&self) -> Result<Arc<[ChunkMark]>> {
         let _alone = lock(&self.walking);
         if let Some(marks) = self.tables.0.get(self.encoded.block) {
             return Ok(marks);
         }
-        let marks: Arc<[Mark]> = self.found()?.into();
+        let marks: Arc<[ChunkMark]> = self.find_marks()?.into();
         let weight = to_u64(size_of_val(&*marks));
         self.tables
             .0
@@ -163,8 +163,8 @@ impl ChunkTable {
         Ok(marks)
     }
 
-    fn found(&self) -> Result<Vec<Mark>> {
-        let mut walk = self.walk(Mark {
+    fn find_marks(&self) -> Result<Vec<ChunkMark>> {
+        let mut walk = self.walk(ChunkMark {
             at: self.encoded.stored.start(),
             start: 0,
         });
@@ -246,7 +246,7 @@ fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chu
     }
     let whole = Extent::new(at, u64::from(stored).with_more(4), "chunk of a block")?;
     Ok(Chunk {
-        stored: whole.after(4),
+        stored: whole.skip(4),
         content: Extent::new(start, u64::from(decoded), "content of a block")?,
     })
 }
@@ -268,8 +268,9 @@ impl Pieces for ChunkTable {
         self.encoded.stored.length()
     }
 
-    fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
-        self.encoded.place(pieces, self.piece_bytes().unwrap_or(1))
+    fn stored_extents(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
+        self.encoded
+            .estimated_extents(pieces, self.piece_bytes().unwrap_or(1))
     }
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
@@ -317,7 +318,7 @@ mod tests {
 
     fn table(bytes: Vec<u8>, decoded: u64) -> Result<ChunkTable> {
         let stored = u64::try_from(bytes.len()).unwrap();
-        let encoded = Encoded {
+        let encoded = EncodedBlock {
             block: 0,
             source: Arc::new(MemorySource::new(bytes)),
             stored: Extent::from(0..stored),
@@ -326,7 +327,7 @@ mod tests {
         let table = ChunkTable::new(
             encoded,
             ChunkCodec::Lz4,
-            &Arc::new(Tables::of(&SharedTables::default())),
+            &Arc::new(Tables::new(&SharedTables::default())),
         );
         table.piece_bytes().map(|_| table)
     }

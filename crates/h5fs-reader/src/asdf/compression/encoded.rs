@@ -12,7 +12,7 @@ use crate::wire::{Count, Extent};
 
 /// A compressed block and its location.
 #[derive(Debug, Clone)]
-pub struct Encoded {
+pub struct EncodedBlock {
     /// The offset of the block.
     pub block: u64,
     /// The file.
@@ -23,10 +23,10 @@ pub struct Encoded {
     pub decoded: u64,
 }
 
-impl Encoded {
+impl EncodedBlock {
     /// Estimates the stored bytes of pieces of `bytes` bytes each. The estimate assumes uniform
     /// compression and adds one piece on each side.
-    pub(super) fn place(&self, pieces: Range<u64>, bytes: u64) -> Vec<StoredExtent> {
+    pub(super) fn estimated_extents(&self, pieces: Range<u64>, bytes: u64) -> Vec<StoredExtent> {
         let decoded = u128::from(self.decoded.max(1));
         let place = |piece: u64| {
             let piece = u128::from(piece.times(bytes)).min(decoded);
@@ -38,7 +38,7 @@ impl Encoded {
         let end = place(pieces.end.one_more());
         vec![StoredExtent {
             source: Arc::clone(&self.source),
-            extent: self.stored.first(end).after(start),
+            extent: self.stored.first(end).skip(start),
         }]
     }
 
@@ -74,7 +74,7 @@ impl Encoded {
     /// Returns the range of the content of this piece. Pieces have `bytes` bytes, except the last.
     /// The range is empty if the piece does not exist.
     pub(super) fn piece(&self, piece: u64, bytes: u64) -> Extent {
-        Extent::between(piece.times(bytes), self.decoded).first(bytes)
+        Extent::from_range(piece.times(bytes), self.decoded).first(bytes)
     }
 
     /// Logs that the stream is truncated although all of its content is present.
@@ -93,14 +93,14 @@ mod tests {
 
     #[test]
     fn a_piece_is_sought_where_it_would_be_if_all_were_as_dense() {
-        let encoded = Encoded {
+        let encoded = EncodedBlock {
             block: 0,
             source: Arc::new(MemorySource::new(Vec::new())),
             stored: Extent::from(1000..1500),
             decoded: 5000,
         };
         let place = |pieces| {
-            let parts = encoded.place(pieces, 100);
+            let parts = encoded.estimated_extents(pieces, 100);
             let part = |part: &StoredExtent| (part.extent.start(), part.extent.length());
             parts.iter().map(part).collect::<Vec<_>>()
         };

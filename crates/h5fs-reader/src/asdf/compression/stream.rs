@@ -9,24 +9,26 @@
 //! bytes are returned.
 
 pub mod codec;
-pub mod following;
+pub mod consecutive_frames;
 pub mod lz4_frames;
 pub mod lzma2;
 pub mod part_list;
-pub mod parts;
+pub mod part_search;
 pub mod xz_streams;
 pub mod zstd_frames;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::asdf::compression::resumed::{Codec, Resumed};
-use crate::asdf::compression::stream::codec::{Decoder, Stored, StreamCodec, at_end, fill};
-use crate::asdf::compression::stream::part_list::Part;
-use crate::asdf::compression::stream::parts::PartsReader;
+use crate::asdf::compression::resumable_block::{Codec, ResumableBlock};
+use crate::asdf::compression::stream::codec::{
+    StoredReader, StreamCodec, StreamDecoder, at_end, fill,
+};
+use crate::asdf::compression::stream::part_list::StreamPart;
+use crate::asdf::compression::stream::part_search::PartsReader;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::still;
+use crate::memory::cancel::check_wanted;
 use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -40,14 +42,14 @@ const NEAR: u64 = 8;
 const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
-pub type StreamBlock = Resumed<StreamCodec>;
+pub type StreamBlock = ResumableBlock<StreamCodec>;
 
 /// The decoded position in the stream, and other possible start positions of decoding.
 #[derive(Default)]
-pub struct State {
-    run: Run,
+pub struct StreamState {
+    run: DecoderRun,
     /// The independent parts, once they were searched.
-    parts: Option<Arc<[Part]>>,
+    parts: Option<Arc<[StreamPart]>>,
     /// The numbers of the parts at which a run has started.
     begun: BTreeSet<usize>,
     /// Whether decoding from the beginning has reached damage.
@@ -56,15 +58,15 @@ pub struct State {
 
 /// A run of the decoder through the stream.
 #[derive(Default)]
-struct Run {
-    decoder: Option<Decoder<'static>>,
+struct DecoderRun {
+    decoder: Option<StreamDecoder<'static>>,
     /// The next piece of the decoder.
     next: u64,
     /// The most recently decoded pieces, up to the one before `next`.
     kept: VecDeque<Buffer>,
 }
 
-impl Run {
+impl DecoderRun {
     /// Returns the first kept piece, or the next piece if none is kept.
     fn first(&self) -> u64 {
         self.next.left_after(to_u64(self.kept.len()))
@@ -77,7 +79,12 @@ impl Run {
 }
 
 impl StreamBlock {
-    fn decode_from(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode_from(
+        &self,
+        state: &mut StreamState,
+        piece: u64,
+        help: &mut Help<'_>,
+    ) -> Result<Buffer> {
         let mut until = piece;
         if state.is_broken || !state.run.is_near(piece, NEAR) {
             until = self.seek(state, piece)?;
@@ -90,18 +97,23 @@ impl StreamBlock {
     }
 
     /// Decodes up to the end of `piece`, which must not be before the first kept piece.
-    fn decode_on(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode_on(
+        &self,
+        state: &mut StreamState,
+        piece: u64,
+        help: &mut Help<'_>,
+    ) -> Result<Buffer> {
         let run = &mut state.run;
         if run.decoder.is_none() {
-            *run = Run {
+            *run = DecoderRun {
                 decoder: Some(self.codec.decoder(self.stored())?),
-                ..Run::default()
+                ..DecoderRun::default()
             };
         }
         while run.next <= piece {
-            still(help.is_wanted)?;
+            check_wanted(help.is_wanted)?;
             if let Err(error) = self.step(run, help) {
-                state.run = Run::default();
+                state.run = DecoderRun::default();
                 state.is_broken = !error.is_passing();
                 return Err(error);
             }
@@ -110,16 +122,16 @@ impl StreamBlock {
         run.kept.get(place).cloned().ok_or(Error::NotFound)
     }
 
-    fn stored(&self) -> Stored {
-        Stored::new(Arc::clone(&self.encoded.source), self.encoded.stored)
+    fn stored(&self) -> StoredReader {
+        StoredReader::new(Arc::clone(&self.encoded.source), self.encoded.stored)
     }
 
     /// Moves to the last part before `piece`, or to the beginning, unless the current run will
     /// reach the piece sooner. Returns the end of the pieces that should be decoded as well.
-    fn seek(&self, state: &mut State, piece: u64) -> Result<u64> {
+    fn seek(&self, state: &mut StreamState, piece: u64) -> Result<u64> {
         let parts = match &state.parts {
             Some(parts) => Arc::clone(parts),
-            None => parts::find(&self.encoded, self.codec)?,
+            None => part_search::find(&self.encoded, self.codec)?,
         };
         state.parts = Some(Arc::clone(&parts));
         let start = piece.times(self.piece);
@@ -128,7 +140,7 @@ impl StreamBlock {
         let place = after.checked_sub(1);
         let Some((place, part)) = place.and_then(|place| Some((place, parts.get(place)?))) else {
             if !comes_by {
-                state.run = Run::default();
+                state.run = DecoderRun::default();
             }
             return Ok(piece);
         };
@@ -139,7 +151,7 @@ impl StreamBlock {
         let is_known = !state.begun.insert(place);
         let is_short = end.left_after(piece) <= AT_ONCE;
         let from = part.content.start();
-        state.run = Run::default();
+        state.run = DecoderRun::default();
         if place > 0 || state.is_broken {
             state.run = self.run_from(parts, place, from)?;
         }
@@ -148,16 +160,16 @@ impl StreamBlock {
 
     /// Starts a run at a part that begins with byte `from`. The run's first piece is the first one
     /// that begins at or after this byte.
-    fn run_from(&self, parts: Arc<[Part]>, place: usize, from: u64) -> Result<Run> {
+    fn run_from(&self, parts: Arc<[StreamPart]>, place: usize, from: u64) -> Result<DecoderRun> {
         let next = from.div_ceil(self.piece);
         let passed_over = next.times(self.piece).left_after(from);
         let reader = PartsReader::new(self.encoded.clone(), self.codec, parts, place);
-        let mut decoder: Decoder<'static> = Box::new(reader);
+        let mut decoder: StreamDecoder<'static> = Box::new(reader);
         let mut bytes = vec![0; to_usize(passed_over)?];
         if fill(&mut decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));
         }
-        Ok(Run {
+        Ok(DecoderRun {
             decoder: Some(decoder),
             next,
             kept: VecDeque::new(),
@@ -166,11 +178,11 @@ impl StreamBlock {
 
     /// Passes on the pieces up to `until` of a part at which a run begins a second time. Otherwise,
     /// each of them would be decoded from the part's beginning.
-    fn pass_on(&self, run: &mut Run, until: u64, help: &mut Help<'_>) {
+    fn pass_on(&self, run: &mut DecoderRun, until: u64, help: &mut Help<'_>) {
         while run.next < until && (help.is_wanted)() {
             if self.step(run, help).is_err() {
                 // The reader that needs the piece reports the error again.
-                *run = Run::default();
+                *run = DecoderRun::default();
                 return;
             }
         }
@@ -180,7 +192,7 @@ impl StreamBlock {
     }
 
     /// Decodes the next piece. After the last piece, checks that the stream ends.
-    fn step(&self, run: &mut Run, help: &mut Help<'_>) -> Result<()> {
+    fn step(&self, run: &mut DecoderRun, help: &mut Help<'_>) -> Result<()> {
         let wanted = self.encoded.piece(run.next, self.piece);
         let mut bytes = help.pool.buffer(to_usize(wanted.length())?)?;
         let decoder = run.decoder.as_mut().ok_or(Error::NotFound)?;
@@ -203,11 +215,11 @@ impl StreamBlock {
 }
 
 impl Codec for StreamCodec {
-    type State = State;
+    type ResumeState = StreamState;
 
     fn decode(
         block: &StreamBlock,
-        state: &mut State,
+        state: &mut StreamState,
         piece: u64,
         help: &mut Help<'_>,
     ) -> Result<Buffer> {

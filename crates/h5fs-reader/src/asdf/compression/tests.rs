@@ -6,8 +6,8 @@ use lz4_flex::frame::{BlockSize, FrameInfo};
 use proptest::prelude::*;
 
 use super::stream::codec;
-use super::stream::part_list::Part;
-use super::stream::parts::{self, PartsReader};
+use super::stream::part_list::StreamPart;
+use super::stream::part_search::{self, PartsReader};
 use super::*;
 use crate::filter::{Context, Length};
 use crate::memory::buffer::{Buffer, BufferPool};
@@ -24,8 +24,8 @@ fn content() -> Vec<u8> {
     (0..length).map(number).collect()
 }
 
-fn encoded(stored: &[u8], decoded: usize) -> Encoded {
-    Encoded {
+fn encoded(stored: &[u8], decoded: usize) -> EncodedBlock {
+    EncodedBlock {
         block: 0,
         stored: Extent::from(3..3 + u64::try_from(stored.len()).unwrap()),
         decoded: u64::try_from(decoded).unwrap(),
@@ -60,20 +60,30 @@ fn bzip2(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn zlib_block(encoded: Encoded) -> Box<dyn Pieces> {
+fn zlib_block(encoded: EncodedBlock) -> Box<dyn Pieces> {
     Box::new(ZlibBlock::new(encoded, PIECE, Arc::default()).unwrap())
 }
 
-fn whole(encoded: Encoded, codec: WholeCodec) -> Box<dyn Pieces> {
-    Box::new(Whole::new(encoded, codec).unwrap())
+fn whole(encoded: EncodedBlock, codec: WholeCodec) -> Box<dyn Pieces> {
+    Box::new(WholeBlock::new(encoded, codec).unwrap())
 }
 
-fn bzip2_block(encoded: Encoded) -> Box<dyn Pieces> {
-    Box::new(Bzip2Block::of(Bzip2, encoded, PIECE, Arc::default()))
+fn bzip2_block(encoded: EncodedBlock) -> Box<dyn Pieces> {
+    Box::new(Bzip2Block::with_states(
+        Bzip2,
+        encoded,
+        PIECE,
+        Arc::default(),
+    ))
 }
 
-fn stream_block(encoded: Encoded, codec: StreamCodec) -> Box<dyn Pieces> {
-    Box::new(StreamBlock::of(codec, encoded, PIECE, Arc::default()))
+fn stream_block(encoded: EncodedBlock, codec: StreamCodec) -> Box<dyn Pieces> {
+    Box::new(StreamBlock::with_states(
+        codec,
+        encoded,
+        PIECE,
+        Arc::default(),
+    ))
 }
 
 /// Returns the pieces of a long block in every framing that is one stream. `change` modifies the
@@ -319,8 +329,8 @@ fn lz4_frame(blocks: &[Data<'_>]) -> Vec<u8> {
     frame
 }
 
-fn found(stored: &[u8], decoded: usize, codec: StreamCodec) -> Arc<[Part]> {
-    parts::find(&encoded(stored, decoded), codec).unwrap()
+fn found(stored: &[u8], decoded: usize, codec: StreamCodec) -> Arc<[StreamPart]> {
+    part_search::find(&encoded(stored, decoded), codec).unwrap()
 }
 
 /// Returns the content from every part on.
@@ -542,7 +552,7 @@ fn a_bzip2_stream_without_its_end_is_read() {
 fn what_streams_forget_for_others_is_decoded_again() {
     let content = content();
     let resumes = Arc::<Resumes>::default();
-    let at = |place: usize, stored: &[u8]| Encoded {
+    let at = |place: usize, stored: &[u8]| EncodedBlock {
         block: 0,
         stored: Extent::cut(to_u64(place), to_u64(stored.len())),
         source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
@@ -557,8 +567,8 @@ fn what_streams_forget_for_others_is_decoded_again() {
         let zstd = at(3 * round + 2, &stream(codec, &content));
         [
             Box::new(ZlibBlock::new(zlib, PIECE, kept()).unwrap()),
-            Box::new(Bzip2Block::of(Bzip2, bzip2, PIECE, kept())),
-            Box::new(StreamBlock::of(codec, zstd, PIECE, kept())),
+            Box::new(Bzip2Block::with_states(Bzip2, bzip2, PIECE, kept())),
+            Box::new(StreamBlock::with_states(codec, zstd, PIECE, kept())),
         ]
     });
     let streams: Vec<Box<dyn Pieces>> = streams.collect();
@@ -609,7 +619,7 @@ fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn
     file.extend(stored);
     let source: SharedSource = Arc::new(MemorySource::new(file));
     let block = Block::read(&*source, 0).unwrap();
-    pieces(&source, &block, &BlockCaches::of(&SharedTables::default()))
+    pieces(&source, &block, &BlockCaches::new(&SharedTables::default()))
 }
 
 #[test]

@@ -20,15 +20,15 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use crate::asdf::compression::encoded::Encoded;
-use crate::asdf::compression::resumed::{Codec, Resumed};
-use crate::asdf::compression::resumes::Resumes;
-use crate::asdf::compression::zlib::in_order::{INPUT, InOrder, Step};
+use crate::asdf::compression::decoder_states::Resumes;
+use crate::asdf::compression::encoded::EncodedBlock;
+use crate::asdf::compression::resumable_block::{Codec, ResumableBlock};
+use crate::asdf::compression::zlib::in_order::{INPUT, InOrder, InflateStep};
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::model::storage::Help;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -51,7 +51,7 @@ const FLAGS: u32 = TINFL_FLAG_PARSE_ZLIB_HEADER
     | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 
 /// A block that is one zlib stream.
-pub type ZlibBlock = Resumed<Zlib>;
+pub type ZlibBlock = ResumableBlock<Zlib>;
 
 /// One zlib stream.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub struct Zlib {
 
 /// The decoded position in the stream, and the positions where decoding can continue.
 #[derive(Default)]
-pub struct Progress {
+pub struct ZlibProgress {
     in_order: Option<InOrder>,
     /// Whether the faster decoder found damage.
     is_refused: bool,
@@ -84,10 +84,10 @@ struct Position {
     piece: u64,
 }
 
-impl Progress {
+impl ZlibProgress {
     /// Returns the nearest piece at or before `piece` at which a checkpoint or the slower decoder
     /// is.
-    fn known(&self, piece: u64) -> u64 {
+    fn nearest_start(&self, piece: u64) -> u64 {
         let places = self.checkpoints.iter().chain(&self.last);
         let before = places.map(|position| position.piece);
         before.filter(|&known| known <= piece).max().unwrap_or(0)
@@ -99,7 +99,7 @@ impl ZlibBlock {
     ///
     /// # Errors
     /// `Corrupt` if the stored bytes cannot decode to the stated length.
-    pub fn new(encoded: Encoded, piece: NonZeroU64, resumes: Arc<Resumes>) -> Result<Self> {
+    pub fn new(encoded: EncodedBlock, piece: NonZeroU64, resumes: Arc<Resumes>) -> Result<Self> {
         // A saturated product exceeds any length.
         if encoded.decoded > encoded.stored.length().times(EXPANSION) {
             return Err(encoded.corrupt("block: data_size is larger than its bytes can decode to"));
@@ -107,7 +107,12 @@ impl ZlibBlock {
         let pieces = encoded.decoded.div_ceil(piece.get());
         let most = to_u64(limits::ZLIB_CHECKPOINTS);
         let distance = pieces.div_ceil(most).max(LEAST_DISTANCE);
-        Ok(Resumed::of(Zlib { distance }, encoded, piece, resumes))
+        Ok(ResumableBlock::with_states(
+            Zlib { distance },
+            encoded,
+            piece,
+            resumes,
+        ))
     }
 
     /// Decodes `piece` with the faster decoder, if it is as near to the piece as the slower one.
@@ -115,13 +120,13 @@ impl ZlibBlock {
     /// Otherwise returns `None`.
     fn in_order(
         &self,
-        progress: &mut Progress,
+        progress: &mut ZlibProgress,
         piece: u64,
         help: &mut Help<'_>,
     ) -> Result<Option<Buffer>> {
         let next = progress.in_order.as_ref().map_or(0, |way| way.piece);
         let goes_on = next <= piece && piece < next.times(2).max(next.with_more(NEAR));
-        if progress.is_refused || !goes_on || progress.known(piece) > next {
+        if progress.is_refused || !goes_on || progress.nearest_start(piece) > next {
             return Ok(None);
         }
         let way = progress
@@ -129,7 +134,7 @@ impl ZlibBlock {
             .get_or_insert_with(|| InOrder::new(&self.encoded));
         loop {
             let number = way.piece;
-            let Step::Decoded(bytes) = way.step(&self.encoded, self.piece, help)? else {
+            let InflateStep::Decoded(bytes) = way.step(&self.encoded, self.piece, help)? else {
                 progress.is_refused = true;
                 progress.in_order = None;
                 return Ok(None);
@@ -144,7 +149,7 @@ impl ZlibBlock {
     }
 
     /// Returns the nearest position at or before `piece`.
-    fn nearest(&self, progress: &mut Progress, piece: u64) -> Position {
+    fn nearest(&self, progress: &mut ZlibProgress, piece: u64) -> Position {
         let last = progress.last.take_if(|last| last.piece <= piece);
         let mut checkpoints = progress.checkpoints.iter();
         let checkpoint = checkpoints.rfind(|position| position.piece <= piece);
@@ -222,12 +227,12 @@ impl ZlibBlock {
         let end = self.encoded.stored.end();
         let mut at = position.window.len();
         while at < output.len() {
-            still(is_wanted)?;
-            let rest = Extent::between(position.at, end);
+            check_wanted(is_wanted)?;
+            let rest = Extent::from_range(position.at, end);
             let input = scan::piece(&*self.encoded.source, rest.first(INPUT))?;
             let (status, used, written) =
                 decompress(&mut position.decoder, &input, output, at, FLAGS);
-            position.at = rest.after(to_u64(used)).start();
+            position.at = rest.skip(to_u64(used)).start();
             at = at.with_more(written);
             match status {
                 TINFLStatus::Done => break,
@@ -247,11 +252,11 @@ impl ZlibBlock {
 }
 
 impl Codec for Zlib {
-    type State = Progress;
+    type ResumeState = ZlibProgress;
 
     fn decode(
         block: &ZlibBlock,
-        progress: &mut Progress,
+        progress: &mut ZlibProgress,
         piece: u64,
         help: &mut Help<'_>,
     ) -> Result<Buffer> {
@@ -280,12 +285,12 @@ mod tests {
 
     /// A source that counts the bytes that are read.
     #[derive(Debug)]
-    struct Counting {
+    struct CountingSource {
         bytes: MemorySource,
         read: AtomicU64,
     }
 
-    impl Source for Counting {
+    impl Source for CountingSource {
         fn length(&self) -> u64 {
             self.bytes.length()
         }
@@ -305,12 +310,12 @@ mod tests {
     }
 
     /// Returns the block, and its source with the counter.
-    fn block(stored: Vec<u8>, decoded: u64, piece: u64) -> (ZlibBlock, Arc<Counting>) {
-        let source = Arc::new(Counting {
+    fn block(stored: Vec<u8>, decoded: u64, piece: u64) -> (ZlibBlock, Arc<CountingSource>) {
+        let source = Arc::new(CountingSource {
             bytes: MemorySource::new(stored),
             read: AtomicU64::default(),
         });
-        let encoded = Encoded {
+        let encoded = EncodedBlock {
             block: 0,
             stored: Extent::from(0..source.length()),
             decoded,
@@ -333,8 +338,8 @@ mod tests {
             let decoded = (&block as &dyn Pieces).decode_alone(piece).unwrap();
             assert_eq!(*decoded, content[start..start + 16]);
         }
-        let count = |progress: &mut Progress| progress.checkpoints.len();
-        let checkpoints = block.resumes.with(0, count);
+        let count = |progress: &mut ZlibProgress| progress.checkpoints.len();
+        let checkpoints = block.resumes.decode_with(0, count);
         assert!((100..=limits::ZLIB_CHECKPOINTS).contains(&checkpoints));
     }
 
@@ -356,7 +361,7 @@ mod tests {
     fn a_reader_in_order_needs_no_checkpoint_and_one_that_goes_back_has_them() {
         let content = content(99_500);
         let (block, _) = block(zlib(&content), to_u64(content.len()), 1000);
-        let state = |progress: &mut Progress| {
+        let state = |progress: &mut ZlibProgress| {
             let next = progress.in_order.as_ref().map(|way| way.piece);
             (next, progress.checkpoints.len())
         };
@@ -364,18 +369,18 @@ mod tests {
         for piece in [0, 3, 10, 11, 20, 41, 42] {
             assert_piece(&block, &content, piece);
         }
-        assert_eq!(block.resumes.with(0, state), (Some(43), 0));
+        assert_eq!(block.resumes.decode_with(0, state), (Some(43), 0));
         // Goes back and continues there, interleaved with the reader that still reads in order.
         for (back, on) in [(16, 43), (17, 44), (3, 45), (18, 46)] {
             assert_piece(&block, &content, back);
             assert_piece(&block, &content, on);
         }
-        assert_eq!(block.resumes.with(0, state), (Some(47), 5));
+        assert_eq!(block.resumes.decode_with(0, state), (Some(47), 5));
         // Far after both of them, at the end, and at the beginning again.
         for piece in [99, 98, 60, 0] {
             assert_piece(&block, &content, piece);
         }
-        assert_eq!(block.resumes.with(0, state), (Some(47), 25));
+        assert_eq!(block.resumes.decode_with(0, state), (Some(47), 25));
         for piece in 47..100 {
             assert_piece(&block, &content, piece);
         }
@@ -399,7 +404,7 @@ mod tests {
         assert!(
             block
                 .resumes
-                .with(0, |progress: &mut Progress| progress.is_refused)
+                .decode_with(0, |progress: &mut ZlibProgress| progress.is_refused)
         );
     }
 

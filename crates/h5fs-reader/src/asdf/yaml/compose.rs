@@ -9,9 +9,9 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle,
 
 use crate::asdf::yaml::anchors::{self, Name};
 use crate::asdf::yaml::resolve::{self, CoreTag};
-use crate::asdf::yaml::separators::{Replaced, SEPARATORS, Scalar, Style};
+use crate::asdf::yaml::separators::{NormalizedText, SEPARATORS, Scalar, Style};
 use crate::asdf::yaml::tags::Tags;
-use crate::asdf::yaml::{self, Document, Index, Kind, keys};
+use crate::asdf::yaml::{self, Document, NodeIndex, YamlKind, keys};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::{Count, Extent, to_u64};
@@ -37,8 +37,8 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     let mut left = limits::TREE_BYTES;
     loop {
         let colon = match composed(&text, start)? {
-            Composed::Document(document) => return Ok(*document),
-            Composed::Colon(colon) => colon,
+            CompositionResult::Document(document) => return Ok(*document),
+            CompositionResult::Colon(colon) => colon,
         };
         left = left.checked_sub(to_u64(text.len())).ok_or_else(|| {
             let what = "bytes read again for colons directly after anchors";
@@ -50,18 +50,18 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
 
 /// Rewrites the text so that the parser treats U+2028 and U+2029 as in YAML 1.1.
 fn without_separators(text: &str, start: u64) -> Result<String> {
-    let some = Replaced::new(text, false);
+    let some = NormalizedText::new(text, false);
     if let Ok((scalars, true)) = scalars(&some, start) {
         return Ok(some.escaped(&scalars));
     }
-    let all = Replaced::new(text, true);
+    let all = NormalizedText::new(text, true);
     let (scalars, _) = scalars(&all, start)?;
     Ok(all.escaped(&scalars))
 }
 
 /// Finds the scalars whose separators were replaced. Returns whether all other separators are
 /// within quotes.
-fn scalars(replaced: &Replaced, start: u64) -> Result<(Vec<Scalar>, bool)> {
+fn scalars(replaced: &NormalizedText, start: u64) -> Result<(Vec<Scalar>, bool)> {
     let composer = Composer::new(&replaced.text, start);
     let mut scalars = Vec::new();
     let mut quoted = 0_usize;
@@ -104,23 +104,23 @@ fn options() -> granit_parser::Options {
     }
 }
 
-enum Composed {
+enum CompositionResult {
     Document(Box<Document>),
     /// The place of a colon that the parser treats as a part of an anchor's name.
     Colon(usize),
 }
 
-fn composed(text: &str, start: u64) -> Result<Composed> {
+fn composed(text: &str, start: u64) -> Result<CompositionResult> {
     let mut composer = Composer::new(text, start);
     let mut events = Parser::new_from_str_with_options(text, options());
     for event in &mut events {
         match anchor(&event).map_or(Name::Whole, |place| anchors::name(text, place)) {
             Name::Whole => {}
-            Name::Colon(colon) => return Ok(Composed::Colon(colon)),
+            Name::Colon(colon) => return Ok(CompositionResult::Colon(colon)),
             Name::Ambiguous(place) => return Err(composer.ambiguous(place)),
         }
         let (event, span) = event.map_err(|error| composer.syntax(&error))?;
-        if composer.take(event, &span)? == Progress::Done {
+        if composer.process_event(event, &span)? == ComposeStatus::Done {
             break;
         }
     }
@@ -130,7 +130,7 @@ fn composed(text: &str, start: u64) -> Result<Composed> {
         Some(Err(error)) => Some(composer.syntax(&error)),
     };
     let document = composer.finish()?;
-    Ok(Composed::Document(Box::new(document)))
+    Ok(CompositionResult::Document(Box::new(document)))
 }
 
 /// Returns the place of an anchor or alias, or of an error that may result from one.
@@ -171,15 +171,15 @@ fn printable(text: &[u8], start: u64) -> Result<&str> {
 const IN_BLOCK: &str = "tree: U+2028 or U+2029 in a block scalar";
 
 #[derive(PartialEq, Eq)]
-enum Progress {
+enum ComposeStatus {
     More,
     Done,
 }
 
 /// A collection whose end was not reached yet.
 struct OpenCollection {
-    node: Index,
-    kind: Kind,
+    node: NodeIndex,
+    kind: YamlKind,
     /// Whether the collection is in brackets.
     is_flow: bool,
     start: usize,
@@ -193,12 +193,12 @@ struct Composer<'a> {
     document: Document,
     tags: Tags,
     /// The anchored nodes, by the parser's number.
-    anchors: Vec<Option<Index>>,
+    anchors: Vec<Option<NodeIndex>>,
     open: Vec<OpenCollection>,
     /// The nodes of the open collections so far, with alternating keys and values.
-    children: Vec<Index>,
+    children: Vec<NodeIndex>,
     /// The keys, each once.
-    keys: Vec<Index>,
+    keys: Vec<NodeIndex>,
     /// Number of nodes and aliases so far.
     count: usize,
 }
@@ -223,7 +223,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    fn take(&mut self, event: Event<'a>, span: &Span) -> Result<Progress> {
+    fn process_event(&mut self, event: Event<'a>, span: &Span) -> Result<ComposeStatus> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_plain = matches!(style, ScalarStyle::Plain);
@@ -236,10 +236,10 @@ impl<'a> Composer<'a> {
                 self.attach(node);
             }
             Event::SequenceStart(style, anchor, tag) => {
-                self.begin(Kind::Sequence, style, anchor, tag.as_deref(), span)?;
+                self.begin(YamlKind::Sequence, style, anchor, tag.as_deref(), span)?;
             }
             Event::MappingStart(style, anchor, tag) => {
-                self.begin(Kind::Mapping, style, anchor, tag.as_deref(), span)?;
+                self.begin(YamlKind::Mapping, style, anchor, tag.as_deref(), span)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
             Event::Alias(anchor) => {
@@ -253,10 +253,10 @@ impl<'a> Composer<'a> {
                 self.attach(node);
             }
             Event::UnresolvedAlias(_) => return Err(self.corrupt("unknown anchor", span)),
-            Event::DocumentEnd => return Ok(Progress::Done),
+            Event::DocumentEnd => return Ok(ComposeStatus::Done),
             _ => {}
         }
-        Ok(Progress::More)
+        Ok(ComposeStatus::More)
     }
 
     fn scalar(
@@ -266,19 +266,19 @@ impl<'a> Composer<'a> {
         anchor: usize,
         tag: Option<&Tag>,
         span: &Span,
-    ) -> Result<Index> {
+    ) -> Result<NodeIndex> {
         let tag = self.tag(tag)?;
         let core = match tag.and_then(|tag| self.tags.text(tag)) {
-            Some(tag) => CoreTag::named(tag),
+            Some(tag) => CoreTag::from_tag(tag),
             None if is_plain => Some(resolve::implicit(text)),
             None => Some(CoreTag::Str),
         };
-        let held = self.held(text)?;
-        self.add(Kind::Scalar(core), held, anchor, tag, span)
+        let held = self.store_text(text)?;
+        self.add(YamlKind::Scalar(core), held, anchor, tag, span)
     }
 
     /// Stores a text and returns its span.
-    fn held(&mut self, text: &str) -> Result<yaml::Span> {
+    fn store_text(&mut self, text: &str) -> Result<yaml::Span> {
         let texts = &mut self.document.texts;
         let start = texts.len();
         texts.push_str(text);
@@ -294,7 +294,7 @@ impl<'a> Composer<'a> {
 
     fn begin(
         &mut self,
-        kind: Kind,
+        kind: YamlKind,
         style: StructureStyle,
         anchor: usize,
         tag: Option<&Tag>,
@@ -330,14 +330,14 @@ impl<'a> Composer<'a> {
     }
 
     /// Stores the text of a collection as its name, when it is first used as a key.
-    fn name_collection(&mut self, node: Index, place: Range<usize>) -> Result<()> {
+    fn name_collection(&mut self, node: NodeIndex, place: Range<usize>) -> Result<()> {
         let known = self.document.nodes.get(node.slot());
         let is_new = known.is_some_and(|node| {
-            node.name == yaml::NO_NAME && !matches!(node.kind, Kind::Scalar(_))
+            node.name == yaml::NO_NAME && !matches!(node.kind, YamlKind::Scalar(_))
         });
-        if is_new && self.awaits_key() {
+        if is_new && self.is_key_next() {
             let text = self.text.get(place).unwrap_or_default();
-            let held = self.held(text.trim())?;
+            let held = self.store_text(text.trim())?;
             self.document.collection_keys.push((node, held));
         }
         Ok(())
@@ -347,7 +347,7 @@ impl<'a> Composer<'a> {
     fn collect(&mut self, ended: &OpenCollection) -> Option<yaml::Span> {
         let Document { items, pairs, .. } = &mut self.document;
         let children = self.children.drain(ended.children..);
-        if ended.kind == Kind::Sequence {
+        if ended.kind == YamlKind::Sequence {
             let start = items.len();
             items.extend(children);
             return yaml::Span::new(start..items.len());
@@ -362,22 +362,22 @@ impl<'a> Composer<'a> {
     }
 
     /// Returns whether the next node will be a key.
-    fn awaits_key(&self) -> bool {
+    fn is_key_next(&self) -> bool {
         self.open.last().is_some_and(|open| {
             let children = self.children.len().left_after(open.children);
-            open.kind == Kind::Mapping && children.is_multiple_of(2)
+            open.kind == YamlKind::Mapping && children.is_multiple_of(2)
         })
     }
 
     /// Adds a node that begins at this place in the text.
     fn add(
         &mut self,
-        kind: Kind,
+        kind: YamlKind,
         held: yaml::Span,
         anchor: usize,
         tag: Option<NonZero<u16>>,
         span: &Span,
-    ) -> Result<Index> {
+    ) -> Result<NodeIndex> {
         self.charge()?;
         let at = span.start.byte_offset().unwrap_or(0);
         let at = u32::try_from(to_u64(at)).unwrap_or(u32::MAX);
@@ -407,8 +407,8 @@ impl<'a> Composer<'a> {
     }
 
     /// Adds a finished node to the open collection.
-    fn attach(&mut self, node: Index) {
-        if self.awaits_key()
+    fn attach(&mut self, node: NodeIndex) {
+        if self.is_key_next()
             && let Some(key) = self.document.nodes.get_mut(node.slot())
             && key.name == yaml::NO_NAME
         {
@@ -431,7 +431,7 @@ impl<'a> Composer<'a> {
         let mut document = self.document;
         document.tags = self.tags.into_texts();
         if document.nodes.is_empty() {
-            let null = Kind::Scalar(Some(CoreTag::Null));
+            let null = YamlKind::Scalar(Some(CoreTag::Null));
             document.push(null, yaml::Span::default(), None, 0);
         }
         document
@@ -508,7 +508,7 @@ mod tests {
             compose(text.as_bytes(), 0)
         };
         let document = key(3, 1).unwrap();
-        let &[(outer, _)] = document.pairs(Index::ROOT).unwrap() else {
+        let &[(outer, _)] = document.pairs(NodeIndex::ROOT).unwrap() else {
             panic!("one pair");
         };
         assert_eq!(document.key_text(outer), "{? {? 'x' : 1} : 1}");
@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn an_alias_is_the_same_node() {
         let document = document("[&a [1, *a], *a]");
-        let items = document.items(Index::ROOT).unwrap();
+        let items = document.items(NodeIndex::ROOT).unwrap();
         assert_eq!(items[0], items[1]);
         assert_eq!(document.items(items[0]).unwrap()[1], items[0]);
     }
@@ -529,7 +529,7 @@ mod tests {
     fn a_colon_ends_the_name_of_an_anchor() {
         let pairs = |text: &str| -> Vec<String> {
             let document = document(text);
-            let pairs = document.pairs(Index::ROOT).unwrap().iter();
+            let pairs = document.pairs(NodeIndex::ROOT).unwrap().iter();
             let pairs = pairs.map(|&(key, value)| {
                 format!("{}={}", document.key_text(key), document.key_text(value))
             });
@@ -545,7 +545,7 @@ mod tests {
         }
         let both = "{a: &id k, &l m: &n 1, *l: 2, *id: [*n,*id], *id: {*l: *n}}";
         let document = document(both);
-        let pairs = document.pairs(Index::ROOT).unwrap();
+        let pairs = document.pairs(NodeIndex::ROOT).unwrap();
         assert_eq!(pairs.len(), 5);
         assert_eq!((pairs[2].0, pairs[3].0), (pairs[1].0, pairs[0].1));
         let &[(key, value)] = document.pairs(pairs[4].1).unwrap() else {
@@ -555,7 +555,7 @@ mod tests {
         // In PyYAML, an anchor at a key without text, and the text `:d k`.
         let nothing = compose(b"{&id: x, b: 1}", 0).unwrap();
         assert_eq!(
-            nothing.core_tag(nothing.pairs(Index::ROOT).unwrap()[0].0),
+            nothing.core_tag(nothing.pairs(NodeIndex::ROOT).unwrap()[0].0),
             Some(CoreTag::Null)
         );
         assert!(compose(b"a: &i:d k", 0).is_err());
@@ -568,10 +568,13 @@ mod tests {
             assert!(compose(text.as_bytes(), 0).is_err(), "{text}");
         }
         let texts = document("[{? b : 1}, '?b', b?]");
-        assert_eq!(texts.text(texts.items(Index::ROOT).unwrap()[1]), Some("?b"));
+        assert_eq!(
+            texts.text(texts.items(NodeIndex::ROOT).unwrap()[1]),
+            Some("?b")
+        );
         let block = document("?b: ?c\nd:\n- ?e");
         assert_eq!(
-            block.text(block.value(Index::ROOT, "?b").unwrap()),
+            block.text(block.value(NodeIndex::ROOT, "?b").unwrap()),
             Some("?c")
         );
     }
@@ -579,7 +582,10 @@ mod tests {
     #[test]
     fn colons_behind_anchors_are_bounded() {
         let text = |count| format!("{{a: &id k{}}}", ", *id: 1".repeat(count));
-        assert_eq!(document(&text(100)).pairs(Index::ROOT).unwrap().len(), 101);
+        assert_eq!(
+            document(&text(100)).pairs(NodeIndex::ROOT).unwrap().len(),
+            101
+        );
         let error = compose(text(10_000).as_bytes(), 0).unwrap_err();
         assert!(matches!(error, Error::Limit { .. }), "{error}");
     }
@@ -599,7 +605,7 @@ mod tests {
     fn line_breaks_of_yaml_1_1() {
         let text = |yaml: &str| {
             let document = compose(yaml.as_bytes(), 0)?;
-            let value = document.value(Index::ROOT, "a").unwrap();
+            let value = document.value(NodeIndex::ROOT, "a").unwrap();
             Ok(document.text(value).unwrap().to_owned())
         };
         assert_eq!(text("a: x\u{85}  y"), Ok("x y".to_owned()));

@@ -4,11 +4,11 @@
 
 use std::collections::HashMap;
 
-use crate::asdf::yaml::{Document, Index};
+use crate::asdf::yaml::{Document, NodeIndex};
 use crate::wire::{to_u64, to_usize};
 
 /// Assigns numbers to the names of these nodes.
-pub(super) fn number(document: &mut Document, keys: &[Index]) {
+pub(super) fn number(document: &mut Document, keys: &[NodeIndex]) {
     let numbers = numbers(document, keys);
     for (key, number) in keys.iter().zip(numbers) {
         if let Some(node) = document.nodes.get_mut(key.slot()) {
@@ -17,10 +17,10 @@ pub(super) fn number(document: &mut Document, keys: &[Index]) {
     }
 }
 
-fn numbers(document: &Document, keys: &[Index]) -> Vec<u32> {
+fn numbers(document: &Document, keys: &[NodeIndex]) -> Vec<u32> {
     let mut places = HashMap::new();
     let mut names = Vec::new();
-    let place = |&key: &Index| {
+    let place = |&key: &NodeIndex| {
         let name = document.key_text(key);
         *places.entry(name).or_insert_with(|| {
             let place = u32::try_from(to_u64(names.len())).unwrap_or(u32::MAX);
@@ -53,7 +53,7 @@ mod tests {
     fn numbers_are_in_the_order_of_the_names() {
         let text = "{b: 1, '': 2, ab: 3, [1, 2]: 4, 'b': 5, é: 6, a: 7}";
         let document = compose(text.as_bytes(), 0).unwrap();
-        let keys = document.pairs(Index::ROOT).unwrap().iter();
+        let keys = document.pairs(NodeIndex::ROOT).unwrap().iter();
         let mut keys: Vec<_> = keys
             .map(|&(key, _)| (document.name(key), document.key_text(key)))
             .collect();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::asdf::yaml::resolve::CoreTag;
-use crate::asdf::yaml::{Content, Document, Identity, Index};
+use crate::asdf::yaml::{Document, Identity, NodeContent, NodeIndex};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::{Count, to_u64};
@@ -27,9 +27,9 @@ impl Default for Budget {
 
 /// The entries of a mapping.
 #[derive(Debug, Default)]
-pub(crate) struct Entries {
+pub(crate) struct MergedEntries {
     /// Keys with their values, in the order of the keys in the text, including merged ones.
-    pub(crate) pairs: Vec<(Index, Index)>,
+    pub(crate) pairs: Vec<(NodeIndex, NodeIndex)>,
     /// The error that explains why merged entries are missing.
     pub(crate) error: Option<Error>,
 }
@@ -37,21 +37,25 @@ pub(crate) struct Entries {
 /// Returns the entries of `mapping`, or no entries for any other node. Of equal keys, the last one
 /// is used. The mapping's own keys precede merged ones, and earlier mappings of a merge list
 /// precede later ones.
-pub(crate) fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entries {
+pub(crate) fn entries(
+    document: &Document,
+    mapping: NodeIndex,
+    budget: &mut Budget,
+) -> MergedEntries {
     let mut found = MergedPairs::new(document);
-    let mut merges = found.own(document.pairs(mapping).unwrap_or_default());
+    let mut merges = found.add_own_pairs(document.pairs(mapping).unwrap_or_default());
     let mut visited = HashSet::from([mapping]);
     let mut error = None;
     while let Some(operand) = merges.pop() {
         let step = match document.content(operand) {
-            Content::Mapping(pairs) if visited.insert(operand) => {
-                charge(budget, pairs.len()).map(|()| merges.extend(found.own(pairs)))
+            NodeContent::Mapping(pairs) if visited.insert(operand) => {
+                charge(budget, pairs.len()).map(|()| merges.extend(found.add_own_pairs(pairs)))
             }
-            Content::Mapping(_) => Ok(()),
-            Content::Sequence(items) => charge(budget, items.len())
+            NodeContent::Mapping(_) => Ok(()),
+            NodeContent::Sequence(items) => charge(budget, items.len())
                 .and_then(|()| operands(document, items))
                 .map(|items| merges.extend(items.iter().rev())),
-            Content::Scalar(_) => Err(no_mapping(document, operand)),
+            NodeContent::Scalar(_) => Err(no_mapping(document, operand)),
         };
         if let Err(why) = step {
             error = Some(why);
@@ -60,16 +64,16 @@ pub(crate) fn entries(document: &Document, mapping: Index, budget: &mut Budget) 
     }
     let mut pairs: Vec<_> = found.pairs.into_values().collect();
     pairs.sort_unstable_by_key(|&(key, _)| key);
-    Entries { pairs, error }
+    MergedEntries { pairs, error }
 }
 
 /// Returns the items of a merge list, which must be mappings.
-fn operands<'a>(document: &Document, items: &'a [Index]) -> Result<&'a [Index]> {
+fn operands<'a>(document: &Document, items: &'a [NodeIndex]) -> Result<&'a [NodeIndex]> {
     let other = items.iter().find(|&&item| document.pairs(item).is_none());
     other.map_or(Ok(items), |&other| Err(no_mapping(document, other)))
 }
 
-fn no_mapping(document: &Document, operand: Index) -> Error {
+fn no_mapping(document: &Document, operand: NodeIndex) -> Error {
     let what = "merge key (<<): its value is not a mapping";
     Error::corrupt(what, document.file_offset(operand))
 }
@@ -83,7 +87,7 @@ fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
 
 struct MergedPairs<'a> {
     document: &'a Document,
-    pairs: HashMap<Identity, (Index, Index)>,
+    pairs: HashMap<Identity, (NodeIndex, NodeIndex)>,
 }
 
 impl<'a> MergedPairs<'a> {
@@ -96,7 +100,7 @@ impl<'a> MergedPairs<'a> {
 
     /// Adds the pairs of one mapping whose keys are not present yet. Returns the operands of its
     /// merge keys, the operand with the highest precedence last.
-    fn own(&mut self, pairs: &[(Index, Index)]) -> Vec<Index> {
+    fn add_own_pairs(&mut self, pairs: &[(NodeIndex, NodeIndex)]) -> Vec<NodeIndex> {
         let mut merges = Vec::new();
         for &(key, value) in pairs.iter().rev() {
             if self.document.core_tag(key) == Some(CoreTag::Merge) {
@@ -119,7 +123,7 @@ mod tests {
     /// Returns the entries of the last item of a list of mappings, as text.
     fn last(text: &str) -> (Vec<String>, bool) {
         let document = compose(text.as_bytes(), 0).unwrap();
-        let mapping = *document.items(Index::ROOT).unwrap().last().unwrap();
+        let mapping = *document.items(NodeIndex::ROOT).unwrap().last().unwrap();
         let entries = entries(&document, mapping, &mut Budget::default());
         let pairs = entries.pairs.iter();
         let pairs = pairs.map(|&(key, value)| {
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn an_error_says_where_the_merged_node_stands() {
         let document = compose(b"{<<: [{k: 1}, text]}", 100).unwrap();
-        let error = entries(&document, Index::ROOT, &mut Budget::default()).error;
+        let error = entries(&document, NodeIndex::ROOT, &mut Budget::default()).error;
         assert!(error.unwrap().to_string().ends_with("at byte 114)"));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum CoreTag {
 
 impl CoreTag {
     /// Returns the type of a resolved tag.
-    pub(crate) fn named(tag: &str) -> Option<Self> {
+    pub(crate) fn from_tag(tag: &str) -> Option<Self> {
         Some(match tag.strip_prefix("tag:yaml.org,2002:")? {
             "null" => CoreTag::Null,
             "bool" => CoreTag::Bool,
@@ -174,17 +174,17 @@ fn signed(text: &str) -> (bool, &str) {
 }
 
 /// Returns whether the text is not empty and `allowed` accepts all its bytes.
-fn all(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
+fn has_only(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     !text.is_empty() && text.bytes().all(allowed)
 }
 
-fn digit_or_underscore(byte: u8) -> bool {
+fn is_digit_or_underscore(byte: u8) -> bool {
     byte.is_ascii_digit() || byte == b'_'
 }
 
 /// Returns whether the text matches `[0-9][0-9_]*`.
 fn is_decimal(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_digit()) && all(text, digit_or_underscore)
+    text.starts_with(|first: char| first.is_ascii_digit()) && has_only(text, is_digit_or_underscore)
 }
 
 /// Returns whether the text after the first colon matches `(:[0-5]?[0-9])+`.
@@ -199,13 +199,13 @@ fn are_sixtieths(text: &str) -> bool {
 fn is_int(text: &str) -> bool {
     let (_, digits) = signed(text);
     if let Some(binary) = digits.strip_prefix("0b") {
-        return all(binary, |byte| matches!(byte, b'0' | b'1' | b'_'));
+        return has_only(binary, |byte| matches!(byte, b'0' | b'1' | b'_'));
     }
     if let Some(hexadecimal) = digits.strip_prefix("0x") {
-        return all(hexadecimal, |byte| byte.is_ascii_hexdigit() || byte == b'_');
+        return has_only(hexadecimal, |byte| byte.is_ascii_hexdigit() || byte == b'_');
     }
     if let Some(octal) = digits.strip_prefix('0') {
-        return octal.is_empty() || all(octal, |byte| matches!(byte, b'0'..=b'7' | b'_'));
+        return octal.is_empty() || has_only(octal, |byte| matches!(byte, b'0'..=b'7' | b'_'));
     }
     match digits.split_once(':') {
         Some((first, rest)) => is_decimal(first) && are_sixtieths(rest),
@@ -222,7 +222,7 @@ fn is_float(text: &str) -> bool {
         return false;
     };
     if let Some((first, sixtieths)) = whole.split_once(':') {
-        let fraction = rest.bytes().all(digit_or_underscore);
+        let fraction = rest.bytes().all(is_digit_or_underscore);
         return is_decimal(first) && are_sixtieths(sixtieths) && fraction;
     }
     let (fraction, exponent) = match rest.find(['e', 'E']) {
@@ -233,11 +233,11 @@ fn is_float(text: &str) -> bool {
         || exponent
             .get(1..)
             .and_then(|signed| signed.strip_prefix(['-', '+']))
-            .is_some_and(|digits| all(digits, |byte| byte.is_ascii_digit()));
+            .is_some_and(|digits| has_only(digits, |byte| byte.is_ascii_digit()));
     let number = if whole.is_empty() {
         text.starts_with('.') && is_decimal(fraction)
     } else {
-        is_decimal(whole) && fraction.bytes().all(digit_or_underscore)
+        is_decimal(whole) && fraction.bytes().all(is_digit_or_underscore)
     };
     number && exponent
 }

@@ -13,7 +13,7 @@ use crate::wire::Count;
 pub(super) const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 
 /// A text with line feeds instead of separators.
-pub(super) struct Replaced {
+pub(super) struct NormalizedText {
     pub(super) text: String,
     /// The places of these line feeds in order, with the original separators.
     places: Vec<(usize, char)>,
@@ -34,12 +34,12 @@ pub(super) struct Scalar {
     pub(super) style: Style,
 }
 
-impl Replaced {
+impl NormalizedText {
     /// Replaces the separators of a text. Unless `all` is set, replaces only those with adjacent
     /// white space.
     pub(super) fn new(text: &str, all: bool) -> Self {
         let is_white = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
-        let mut replaced = Replaced {
+        let mut replaced = NormalizedText {
             text: String::with_capacity(text.len()),
             places: Vec::new(),
         };

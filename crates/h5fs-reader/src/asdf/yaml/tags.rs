@@ -85,7 +85,7 @@ fn spend(left: &mut usize, bytes: usize, what: &'static str, most: usize) -> Res
 mod tests {
     use super::*;
     use crate::asdf::yaml::compose::compose;
-    use crate::asdf::yaml::{Document, Index};
+    use crate::asdf::yaml::{Document, NodeIndex};
 
     #[test]
     fn tags_are_resolved_by_their_handles() {
@@ -94,13 +94,13 @@ mod tests {
                     [!e!x 1, !<tag:v.org:y> 2, ! 12, !!str 3, 4]\n";
         let document = compose(text.as_bytes(), 0).unwrap();
         let tags: Vec<_> = document
-            .items(Index::ROOT)
+            .items(NodeIndex::ROOT)
             .unwrap()
             .iter()
             .map(|&item| document.tag(item).map(|tag| &**tag))
             .collect();
         assert_eq!(
-            &**document.tag(Index::ROOT).unwrap(),
+            &**document.tag(NodeIndex::ROOT).unwrap(),
             "tag:stsci.edu:asdf/core/asdf-1.1.0"
         );
         let text = Some("tag:yaml.org,2002:str");

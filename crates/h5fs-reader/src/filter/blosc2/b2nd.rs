@@ -102,18 +102,18 @@ impl Boxes {
         let mut scratch = Scratch::new(context);
         let mut first = vec![0; self.block_bytes];
         chunk.block(0, &mut scratch, &[], &mut first)?;
-        place(&self.runs(0), &first, output);
+        copy_box(&self.runs(0), &first, output);
         let mut block = vec![0; self.block_bytes];
         for number in 1..blocks {
             chunk.block(number, &mut scratch, &first, &mut block)?;
-            place(&self.runs(number), &block, output);
+            copy_box(&self.runs(number), &block, output);
         }
         Ok(())
     }
 
     /// Returns the position of the elements of box `number` in the array, the fastest dimension
     /// first.
-    fn runs(&self, number: usize) -> Vec<Run> {
+    fn runs(&self, number: usize) -> Vec<BoxRun> {
         let mut number = number;
         let (mut array_step, mut block_step) = (self.type_bytes, self.type_bytes);
         let mut runs = Vec::with_capacity(self.dims.len());
@@ -123,7 +123,7 @@ impl Boxes {
                 .unwrap_or(0)
                 .times(dim.block);
             number = number.checked_div(dim.blocks()).unwrap_or(0);
-            runs.push(Run {
+            runs.push(BoxRun {
                 start: start.times(array_step),
                 count: dim.block.min(dim.array.left_after(start)),
                 array_step,
@@ -146,7 +146,7 @@ impl Dim {
 /// The part of a box that is within the array, in one dimension. All fields except `count` are in
 /// bytes.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct BoxRun {
     start: usize,
     count: usize,
     array_step: usize,
@@ -155,7 +155,7 @@ struct Run {
 
 /// Copies a box, or the part of one that the remaining `runs` describe, into the array. The
 /// recursion depth is the array's number of dimensions.
-fn place(runs: &[Run], block: &[u8], output: &mut [u8]) {
+fn copy_box(runs: &[BoxRun], block: &[u8], output: &mut [u8]) {
     let Some((run, faster)) = runs.split_last() else {
         return;
     };
@@ -172,7 +172,7 @@ fn place(runs: &[Run], block: &[u8], output: &mut [u8]) {
         .zip(block.chunks(run.block_step.max(1)))
         .take(run.count)
     {
-        place(faster, part, row);
+        copy_box(faster, part, row);
     }
 }
 

@@ -16,7 +16,7 @@ const RUNS: [u32; 32] = [
 ];
 
 /// The samples of a line, with one additional sample at its left end and one at its right end.
-pub(super) type Line = Vec<i32>;
+pub(super) type SampleLine = Vec<i32>;
 
 /// The statistics of errors in one context.
 #[derive(Debug, Clone, Copy)]
@@ -170,8 +170,8 @@ impl Model {
     pub(super) fn samples(
         &mut self,
         bits: &mut Bits<'_>,
-        above: &[Line],
-        lines: &mut [Line],
+        above: &[SampleLine],
+        lines: &mut [SampleLine],
         run: &mut usize,
     ) -> Option<()> {
         let width = lines.first()?.len().checked_sub(2)?;
@@ -182,11 +182,11 @@ impl Model {
         while at <= width {
             let mut contexts = [0; 4];
             for ((line, above), context) in lines.iter().zip(above).zip(&mut contexts) {
-                *context = self.context(Neighbours::of(line, above, at)?);
+                *context = self.context(Neighbours::at(line, above, at)?);
             }
             if contexts != [0; 4] {
                 for ((line, above), context) in lines.iter_mut().zip(above).zip(contexts) {
-                    let prediction = Neighbours::of(line, above, at)?.predicted();
+                    let prediction = Neighbours::at(line, above, at)?.predicted();
                     *line.get_mut(at)? = if self.coding.near == 0 {
                         self.sample::<false>(bits, context, prediction)?
                     } else {
@@ -339,7 +339,7 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    fn of(line: &[i32], above: &[i32], at: usize) -> Option<Self> {
+    fn at(line: &[i32], above: &[i32], at: usize) -> Option<Self> {
         let &[corner, up, ahead] = above.get(at.left_after(1)..)?.first_chunk()?;
         let left = *line.get(at.left_after(1))?;
         Some(Neighbours {

@@ -74,7 +74,7 @@ impl Mode {
         (mode.min_bits <= mode.max_bits && mode.max_planes <= Self::MAX_PLANES).then_some(mode)
     }
 
-    fn reversible(self) -> bool {
+    fn is_reversible(self) -> bool {
         self.min_exponent < Self::MIN_EXPONENT
     }
 }
@@ -174,7 +174,7 @@ fn power_of_two(exponent: i32) -> f64 {
 
 /// A decoder of consecutive blocks.
 #[derive(Debug)]
-pub(super) struct Decoder<I> {
+pub(super) struct BlockDecoder<I> {
     mode: Mode,
     rank: u32,
     order: &'static [u8],
@@ -182,11 +182,11 @@ pub(super) struct Decoder<I> {
     block: Vec<I>,
 }
 
-impl<I: Int> Decoder<I> {
+impl<I: Int> BlockDecoder<I> {
     /// Creates a decoder for arrays of `rank` dimensions, 1 to 4.
     pub(super) fn new(rank: usize, mode: Mode) -> Self {
         let order = order::of_rank(rank);
-        Decoder {
+        BlockDecoder {
             mode,
             rank: u32::try_from(rank).unwrap_or(0),
             order,
@@ -209,7 +209,7 @@ impl<I: Int> Decoder<I> {
             return Some(&self.block);
         }
         let mut used = 1_u32;
-        if self.mode.reversible() {
+        if self.mode.is_reversible() {
             used = 2;
             if bits.bit()? {
                 self.block_of_integers(bits, used, 0)?;
@@ -226,7 +226,7 @@ impl<I: Int> Decoder<I> {
         let exponent = stored.wrapping_sub(bias);
         used = used.wrapping_add(I::EXPONENT_BITS);
         self.block_of_integers(bits, used, self.planes_above(exponent))?;
-        if self.mode.reversible() && stored == 0 {
+        if self.mode.is_reversible() && stored == 0 {
             self.block.fill(I::default());
             return Some(&self.block);
         }
@@ -256,7 +256,7 @@ impl<I: Int> Decoder<I> {
     ) -> Option<()> {
         let mut used = used;
         let mut planes = planes;
-        if self.mode.reversible() {
+        if self.mode.is_reversible() {
             planes = u32::try_from(bits.read(I::PLANES_BITS)?)
                 .ok()?
                 .wrapping_add(1);
@@ -275,7 +275,7 @@ impl<I: Int> Decoder<I> {
         for (&digits, &place) in self.digits.iter().zip(self.order) {
             *self.block.get_mut(usize::from(place))? = I::from_negabinary(digits);
         }
-        let undo = if self.mode.reversible() {
+        let undo = if self.mode.is_reversible() {
             add_up
         } else {
             undo_transform
@@ -338,10 +338,10 @@ fn read_planes(
 }
 
 /// Four numbers that are adjacent in one dimension.
-type Four<'a, I> = [&'a mut I; 4];
+type Quad<'a, I> = [&'a mut I; 4];
 
 /// Calls `undo` with each group of four numbers that are adjacent in `dimension`.
-fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Four<'_, I>)) {
+fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Quad<'_, I>)) {
     let step = 1_usize.wrapping_shl(dimension.wrapping_mul(2));
     for part in block.chunks_exact_mut(step.wrapping_mul(4)) {
         let mut quarters = part.chunks_exact_mut(step);
@@ -353,7 +353,7 @@ fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Four<'_, I>)) {
 }
 
 /// Reverses ZFP's transform, which is close to a cosine transform.
-fn undo_transform<I: Int>([x, y, z, w]: Four<'_, I>) {
+fn undo_transform<I: Int>([x, y, z, w]: Quad<'_, I>) {
     // The sum, and twice the other number less the sum.
     let turn = |one: I, other: I| {
         let sum = one.add(other);
@@ -368,7 +368,7 @@ fn undo_transform<I: Int>([x, y, z, w]: Four<'_, I>) {
 }
 
 /// Reverses the reversible transform: third-order differences.
-fn add_up<I: Int>([x, y, z, w]: Four<'_, I>) {
+fn add_up<I: Int>([x, y, z, w]: Quad<'_, I>) {
     *w = w.add(*z);
     *z = z.add(*y);
     *w = w.add(*z);

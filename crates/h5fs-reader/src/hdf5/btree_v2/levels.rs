@@ -28,11 +28,11 @@ pub(super) struct Child {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Levels {
     size_of_offsets: Width,
-    levels: Vec<Level>,
+    levels: Vec<LevelLimits>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Level {
+struct LevelLimits {
     /// Maximum number of records in one node.
     most: u64,
     /// Maximum number of records in one node and all nodes below it.
@@ -74,7 +74,7 @@ impl Levels {
             };
             let below = levels.levels.last().map_or(0, |level| level.most_total);
             let most_total = most.one_more().times(below);
-            levels.levels.push(Level {
+            levels.levels.push(LevelLimits {
                 most,
                 most_total: most_total.with_more(most),
             });
@@ -107,7 +107,7 @@ impl Levels {
     /// Returns the bytes of the pointer to one child in a node of `level`, which is not a leaf.
     pub(super) fn pointer_size(&self, level: usize) -> usize {
         let address = self.size_of_offsets.bytes();
-        Count::together([address, self.used_width(), self.total_width(level)])
+        Count::sum([address, self.used_width(), self.total_width(level)])
     }
 
     /// Fails with `Corrupt` if the counts of a node of `level` are impossible. `cursor` is after

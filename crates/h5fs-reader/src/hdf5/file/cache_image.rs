@@ -23,7 +23,7 @@ pub(crate) struct Structures(Arc<AtomicUsize>);
 
 /// A file whose image counts until the file is closed.
 #[derive(Debug)]
-struct Counted {
+struct CountedImage {
     overlay: Overlay,
     count: usize,
     all: Structures,
@@ -49,7 +49,7 @@ pub(crate) fn overlay(
     let patches = read_image(metadata, at, length)?;
     let count = patches.len();
     let overlay = Overlay::new(Arc::clone(metadata.source()), patches)?;
-    Ok(Arc::new(Counted::new(overlay, count, all.clone())?))
+    Ok(Arc::new(CountedImage::new(overlay, count, all.clone())?))
 }
 
 fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch>> {
@@ -85,10 +85,10 @@ fn too_many() -> Error {
     Error::limit("structures in metadata cache images", most)
 }
 
-impl Counted {
+impl CountedImage {
     fn new(overlay: Overlay, count: usize, all: Structures) -> Result<Self> {
         let before = all.0.fetch_add(count, Ordering::Relaxed);
-        let counted = Counted {
+        let counted = CountedImage {
             overlay,
             count,
             all,
@@ -101,13 +101,13 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedImage {
     fn drop(&mut self) {
         self.all.0.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
-impl Source for Counted {
+impl Source for CountedImage {
     fn length(&self) -> u64 {
         self.overlay.length()
     }
@@ -124,8 +124,8 @@ impl Source for Counted {
         self.overlay.prefetch(ranges, urgency);
     }
 
-    fn has(&self, at: u64, length: u64) -> bool {
-        self.overlay.has(at, length)
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
+        self.overlay.has_bytes(at, length)
     }
 
     fn set_pages(&self, base: u64, length: u64) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::hdf5::file::cache_image::Structures;
 use crate::hdf5::file::metadata::{BlockCache, BlockRange, TimedBlock};
 use crate::hdf5::file::other_files::SourceFile;
-use crate::hdf5::heap::global::Directory;
+use crate::hdf5::heap::global::ObjectDirectory;
 use crate::hdf5::object::Object;
 use crate::limits;
 use crate::memory::gate::Turns;
@@ -25,7 +25,7 @@ const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
 pub(crate) struct Caches {
     blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
     objects: Arc<SharedLru<NodeId, Arc<Object>>>,
-    heaps: Arc<SharedLru<u64, Arc<Directory>>>,
+    heaps: Arc<SharedLru<u64, Arc<ObjectDirectory>>>,
     other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
     /// The counter of structures in cache images, which count until their files are closed.
     pub(crate) image_structures: Structures,
@@ -49,22 +49,22 @@ impl Default for Caches {
 impl Caches {
     /// Returns the cache of a file's metadata blocks.
     pub(crate) fn blocks(&self) -> BlockCache {
-        FileLru::of(&self.blocks)
+        FileLru::new(&self.blocks)
     }
 
     /// Returns the cache of a file's objects by their identities.
     pub(crate) fn objects(&self) -> FileLru<NodeId, Arc<Object>> {
-        FileLru::of(&self.objects)
+        FileLru::new(&self.objects)
     }
 
     /// Returns the cache of directories of a file's global heap collections, by the collections'
     /// absolute offsets.
-    pub(crate) fn heaps(&self) -> FileLru<u64, Arc<Directory>> {
-        FileLru::of(&self.heaps)
+    pub(crate) fn heaps(&self) -> FileLru<u64, Arc<ObjectDirectory>> {
+        FileLru::new(&self.heaps)
     }
 
     /// Returns the cache of open files that a file references.
     pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
-        FileLru::of(&self.other_files)
+        FileLru::new(&self.other_files)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::file::opening::Opening;
+use crate::hdf5::file::opening::OpeningBudget;
 use crate::hdf5::file::other_files::OtherFiles;
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::reference::Pointers;
@@ -21,25 +21,25 @@ pub(crate) struct Context {
     /// The files that this file's datasets reference.
     pub(crate) other_files: Arc<OtherFiles>,
     /// The virtual datasets for which the file is read.
-    pub(crate) opening: Opening,
+    pub(crate) opening: OpeningBudget,
 }
 
 impl Context {
     /// Returns the same file for a request with this `effort`. `opening` describes the virtual
     /// datasets for which the file is read.
-    pub(crate) fn within(&self, effort: &Effort, opening: Opening) -> Self {
-        self.of(self.metadata.within(effort), opening)
+    pub(crate) fn with_effort(&self, effort: &Effort, opening: OpeningBudget) -> Self {
+        self.with_metadata(self.metadata.with_effort(effort), opening)
     }
 
     /// Returns a fresh view of the same file that belongs to no request.
     pub(crate) fn refreshed(&self) -> Self {
-        self.of(self.metadata.refreshed(), self.opening.clone())
+        self.with_metadata(self.metadata.refreshed(), self.opening.clone())
     }
 
-    fn of(&self, metadata: Arc<Metadata>, opening: Opening) -> Self {
+    fn with_metadata(&self, metadata: Arc<Metadata>, opening: OpeningBudget) -> Self {
         Context {
-            shared: self.shared.within(&metadata),
-            heap: self.heap.within(&metadata),
+            shared: self.shared.with_metadata(&metadata),
+            heap: self.heap.with_metadata(&metadata),
             metadata,
             other_files: Arc::clone(&self.other_files),
             opening,

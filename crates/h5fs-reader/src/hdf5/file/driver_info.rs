@@ -20,15 +20,15 @@ use crate::wire::{Count, Cursor, Extent};
 const USAGES: usize = 6;
 
 /// A file that was assembled from several files.
-pub(crate) struct Assembled {
+pub(crate) struct AssembledFile {
     pub(crate) source: SharedSource,
     /// The original address of moved object headers, see [`NumberForm::far_headers`].
     pub(crate) far_headers: Option<u64>,
 }
 
-impl From<SharedSource> for Assembled {
+impl From<SharedSource> for AssembledFile {
     fn from(source: SharedSource) -> Self {
-        Assembled {
+        AssembledFile {
             source,
             far_headers: None,
         }
@@ -41,7 +41,7 @@ pub(crate) fn open_block(
     metadata: &Metadata,
     at: Address,
     neighbours: &Neighbours,
-) -> Result<Assembled> {
+) -> Result<AssembledFile> {
     const WHAT: &str = "driver information block";
     let prefix = metadata.plain_block(at, 16, WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
@@ -59,7 +59,7 @@ pub(crate) fn open_message(
     metadata: &Metadata,
     message: &RawMessage<'_>,
     neighbours: &Neighbours,
-) -> Result<Assembled> {
+) -> Result<AssembledFile> {
     let mut cursor = Cursor::new(message.data, message.at, "driver info message");
     cursor.skip(1)?; // version
     let driver = cursor.array()?;
@@ -72,9 +72,9 @@ fn open_members(
     driver: &[u8; 8],
     information: &mut Cursor<'_>,
     neighbours: &Neighbours,
-) -> Result<Assembled> {
+) -> Result<AssembledFile> {
     match driver {
-        b"NCSAfami" => open_family(first, information, neighbours).map(Assembled::from),
+        b"NCSAfami" => open_family(first, information, neighbours).map(AssembledFile::from),
         b"NCSAmult" => open_multi(information, neighbours),
         driver => Err(information.unsupported(&format!("driver {}", driver.escape_ascii()))),
     }
@@ -98,7 +98,7 @@ fn open_family(
 }
 
 /// A part of the address space: its start, and its file.
-type Member = (u64, SharedSource);
+type MemberFile = (u64, SharedSource);
 
 /// Opens the family whose first member lacks driver information, because old libraries did not
 /// write it. Returns `None` if the files with such names do not form a file that ends at
@@ -119,7 +119,7 @@ pub(crate) fn open_unmarked_family(
 
 /// Returns whether the members form one file. All members except the last must be full, and the
 /// file must end within the last one. Only the first member may be an HDF5 file by itself.
-fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
+fn make_one_file(members: &[MemberFile], end_of_file: u64) -> bool {
     let [(_, first), others @ ..] = members else {
         return false;
     };
@@ -144,7 +144,7 @@ fn family_members(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
-) -> Result<Option<Vec<Member>>> {
+) -> Result<Option<Vec<MemberFile>>> {
     let mut members = None;
     for name in neighbours.own_names().filter_map(family_name) {
         let found = members_called(name, first, member_size, neighbours)?;
@@ -161,8 +161,8 @@ fn members_called(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
-) -> Result<Vec<Member>> {
-    let mut members: Vec<Member> = vec![(0, Arc::clone(first))];
+) -> Result<Vec<MemberFile>> {
+    let mut members: Vec<MemberFile> = vec![(0, Arc::clone(first))];
     for number in 1..=limits::FAMILY_MEMBERS {
         let number_text = format!("{number:0digits$}");
         let Some(member) = neighbours.open(&[before, number_text.as_bytes(), after].concat())?
@@ -201,7 +201,7 @@ fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
 
 /// Opens a multi or split file, which has one file for each usage or group of usages, each at its
 /// own address.
-fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<Assembled> {
+fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<AssembledFile> {
     let map: [u8; USAGES] = information.array()?;
     information.skip(2)?;
     let numbers = distinct_members(map);
@@ -225,7 +225,7 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
     let mut problem = "the file's name does not match the names of its members".to_owned();
     let names = neighbours.own_names();
     for stem in names.filter_map(|name| multi_stem(name, &templates)) {
-        let mut members: Vec<Member> = Vec::new();
+        let mut members: Vec<MemberFile> = Vec::new();
         for (start, template) in starts.iter().zip(&templates) {
             let name = replace_stem(template, stem);
             match neighbours.open(&name)? {
@@ -239,7 +239,7 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
                 .position(|&number| number == header_member(map));
             let far_headers = headers.and_then(|headers| bring_near(&mut members, headers));
             let source: SharedSource = Arc::new(Concatenation::new(members)?);
-            return Ok(Assembled {
+            return Ok(AssembledFile {
                 source,
                 far_headers,
             });
@@ -250,8 +250,8 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
 
 /// Moves the member with the object headers to [`HEADERS`], if it starts after that range and no
 /// other member overlaps the range. Returns the original start.
-fn bring_near(members: &mut [Member], headers: usize) -> Option<u64> {
-    let is_elsewhere = |(start, source): &Member| {
+fn bring_near(members: &mut [MemberFile], headers: usize) -> Option<u64> {
+    let is_elsewhere = |(start, source): &MemberFile| {
         *start >= HEADERS.end || Extent::cut(*start, source.length()).end() <= HEADERS.start
     };
     if !members.iter().all(is_elsewhere) {

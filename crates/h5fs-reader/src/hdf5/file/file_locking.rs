@@ -26,7 +26,7 @@ enum Use {
 
 impl Use {
     /// Parses the library's words. Any other word is ignored.
-    fn of(value: Option<&OsStr>) -> Self {
+    fn parse(value: Option<&OsStr>) -> Self {
         match value.and_then(OsStr::to_str) {
             Some("FALSE" | "0") => Use::Never,
             Some("TRUE" | "1") => Use::Always,
@@ -56,7 +56,7 @@ impl Use {
 /// `Usage` if the file is locked. `Io` if the file system does not support locks although they are
 /// required.
 pub(crate) fn check(file: &dyn OpenSource) -> Result<()> {
-    match Use::of(std::env::var_os(VARIABLE).as_deref()) {
+    match Use::parse(std::env::var_os(VARIABLE).as_deref()) {
         Use::Never => Ok(()),
         wanted => wanted.check(file.write_lock()),
     }
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn words_are_the_librarys() {
-        let of = |value: &str| Use::of(Some(OsStr::new(value)));
+        let of = |value: &str| Use::parse(Some(OsStr::new(value)));
         assert_eq!((of("FALSE"), of("0")), (Use::Never, Use::Never));
         assert_eq!((of("TRUE"), of("1")), (Use::Always, Use::Always));
         assert_eq!(of("BEST_EFFORT"), Use::WherePossible);
         assert_eq!(
-            (of("false"), Use::of(None)),
+            (of("false"), Use::parse(None)),
             (Use::WherePossible, Use::WherePossible)
         );
     }

@@ -13,7 +13,7 @@ use crate::hdf5::file::number_form::{Address, NumberForm, Width};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
-use crate::source::growing::settled;
+use crate::source::growing::retry_while_growing;
 use crate::source::{SharedSource, Urgency, read_block, read_shared_block, read_wanted_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, Extent, to_u64};
@@ -67,7 +67,7 @@ impl Metadata {
     }
 
     /// Returns the same metadata for a request, with reads charged to its effort.
-    pub(crate) fn within(&self, effort: &Effort) -> Arc<Self> {
+    pub(crate) fn with_effort(&self, effort: &Effort) -> Arc<Self> {
         self.copy(self.since, effort.clone())
     }
 
@@ -172,7 +172,7 @@ impl Metadata {
         {
             return Ok(block);
         }
-        let (block, read): (Arc<[u8]>, _) = settled(&*self.source, || {
+        let (block, read): (Arc<[u8]>, _) = retry_while_growing(&*self.source, || {
             let read = Instant::now();
             Ok((make()?.into(), read))
         })?;
@@ -224,7 +224,7 @@ impl Metadata {
     pub(crate) fn come_by(&self, at: u64, length: u64) -> Result<()> {
         let block = Extent::checked(at, length);
         let is_inside = block.is_some_and(|block| block.is_within(self.source.length()));
-        if !self.effort.is_glance() || !is_inside || self.source.has(at, length) {
+        if !self.effort.is_glance() || !is_inside || self.source.has_bytes(at, length) {
             return Ok(());
         }
         self.source.prefetch(&[(at, length)], Urgency::Expected);
@@ -243,7 +243,7 @@ impl Metadata {
     /// Returns whether the structure at `at`, of about `length` bytes, can be read without waiting.
     pub(crate) fn is_here(&self, at: Address, length: u64) -> bool {
         let there = self.source.length().left_after(at.offset());
-        self.source.has(at.offset(), length.min(there))
+        self.source.has_bytes(at.offset(), length.min(there))
     }
 
     /// Requests structures that will be read soon, each given by its address and approximate

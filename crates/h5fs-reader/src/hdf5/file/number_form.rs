@@ -131,7 +131,7 @@ impl NumberForm {
         // A saturated size is refused like any other size over `limits::METADATA_BLOCK`.
         let addresses = addresses.times(self.size_of_offsets.bytes());
         let lengths = lengths.times(self.size_of_lengths.bytes());
-        Count::together([addresses, lengths, others])
+        Count::sum([addresses, lengths, others])
     }
 }
 

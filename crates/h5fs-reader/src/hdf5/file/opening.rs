@@ -14,7 +14,7 @@ use crate::wire::{Count, to_u64};
 /// The budget of a description or a source. A nested one has the remaining bytes and levels of its
 /// parent, and their work is counted together.
 #[derive(Debug, Clone)]
-pub(crate) struct Opening {
+pub(crate) struct OpeningBudget {
     levels: usize,
     bytes: u64,
     /// The turns of threads of a mount that may take much memory, one at a time. The thread that
@@ -33,11 +33,11 @@ struct UnderWay {
     turn: Mutex<Option<Turn>>,
 }
 
-impl Opening {
+impl OpeningBudget {
     /// Returns the initial budget, before any description or opening. All files of a mount share
     /// the same `turns`.
-    pub(crate) fn none(turns: &Arc<Turns>) -> Self {
-        Opening {
+    pub(crate) fn unlimited(turns: &Arc<Turns>) -> Self {
+        OpeningBudget {
             levels: limits::VIRTUAL_DEPTH,
             bytes: limits::VIRTUAL_BYTES,
             turns: Arc::clone(turns),
@@ -53,7 +53,7 @@ impl Opening {
                 turn: Mutex::default(),
             })
         };
-        Opening {
+        OpeningBudget {
             under_way: Some(self.under_way.clone().unwrap_or_else(outermost)),
             ..self.clone()
         }
@@ -72,14 +72,14 @@ impl Opening {
             let what = "virtual datasets within virtual datasets";
             return Err(Error::limit(what, most));
         };
-        Ok(Opening { levels, ..opening })
+        Ok(OpeningBudget { levels, ..opening })
     }
 
     /// Charges `bytes` bytes of memory.
     ///
     /// # Errors
     /// `Limit` if all current descriptions together take too much memory.
-    pub(crate) fn hold(&mut self, bytes: u64) -> Result<()> {
+    pub(crate) fn charge(&mut self, bytes: u64) -> Result<()> {
         let Some(bytes) = self.bytes.checked_sub(bytes) else {
             self.give_up();
             let what = "bytes of the parts of a virtual dataset";
@@ -140,16 +140,16 @@ mod tests {
 
     #[test]
     fn what_is_opened_for_another_has_what_is_left() {
-        let none = Opening::none(&Arc::default());
+        let none = OpeningBudget::unlimited(&Arc::default());
         none.done(2 * limits::VIRTUAL_WORK)
             .expect("nothing is under way");
         let mut outermost = none.description();
-        outermost.hold(limits::VIRTUAL_BYTES - 10).unwrap();
-        outermost.source().unwrap().hold(10).unwrap();
+        outermost.charge(limits::VIRTUAL_BYTES - 10).unwrap();
+        outermost.source().unwrap().charge(10).unwrap();
         outermost
             .source()
             .unwrap()
-            .hold(10)
+            .charge(10)
             .expect("they are free again");
         outermost
             .source()
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn one_thread_at_a_time_takes_much() {
         let turns = Arc::<Turns>::default();
-        let is_taken = || turns.look(|(), works| works.inside(0).next().is_some());
-        let [first, second] = [(); 2].map(|()| Opening::none(&turns).description());
+        let is_taken = || turns.inspect(|(), works| works.weights_inside(0).next().is_some());
+        let [first, second] = [(); 2].map(|()| OpeningBudget::unlimited(&turns).description());
         first.await_turn(limits::VIRTUAL_TURN);
         assert!(!is_taken(), "that is not much");
         first.await_turn(limits::VIRTUAL_TURN + 1);

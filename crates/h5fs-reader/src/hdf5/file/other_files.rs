@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use crate::error::{Cause, Error, Result, quote};
-use crate::hdf5::file::opening::Opening;
+use crate::hdf5::file::opening::OpeningBudget;
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
@@ -23,11 +23,11 @@ use crate::wire::{Count, to_u64};
 pub(crate) trait SourceFile: Container {
     /// Returns the file for a request with this `effort`. `opening` describes the virtual datasets
     /// for which the file is read.
-    fn opened_for(&self, effort: &Effort, opening: &Opening) -> Arc<dyn Container>;
+    fn opened_for(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<dyn Container>;
 }
 
 /// An opener for files that another file references.
-pub(crate) trait Opener: fmt::Debug + Send + Sync {
+pub(crate) trait DataFileOpener: fmt::Debug + Send + Sync {
     /// Opens the file in `source`, which looks up files that it references in its `neighbours`.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ pub(crate) trait Opener: fmt::Debug + Send + Sync {
         source: SharedSource,
         neighbours: Arc<Neighbours>,
         effort: &Effort,
-        opening: &Opening,
+        opening: &OpeningBudget,
     ) -> Result<Arc<dyn SourceFile>>;
 }
 
@@ -46,10 +46,10 @@ pub(crate) trait Opener: fmt::Debug + Send + Sync {
 pub(crate) struct OtherFiles {
     own: Weak<dyn SourceFile>,
     neighbours: Arc<Neighbours>,
-    opener: Box<dyn Opener>,
+    opener: Box<dyn DataFileOpener>,
     open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
     /// The initial budget, because no description is in progress when an array is read.
-    opening: Opening,
+    opening: OpeningBudget,
 }
 
 impl OtherFiles {
@@ -58,9 +58,9 @@ impl OtherFiles {
     pub(crate) fn new(
         own: Weak<dyn SourceFile>,
         neighbours: Arc<Neighbours>,
-        opener: Box<dyn Opener>,
+        opener: Box<dyn DataFileOpener>,
         open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
-        opening: Opening,
+        opening: OpeningBudget,
     ) -> Self {
         OtherFiles {
             own,
@@ -81,7 +81,7 @@ impl OtherFiles {
         &self,
         name: &[u8],
         effort: &Effort,
-        opening: &Opening,
+        opening: &OpeningBudget,
     ) -> Result<Option<Arc<dyn SourceFile>>> {
         if name == b"." {
             let closed = || Error::caused(Cause::Stale, "the file itself");
@@ -130,7 +130,7 @@ impl SourceDataset {
     pub(crate) fn open_for(
         &self,
         effort: &Effort,
-        opening: &Opening,
+        opening: &OpeningBudget,
     ) -> Result<Option<OpenSource>> {
         let opening = opening.source()?;
         let Some(file) = self.files.file(&self.file, effort, &opening)? else {
@@ -156,7 +156,7 @@ impl SourceDataset {
 
 impl VirtualSource for SourceDataset {
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>> {
-        let (effort, _granted) = Effort::until(cancel);
+        let (effort, _granted) = Effort::cancelled_by(cancel);
         let found = self.open_for(&effort, &self.files.opening)?;
         if found.is_none() {
             self.files.neighbours.lacks_part(&self.name())?;

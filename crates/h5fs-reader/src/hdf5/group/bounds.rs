@@ -6,7 +6,7 @@ use crate::hdf5::btree_v1::Keys;
 
 /// The bounds of the leaf that a listing has reached.
 #[derive(Debug, Default)]
-pub(crate) struct Bounds {
+pub(crate) struct LeafBounds {
     /// The levels from the root down. Each has the keys on both sides of the chosen child, and the
     /// closest keys of all levels so far.
     levels: Vec<(Keys, Keys)>,
@@ -14,7 +14,7 @@ pub(crate) struct Bounds {
     last: Vec<u8>,
 }
 
-impl Bounds {
+impl LeafBounds {
     /// Moves to the leaf between these keys, given from the root down. `text` reads a name.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Bounds {
     }
 
     /// Returns whether a search for `name` reaches this leaf.
-    pub(crate) fn hold(&self, name: &[u8]) -> bool {
+    pub(crate) fn may_contain(&self, name: &[u8]) -> bool {
         let is_after = self.after.as_deref().is_none_or(|after| after < name);
         is_after && name <= self.last.as_slice()
     }
@@ -78,10 +78,12 @@ mod tests {
 
     #[test]
     fn names_lie_between_the_closest_keys_of_all_levels() {
-        let mut bounds = Bounds::default();
+        let mut bounds = LeafBounds::default();
         let mut held = |levels: &[Keys]| -> Vec<u8> {
             bounds.come_to(levels, text).unwrap();
-            (b'a'..=b'z').filter(|&name| bounds.hold(&[name])).collect()
+            (b'a'..=b'z')
+                .filter(|&name| bounds.may_contain(&[name]))
+                .collect()
         };
         assert_eq!(held(&[keys(b'c', b'f')]), b"def");
         assert_eq!(held(&[keys(b'c', b'f'), keys(b'd', b'e')]), b"e");

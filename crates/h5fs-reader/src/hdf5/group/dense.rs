@@ -76,7 +76,7 @@ impl DenseLinks {
         allowance: &mut Allowance,
         record: &mut Cursor<'_>,
     ) -> Result<Link> {
-        let message = heap.one_of(allowance, record.take(record.remaining())?)?;
+        let message = heap.one_of(allowance, record.read_bytes(record.remaining())?)?;
         link::read(
             &self.metadata,
             &mut Cursor::new(&message, self.heap, "link message"),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::btree_v1::{EntryPosition, GroupBranch, Leaves, NODE_LOOK};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::group::bounds::Bounds;
+use crate::hdf5::group::bounds::LeafBounds;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::limits;
@@ -36,14 +36,14 @@ pub(crate) struct SymbolTableLinks {
 }
 
 /// One symbol table entry.
-struct Entry {
+struct SymbolTableEntry {
     name_offset: u64,
     at: u64,
-    target: Target,
+    target: SymbolTarget,
     is_to_group: bool,
 }
 
-enum Target {
+enum SymbolTarget {
     Object(Address),
     SoftLink { value_offset: u64 },
     Undefined,
@@ -73,13 +73,18 @@ impl SymbolTableLinks {
     /// Returns the path to the node that a search for `name` reaches.
     fn branch(&self, heap: &LocalHeap, name: &[u8]) -> Result<GroupBranch> {
         let metadata = Arc::clone(&self.metadata);
-        GroupBranch::to(metadata, self.table.btree, |offset| {
+        GroupBranch::descend(metadata, self.table.btree, |offset| {
             Ok(name.cmp(heap.text(offset)?.as_slice()))
         })
     }
 
     /// Returns the first entry called `name` in the node at the end of `branch`.
-    fn entry(&self, branch: &GroupBranch, heap: &LocalHeap, name: &[u8]) -> Result<Option<Entry>> {
+    fn entry(
+        &self,
+        branch: &GroupBranch,
+        heap: &LocalHeap,
+        name: &[u8],
+    ) -> Result<Option<SymbolTableEntry>> {
         if let Some(leaf) = branch.leaf {
             let mut budget = self.metadata.source().length();
             for entry in read_node(&self.metadata, leaf, &mut budget)? {
@@ -104,17 +109,17 @@ impl SymbolTableLinks {
     }
 }
 
-impl Entry {
+impl SymbolTableEntry {
     fn link(&self, heap: &LocalHeap) -> Result<Link> {
         let name = heap.text(self.name_offset)?;
         let target = match self.target {
-            Target::Object(address) => address
+            SymbolTarget::Object(address) => address
                 .try_into()
                 .map_or_else(LinkTarget::Damaged, LinkTarget::Hard),
-            Target::SoftLink { value_offset } => heap
+            SymbolTarget::SoftLink { value_offset } => heap
                 .text(value_offset)
                 .map_or_else(LinkTarget::Damaged, LinkTarget::Soft),
-            Target::Undefined => {
+            SymbolTarget::Undefined => {
                 let what = "symbol table entry: it has no target";
                 LinkTarget::Damaged(Error::corrupt(what, self.at))
             }
@@ -129,7 +134,7 @@ impl Entry {
 }
 
 /// Returns the entries of the node at absolute offset `at`, whose bytes are taken from `budget`.
-fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<Entry>> {
+fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<SymbolTableEntry>> {
     const PREFIX: usize = 8;
     const SCRATCH: usize = 16;
     let prefix = metadata.bytes(at.offset(), to_u64(PREFIX), WHAT)?;
@@ -153,7 +158,7 @@ fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<E
         .collect()
 }
 
-fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
+fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<SymbolTableEntry> {
     const GROUP: u32 = 1;
     const SOFT_LINK: u32 = 2;
     let at = cursor.at();
@@ -164,11 +169,11 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
     let value_offset = u64::from(cursor.u32()?);
     cursor.skip(12)?;
     let target = match (cache_type, object) {
-        (SOFT_LINK, _) => Target::SoftLink { value_offset },
-        (_, Some(address)) => Target::Object(address),
-        (_, None) => Target::Undefined,
+        (SOFT_LINK, _) => SymbolTarget::SoftLink { value_offset },
+        (_, Some(address)) => SymbolTarget::Object(address),
+        (_, None) => SymbolTarget::Undefined,
     };
-    Ok(Entry {
+    Ok(SymbolTableEntry {
         name_offset,
         at,
         target,
@@ -181,7 +186,7 @@ pub(crate) struct SymbolTableStream {
     links: SymbolTableLinks,
     heap: LocalHeap,
     leaves: Leaves,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<SymbolTableEntry>,
     position: u64,
     /// Bytes of nodes that may still be read. Nodes do not overlap, so together they are not longer
     /// than the file.
@@ -195,9 +200,9 @@ pub(crate) struct SymbolTableStream {
     last_name: Option<Vec<u8>>,
     /// The node of the current entries, and the names in it that were passed.
     leaf: Option<Address>,
-    met: Met,
-    marks: Marks<Mark>,
-    bounds: Bounds,
+    met: PassedNames,
+    marks: Marks<NodeMark>,
+    bounds: LeafBounds,
     /// Whether the bounds belong to the leaf of the current entries.
     is_bounded: bool,
 }
@@ -205,12 +210,12 @@ pub(crate) struct SymbolTableStream {
 /// The passed names of one symbol table node: for each hash, the heap offset of the first name with
 /// that hash. A node has at most 65,535 names.
 #[derive(Default)]
-struct Met {
+struct PassedNames {
     hasher: RandomState,
     offsets: HashMap<u64, u64>,
 }
 
-impl Met {
+impl PassedNames {
     /// Adds the name at `offset`. Returns the offset of an earlier name with the same hash.
     fn add(&mut self, name: &[u8], offset: u64) -> Option<u64> {
         match self.offsets.entry(self.hasher.hash_one(name)) {
@@ -224,7 +229,7 @@ impl Met {
 }
 
 /// A position before a symbol table node.
-struct Mark {
+struct NodeMark {
     place: EntryPosition,
     budget: u64,
 }
@@ -246,9 +251,9 @@ impl SymbolTableStream {
             passed: 0,
             last_name: None,
             leaf: None,
-            met: Met::default(),
+            met: PassedNames::default(),
             marks: Marks::new(LISTING_MARKS, LISTING_MARKS_APART),
-            bounds: Bounds::default(),
+            bounds: LeafBounds::default(),
             is_bounded: false,
         })
     }
@@ -256,8 +261,8 @@ impl SymbolTableStream {
     /// Reads entries if none are left. Returns false at the end.
     fn fill(&mut self) -> Result<bool> {
         while self.entries.is_empty() {
-            self.marks.pass(self.position, || Mark {
-                place: self.leaves.place(),
+            self.marks.pass(self.position, || NodeMark {
+                place: self.leaves.position(),
                 budget: self.budget,
             });
             let Some(leaf) = self.leaves.next_leaf()? else {
@@ -295,7 +300,7 @@ impl SymbolTableStream {
     ///
     /// # Errors
     /// `Corrupt` if a search for the name would reach another leaf.
-    fn read(&mut self, entry: &Entry) -> Result<Option<Link>> {
+    fn read(&mut self, entry: &SymbolTableEntry) -> Result<Option<Link>> {
         let link = entry.link(&self.heap)?;
         if self.last_name.as_ref() == Some(&link.name) {
             return Ok(None);
@@ -304,7 +309,7 @@ impl SymbolTableStream {
             self.read_bounds()?;
             self.is_bounded = true;
         }
-        if !self.bounds.hold(&link.name) {
+        if !self.bounds.may_contain(&link.name) {
             let what = format!("{WHAT}: a name is not at its sorted position");
             return Err(Error::corrupt(what, entry.at));
         }
@@ -323,7 +328,7 @@ impl SymbolTableStream {
 
     /// Returns whether a search for `name` finds this entry. If names are out of order, the search
     /// may reach another node.
-    fn is_sought(&mut self, entry: &Entry, name: &[u8]) -> Result<bool> {
+    fn is_sought(&mut self, entry: &SymbolTableEntry, name: &[u8]) -> Result<bool> {
         /// The cost of searching another node, in skipped nodes. A node of maximum size costs the
         /// same in a seek.
         const OTHER_NODE: usize = 1024;
@@ -339,7 +344,7 @@ impl SymbolTableStream {
 
     /// Records that these entries are passed. Returns the greatest of their names. Long names count
     /// like skipped nodes.
-    fn meet(&mut self, entries: Vec<Entry>) -> Result<Option<Vec<u8>>> {
+    fn record_passed(&mut self, entries: Vec<SymbolTableEntry>) -> Result<Option<Vec<u8>>> {
         const LONG: usize = 512;
         let mut greatest = None;
         for entry in entries {
@@ -368,7 +373,7 @@ impl SymbolTableStream {
 
     /// Moves to the last mark at or before `position`, if that is nearer than the current position.
     fn approach(&mut self, position: u64) -> Result<()> {
-        if let Some((at, mark)) = self.marks.before(position)
+        if let Some((at, mark)) = self.marks.last_before(position)
             && (position < self.position || self.position < at)
         {
             self.entries.clear();
@@ -402,9 +407,10 @@ impl LinkStream for SymbolTableStream {
             let skipped_entries = to_usize(skipped)?;
             self.pass((skipped_entries / 64).one_more())?;
             let is_last = self.position.with_more(skipped) == position;
-            let skipped_entries: Vec<Entry> = self.entries.drain(..skipped_entries).collect();
+            let skipped_entries: Vec<SymbolTableEntry> =
+                self.entries.drain(..skipped_entries).collect();
             if is_last {
-                last = self.meet(skipped_entries)?;
+                last = self.record_passed(skipped_entries)?;
             }
             self.position = self.position.with_more(skipped);
         }
@@ -429,13 +435,13 @@ impl LinkStream for SymbolTableStream {
     }
 
     fn weight(&self) -> u64 {
-        let entries = self.entries.capacity().times(size_of::<Entry>());
+        let entries = self.entries.capacity().times(size_of::<SymbolTableEntry>());
         let name = self.last_name.as_ref().map_or(0, Vec::len);
         // The last name and the two bounds have about the same length.
         let names = name.times(3);
         let met = self.met.offsets.capacity();
         let met = met.times(size_of::<(u64, u64)>());
-        let own = Count::together([size_of::<Self>(), entries, names, met]);
+        let own = Count::sum([size_of::<Self>(), entries, names, met]);
         let kept = self.leaves.weight().with_more(self.marks.weight());
         to_u64(own).with_more(kept)
     }

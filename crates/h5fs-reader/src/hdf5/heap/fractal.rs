@@ -68,7 +68,7 @@ impl Allowance {
         }
     }
 
-    fn take(&mut self, bytes: usize) {
+    fn spend(&mut self, bytes: usize) {
         self.0 = self.0.left_after(to_u64(bytes));
     }
 }
@@ -150,7 +150,7 @@ impl FractalHeap {
             length => {
                 let filtered = (metadata.length(&mut cursor)?, cursor.u32()?);
                 let at = cursor.at();
-                let body = cursor.take(length)?;
+                let body = cursor.read_bytes(length)?;
                 let mut body = Cursor::new(body, at, "filter pipeline message");
                 (filtered, filter_pipeline::read(&mut body)?)
             }
@@ -193,7 +193,7 @@ impl FractalHeap {
     /// Returns an object like [`object`](Self::object), and charges it to the `allowance`.
     pub(crate) fn one_of(&self, allowance: &mut Allowance, id: &[u8]) -> Result<Vec<u8>> {
         let object = self.object(id)?;
-        allowance.take(object.len());
+        allowance.spend(object.len());
         Ok(object)
     }
 
@@ -207,8 +207,8 @@ impl FractalHeap {
         let first = cursor.u8()?;
         match (first >> 6, first >> 4 & 0b11) {
             (0, 0) => self.managed(&mut cursor),
-            (0, 1) => self.huge(&mut cursor),
-            (0, 2) => self.tiny(first & 0x0f, &mut cursor),
+            (0, 1) => self.read_huge(&mut cursor),
+            (0, 2) => self.read_tiny(first & 0x0f, &mut cursor),
             (version, kind) => Err(cursor.unsupported(&format!("version {version}, type {kind}"))),
         }
     }
@@ -312,7 +312,7 @@ impl FractalHeap {
         let (direct, indirect) = self.entries(rows);
         let offsets = to_u64(self.metadata.size_of_offsets().bytes());
         let entries = direct.times(self.direct_entry());
-        Count::together([self.block_prefix(), entries, indirect.times(offsets), 4])
+        Count::sum([self.block_prefix(), entries, indirect.times(offsets), 4])
     }
 
     /// Returns the child's entry in the indirect block `parent` with `rows` rows.
@@ -429,7 +429,7 @@ impl FractalHeap {
     }
 
     /// Reads a huge object, which has its own place in the file.
-    fn huge(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    fn read_huge(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let metadata = &self.metadata;
         let is_filtered = !self.pipeline.0.is_empty();
         let in_id = if is_filtered {
@@ -497,14 +497,14 @@ impl FractalHeap {
     }
 
     /// Returns an object stored in its ID. Longer IDs can store longer lengths.
-    fn tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    fn read_tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const SHORT_FORM: usize = 17;
         let length = if self.id_length.left_after(1) <= SHORT_FORM {
             usize::from(low_bits)
         } else {
             usize::from(low_bits) << 8 | usize::from(id.u8()?)
         };
-        id.take(length.one_more()).map(<[u8]>::to_vec)
+        id.read_bytes(length.one_more()).map(<[u8]>::to_vec)
     }
 }
 

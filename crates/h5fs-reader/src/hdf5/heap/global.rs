@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::heap::texts::Texts;
+use crate::hdf5::heap::texts::TextRuns;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
@@ -22,7 +22,7 @@ const WINDOW: u64 = 16 << 10;
 
 /// The directory of one collection's objects.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct ObjectDirectory {
     at: u64,
     /// The beginning of the collection that was read for the directory, which is all of a small
     /// collection.
@@ -35,14 +35,17 @@ pub(crate) struct Directory {
 #[derive(Debug)]
 pub(crate) struct GlobalHeap {
     metadata: Arc<Metadata>,
-    directories: Arc<FileLru<u64, Arc<Directory>>>,
-    texts: Arc<Texts>,
+    directories: Arc<FileLru<u64, Arc<ObjectDirectory>>>,
+    texts: Arc<TextRuns>,
 }
 
 impl GlobalHeap {
     /// Returns the global heap of the file that `metadata` reads. The directories of its
     /// collections are cached in `directories`.
-    pub(crate) fn new(metadata: Arc<Metadata>, directories: FileLru<u64, Arc<Directory>>) -> Self {
+    pub(crate) fn new(
+        metadata: Arc<Metadata>,
+        directories: FileLru<u64, Arc<ObjectDirectory>>,
+    ) -> Self {
         GlobalHeap {
             metadata,
             directories: Arc::new(directories),
@@ -51,7 +54,7 @@ impl GlobalHeap {
     }
 
     /// Returns the same heap, read through `metadata`.
-    pub(crate) fn within(&self, metadata: &Arc<Metadata>) -> Self {
+    pub(crate) fn with_metadata(&self, metadata: &Arc<Metadata>) -> Self {
         GlobalHeap {
             metadata: Arc::clone(metadata),
             directories: Arc::clone(&self.directories),
@@ -92,7 +95,7 @@ impl GlobalHeap {
         part: Range<u64>,
     ) -> Result<Vec<u8>> {
         let (directory, object) = self.object(collection, index, length)?;
-        let wanted = object.first(part.end).after(part.start);
+        let wanted = object.first(part.end).skip(part.start);
         if wanted.length() > limits::VARIABLE_LENGTH_BYTES {
             return Err(Error::limit(
                 "variable-length element",
@@ -142,7 +145,7 @@ impl GlobalHeap {
         collection: Address,
         index: u32,
         length: u64,
-    ) -> Result<(Arc<Directory>, Extent)> {
+    ) -> Result<(Arc<ObjectDirectory>, Extent)> {
         let directory = self.directory(collection)?;
         let object = directory.find(index)?;
         if length == object.length() {
@@ -154,7 +157,7 @@ impl GlobalHeap {
     }
 
     /// Returns the bytes of `part` of an object in `directory`.
-    fn bytes(&self, directory: &Directory, part: Extent) -> Result<Vec<u8>> {
+    fn bytes(&self, directory: &ObjectDirectory, part: Extent) -> Result<Vec<u8>> {
         match directory.kept(part) {
             Some(bytes) => Ok(bytes.to_vec()),
             None => {
@@ -191,11 +194,11 @@ impl GlobalHeap {
         Ok(self.directory(collection)?.find(index)?.length())
     }
 
-    fn directory(&self, collection: Address) -> Result<Arc<Directory>> {
+    fn directory(&self, collection: Address) -> Result<Arc<ObjectDirectory>> {
         if let Some(directory) = self.directories.get(collection.offset()) {
             return Ok(directory);
         }
-        let directory = Arc::new(Directory::read(&self.metadata, collection.offset())?);
+        let directory = Arc::new(ObjectDirectory::read(&self.metadata, collection.offset())?);
         let weight = directory.weight();
         self.directories
             .put(collection.offset(), Arc::clone(&directory), weight);
@@ -203,7 +206,7 @@ impl GlobalHeap {
     }
 }
 
-impl Directory {
+impl ObjectDirectory {
     /// Returns the approximate bytes of memory that the directory takes.
     fn weight(&self) -> u64 {
         let objects = self.objects.capacity().times(size_of::<(u16, Extent)>());
@@ -239,7 +242,7 @@ impl Directory {
 
     fn read(metadata: &Metadata, at: u64) -> Result<Self> {
         const WHAT: &str = "global heap collection";
-        let mut window = Window {
+        let mut window = HeapWindow {
             metadata,
             start: at,
             bytes: Vec::new(),
@@ -252,7 +255,7 @@ impl Directory {
         let size = metadata.length(&mut cursor)?;
         let collection = check_range(&**metadata.source(), at, size, WHAT)?;
         let mut objects = Vec::new();
-        let mut rest = collection.after(HEADER);
+        let mut rest = collection.skip(HEADER);
         while rest.length() >= HEADER {
             let header = window.header(rest.start())?;
             let mut cursor = Cursor::new(&header, rest.start(), "global heap object");
@@ -263,7 +266,7 @@ impl Directory {
             if index == FREE_SPACE {
                 break;
             }
-            let data = rest.after(HEADER);
+            let data = rest.skip(HEADER);
             if size > data.length() {
                 return Err(cursor.corrupt("reaches past its collection"));
             }
@@ -271,7 +274,7 @@ impl Directory {
                 return Err(cursor.corrupt("the collection has too many objects"));
             }
             objects.push((index, data.first(size)));
-            rest = data.after(size.next_multiple_of(8));
+            rest = data.skip(size.next_multiple_of(8));
         }
         objects.sort_by_key(|(index, _)| *index);
         let bytes = if window.start == at {
@@ -279,18 +282,18 @@ impl Directory {
         } else {
             Vec::new()
         };
-        Ok(Directory { at, bytes, objects })
+        Ok(ObjectDirectory { at, bytes, objects })
     }
 }
 
 /// The most recently read part of the file, which saves reads for the headers of small objects.
-struct Window<'a> {
+struct HeapWindow<'a> {
     metadata: &'a Metadata,
     start: u64,
     bytes: Vec<u8>,
 }
 
-impl Window<'_> {
+impl HeapWindow<'_> {
     /// Returns the header at absolute offset `at`.
     fn header(&mut self, at: u64) -> Result<[u8; 16]> {
         if let Some(header) = self.kept(at) {

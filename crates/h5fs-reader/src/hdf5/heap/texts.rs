@@ -22,9 +22,9 @@ const PIECE: u64 = 64 << 10;
 /// Runs of a file's bytes without a NUL, as absolute offsets of the first byte and of the byte
 /// after the last.
 #[derive(Debug, Default)]
-pub(crate) struct Texts(Mutex<BTreeMap<u64, u64>>);
+pub(crate) struct TextRuns(Mutex<BTreeMap<u64, u64>>);
 
-impl Texts {
+impl TextRuns {
     /// Returns the offset of the first NUL in `bytes`, or the end of `bytes`. `fetch` reads a
     /// range.
     ///
@@ -42,11 +42,11 @@ impl Texts {
                 (at, length) = (end.min(bytes.end), LONG);
                 continue;
             }
-            let rest = Extent::between(at, bytes.end);
+            let rest = Extent::from_range(at, bytes.end);
             let piece = rest.first(length).range();
             let found = fetch(piece.clone())?.iter().position(|&byte| byte == 0);
             if let Some(nul) = found {
-                at = rest.after(to_u64(nul)).start();
+                at = rest.skip(to_u64(nul)).start();
                 break;
             }
             at = piece.end;
@@ -101,7 +101,7 @@ mod tests {
             fetched.set(fetched.get() + part.end - part.start);
             Ok(content[part.start as usize..part.end as usize].to_vec())
         };
-        let texts = Texts::default();
+        let texts = TextRuns::default();
         for start in (0..500).rev().chain(0..500) {
             assert_eq!(texts.end(start..LENGTH, fetch), Ok(1_000_000));
             assert_eq!(texts.end(start..LENGTH - start, fetch), Ok(1_000_000));

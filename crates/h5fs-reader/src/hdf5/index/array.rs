@@ -12,7 +12,7 @@ use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::hdf5::index::{Geometry, bit_is_set, chunks_along};
+use crate::hdf5::index::{Geometry, chunks_along, is_bit_set};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
@@ -22,7 +22,7 @@ const CHECKSUM: u64 = 4;
 /// An index that is an array of chunks by number.
 pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
     /// Returns the same array, with reads charged to `effort`.
-    fn within(&self, effort: &Effort) -> Self;
+    fn with_effort(&self, effort: &Effort) -> Self;
 
     /// Returns the chunks and the form of their entries.
     fn chunks(&self) -> &NumberedChunks;
@@ -50,7 +50,7 @@ impl<A: ChunkArray> ChunkIndex for A {
     }
 
     fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
-        self.within(effort).find(place)
+        self.with_effort(effort).find(place)
     }
 
     fn walk_from(
@@ -61,7 +61,10 @@ impl<A: ChunkArray> ChunkIndex for A {
     ) -> Result<()> {
         let from = place.0.first().copied().unwrap_or(0);
         if let Some(root) = self.chunks().root {
-            let next = self.within(effort).visit(root, from, visit)?.break_value();
+            let next = self
+                .with_effort(effort)
+                .visit(root, from, visit)?
+                .break_value();
             place.0 = vec![next.unwrap_or(u64::MAX)];
         }
         Ok(())
@@ -83,9 +86,9 @@ pub(super) struct NumberedChunks {
 
 impl NumberedChunks {
     /// Returns the same chunks, with reads charged to `effort`.
-    pub(super) fn within(&self, effort: &Effort) -> Self {
+    pub(super) fn with_effort(&self, effort: &Effort) -> Self {
         NumberedChunks {
-            meta: self.meta.within(effort),
+            meta: self.meta.with_effort(effort),
             ..self.clone()
         }
     }
@@ -122,7 +125,7 @@ impl NumberedChunks {
 
     /// Returns a cursor after the prefix of `block`, which must belong to this array.
     pub(super) fn owned<'b>(&self, block: &'b Block, signature: &[u8]) -> Result<Cursor<'b>> {
-        let mut cursor = block.signed(signature, self.form.filtered())?;
+        let mut cursor = block.signed(signature, self.form.is_filtered())?;
         if self.meta.address(&mut cursor)? == Some(self.header) {
             Ok(cursor)
         } else {
@@ -181,7 +184,7 @@ impl NumberedChunks {
     /// has its own checksum.
     fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<Block>> {
         let DataBlock { block, paging, .. } = *data;
-        if !bit_is_set(data.bitmap, data.first_bit.with_more(page)) {
+        if !is_bit_set(data.bitmap, data.first_bit.with_more(page)) {
             return Ok(None);
         }
         let past = || block.corrupt("its end is after the end of all files");
@@ -191,7 +194,7 @@ impl NumberedChunks {
             let later = page.one_more()..paging.pages();
             let is_written = |&page: &u64| {
                 let bit = data.first_bit.with_more(page);
-                bit_is_set(data.bitmap, bit)
+                is_bit_set(data.bitmap, bit)
             };
             let place = |page| Some((self.page_address(data, page)?, stride));
             later.filter(is_written).filter_map(place)
@@ -236,7 +239,7 @@ impl NumberedChunks {
                 continue;
             };
             let number = first.with_more(i);
-            self.numbering.place(number, &mut place);
+            self.numbering.write_chunk_indices(number, &mut place);
             if self.geometry.holds(&place) && visit(&place, chunk).is_break() {
                 return Ok(ControlFlow::Break(number.one_more()));
             }
@@ -264,7 +267,7 @@ impl Block {
         after: u64,
         what: &'static str,
     ) -> Result<Self> {
-        let length = Count::together([to_u64(before), after, CHECKSUM]);
+        let length = Count::sum([to_u64(before), after, CHECKSUM]);
         let verify = |block: &[u8]| verify_checksum(block, at, what);
         Ok(Block {
             bytes: meta.block(at, length, what, verify)?,

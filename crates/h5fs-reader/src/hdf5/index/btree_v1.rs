@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::{Geometry, Strays, stored_chunk};
+use crate::hdf5::index::{Geometry, StrayChunks, stored_chunk};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
@@ -55,7 +55,7 @@ impl BtreeV1Index {
         let at = cursor.at();
         let length = u64::from(cursor.u32()?);
         let filter_mask = cursor.u32()?;
-        self.place(&mut cursor, place)?;
+        self.read_chunk_indices(&mut cursor, place)?;
         let Some(offset) = address else {
             return Ok(None);
         };
@@ -71,7 +71,7 @@ impl BtreeV1Index {
 
     /// Reads the chunk's offset in elements at `cursor`, and writes its place in the grid to
     /// `place`.
-    fn place(&self, cursor: &mut Cursor<'_>, place: &mut [u64]) -> Result<()> {
+    fn read_chunk_indices(&self, cursor: &mut Cursor<'_>, place: &mut [u64]) -> Result<()> {
         for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
             let offset = cursor.u64()?;
             if offset.checked_rem(chunk) != Some(0) {
@@ -94,7 +94,7 @@ impl BtreeV1Index {
             let mut cursor = node.key(i)?;
             cursor.skip(SIZE_AND_MASK)?;
             let mut place = vec![0; self.geometry.rank()];
-            self.place(&mut cursor, &mut place)?;
+            self.read_chunk_indices(&mut cursor, &mut place)?;
             if before.is_some_and(|before| before >= place) {
                 return Err(cursor.corrupt("the keys are not sorted"));
             }
@@ -158,7 +158,7 @@ impl ChunkIndex for BtreeV1Index {
     }
 
     fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
-        self.find_in(&self.tree.within(effort), place)
+        self.find_in(&self.tree.with_effort(effort), place)
     }
 
     fn walk_from(
@@ -167,11 +167,11 @@ impl ChunkIndex for BtreeV1Index {
         effort: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
-        let mut entries = self.tree.within(effort).entries()?;
+        let mut entries = self.tree.with_effort(effort).entries()?;
         let mut place = vec![0; self.geometry.rank()];
-        let mut strays = Strays::default();
+        let mut strays = StrayChunks::default();
         if let Some((passed, at)) = from.0.split_first() {
-            strays = Strays(*passed);
+            strays = StrayChunks(*passed);
             entries.go_to(&EntryPosition::from_numbers(at))?;
         }
         while let Some(entry) = entries.next_entry()? {
@@ -184,7 +184,7 @@ impl ChunkIndex for BtreeV1Index {
                 None => strays.pass()?,
             }
         }
-        from.0 = [&[strays.0], entries.place().numbers().as_slice()].concat();
+        from.0 = [&[strays.0], entries.position().numbers().as_slice()].concat();
         Ok(())
     }
 }

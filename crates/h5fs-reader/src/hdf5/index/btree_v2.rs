@@ -11,7 +11,7 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
-use crate::hdf5::index::{Geometry, Strays};
+use crate::hdf5::index::{Geometry, StrayChunks};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
@@ -62,11 +62,11 @@ impl BtreeV2Index {
 
 impl ChunkIndex for BtreeV2Index {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        self.find_in(&self.now()?, place)
+        self.find_in(&self.current_tree()?, place)
     }
 
     fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
-        self.find_in(&self.now()?.within(effort), place)
+        self.find_in(&self.current_tree()?.with_effort(effort), place)
     }
 
     fn walk_from(
@@ -79,9 +79,9 @@ impl ChunkIndex for BtreeV2Index {
             [position, passed] => (position, passed),
             _ => (0, 0),
         };
-        let mut records = self.now()?.within(effort).cursor(position);
+        let mut records = self.current_tree()?.with_effort(effort).cursor(position);
         let mut place = vec![0; self.geometry.rank()];
-        let mut strays = Strays(passed);
+        let mut strays = StrayChunks(passed);
         while let Some(record) = records.next_record()? {
             let mut cursor = self.cursor(&record);
             let chunk = self.form.read(&self.meta, &mut cursor)?;
@@ -103,11 +103,11 @@ impl ChunkIndex for BtreeV2Index {
 impl BtreeV2Index {
     /// Returns the current tree. If a writer inserts chunks, the nodes change and no longer agree
     /// with the header that was read first.
-    fn now(&self) -> Result<BtreeV2> {
+    fn current_tree(&self) -> Result<BtreeV2> {
         if !self.meta.source().is_growing() {
             return Ok(self.tree.clone());
         }
-        let meta = self.meta.refreshed().within(self.meta.effort());
+        let meta = self.meta.refreshed().with_effort(self.meta.effort());
         let tree = BtreeV2::open(meta, self.at, self.record_type)?;
         Ok(tree.ordered_by_words(self.form.size))
     }

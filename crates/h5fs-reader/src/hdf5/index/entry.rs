@@ -48,7 +48,7 @@ impl EntryForm {
     }
 
     /// Returns whether entries have a size and a mask.
-    pub(super) fn filtered(&self) -> bool {
+    pub(super) fn is_filtered(&self) -> bool {
         self.length_width.is_some()
     }
 

@@ -113,7 +113,7 @@ impl Sizes {
     /// address super block `u`.
     fn blocks_before(&self, u: u32) -> u64 {
         let before = (0..u).filter_map(|u| self.super_block(u));
-        Count::together(before.map(|block| block.blocks))
+        Count::sum(before.map(|block| block.blocks))
     }
 
     /// Returns the super block of entry `i`, counted without those in the index block. Returns
@@ -189,9 +189,9 @@ impl ExtensibleArray {
 }
 
 impl ChunkArray for ExtensibleArray {
-    fn within(&self, effort: &Effort) -> Self {
+    fn with_effort(&self, effort: &Effort) -> Self {
         ExtensibleArray {
-            chunks: self.chunks.within(effort),
+            chunks: self.chunks.with_effort(effort),
             ..self.clone()
         }
     }

@@ -69,9 +69,9 @@ impl FixedArray {
 }
 
 impl ChunkArray for FixedArray {
-    fn within(&self, effort: &Effort) -> Self {
+    fn with_effort(&self, effort: &Effort) -> Self {
         FixedArray {
-            chunks: self.chunks.within(effort),
+            chunks: self.chunks.with_effort(effort),
             ..self.clone()
         }
     }

@@ -85,7 +85,7 @@ impl Numbering {
     }
 
     /// Writes the place of chunk `number` to `place`, which has the grid's rank.
-    pub(super) fn place(&self, number: u64, place: &mut [u64]) {
+    pub(super) fn write_chunk_indices(&self, number: u64, place: &mut [u64]) {
         let mut rest = number;
         for &(dimension, stride) in &self.strides {
             // A stride of zero occurs in a slower dimension of an empty grid, which does not
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(numbering.number(&[1, 0]), Some(5));
         assert_eq!(numbering.total(), 10);
         let mut place = [0; 2];
-        numbering.place(6, &mut place);
+        numbering.write_chunk_indices(6, &mut place);
         assert_eq!(place, [1, 1]);
     }
 
@@ -126,7 +126,7 @@ mod tests {
         // 2 chunks in the first dimension, 3 in the last: (row 1, column 2, layer 1).
         assert_eq!(numbering.number(&[1, 2, 1]), Some(2 * 6 + 3 + 1));
         let mut place = [0; 3];
-        numbering.place(16, &mut place);
+        numbering.write_chunk_indices(16, &mut place);
         assert_eq!(place, [1, 2, 1]);
         assert!(Numbering::limited(&geometry, 0).is_err());
     }

@@ -48,7 +48,7 @@ pub(crate) fn read(
 /// Takes the next `size` bytes, and in version 1 the padding to a multiple of 8.
 fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
     let size = usize::from(size);
-    let taken = cursor.take(size)?;
+    let taken = cursor.read_bytes(size)?;
     if version == 1 {
         cursor.skip(
             size.next_multiple_of(8)
@@ -92,7 +92,7 @@ impl Parts<'_> {
         if bytes > to_u64(cursor.remaining()) {
             return Err(cursor.corrupt("the value is truncated"));
         }
-        let elements = cursor.take(to_usize(bytes)?)?.into();
+        let elements = cursor.read_bytes(to_usize(bytes)?)?.into();
         Ok(AttributeContent {
             datatype,
             shape,

@@ -20,7 +20,7 @@ pub(crate) enum DataLayout {
         size: Option<u64>,
     },
     /// A grid of chunks.
-    Chunked(Chunks),
+    Chunked(ChunkedLayout),
     /// Parts of other datasets, listed in an object on the global heap.
     Virtual {
         /// The heap collection, or `None` without mappings.
@@ -32,13 +32,13 @@ pub(crate) enum DataLayout {
 
 /// The layout of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chunks {
+pub(crate) struct ChunkedLayout {
     /// Elements of a chunk in each dimension.
     pub(crate) shape: Vec<u64>,
     /// Bytes of an element, which the message lists as a last dimension.
     pub(crate) element_size: u64,
     /// The kind of the chunk index.
-    pub(crate) index: Index,
+    pub(crate) index: ChunkIndexKind,
     /// The address of the index, `None` if the index does not exist yet.
     pub(crate) address: Option<Address>,
     /// Whether chunks that extend beyond the array are stored without filters.
@@ -47,7 +47,7 @@ pub(crate) struct Chunks {
 
 /// The kind of a chunk index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Index {
+pub(crate) enum ChunkIndexKind {
     /// Version 1 B-tree.
     BtreeV1,
     /// The only chunk, with its stored size and filter mask if it is filtered.
@@ -60,12 +60,12 @@ pub(crate) enum Index {
     BtreeV2,
 }
 
-impl Index {
+impl ChunkIndexKind {
     /// Returns whether the index begins with a header, which is read before chunks are searched.
     pub(crate) fn has_header(self) -> bool {
         matches!(
             self,
-            Index::FixedArray | Index::ExtensibleArray | Index::BtreeV2
+            ChunkIndexKind::FixedArray | ChunkIndexKind::ExtensibleArray | ChunkIndexKind::BtreeV2
         )
     }
 }
@@ -100,7 +100,7 @@ fn read_old(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> 
             cursor.skip(usize::from(dimensionality).times(4))?;
             let size = cursor.u32()?;
             Ok(DataLayout::Compact(
-                cursor.take(to_usize(u64::from(size))?)?.to_vec(),
+                cursor.read_bytes(to_usize(u64::from(size))?)?.to_vec(),
             ))
         }
         // The following dimensions have 32 bits and may be truncated, so they are ignored.
@@ -118,7 +118,7 @@ fn read_new(metadata: &Metadata, version: u8, cursor: &mut Cursor<'_>) -> Result
         (COMPACT, _) => {
             let size = cursor.u16()?;
             Ok(DataLayout::Compact(
-                cursor.take(usize::from(size))?.to_vec(),
+                cursor.read_bytes(usize::from(size))?.to_vec(),
             ))
         }
         (CONTIGUOUS, _) => {
@@ -151,8 +151,8 @@ fn chunks_of_btree_v1(
     cursor: &mut Cursor<'_>,
 ) -> Result<DataLayout> {
     let (shape, element_size) = chunk_dims(dimensionality, 4, cursor)?;
-    let index = Index::BtreeV1;
-    let chunks = Chunks {
+    let index = ChunkIndexKind::BtreeV1;
+    let chunks = ChunkedLayout {
         shape,
         element_size,
         index,
@@ -174,19 +174,19 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     let (shape, element_size) = chunk_dims(dimensionality, width, cursor)?;
     let index = match cursor.u8()? {
         1 if flags & SINGLE_IS_FILTERED != 0 => {
-            Index::Single(Some((metadata.length(cursor)?, cursor.u32()?)))
+            ChunkIndexKind::Single(Some((metadata.length(cursor)?, cursor.u32()?)))
         }
-        1 => Index::Single(None),
-        2 => Index::Implicit,
+        1 => ChunkIndexKind::Single(None),
+        2 => ChunkIndexKind::Implicit,
         // The other indices repeat their parameters in the headers of their structures.
-        3 => Index::FixedArray.after(1, cursor)?,
-        4 => Index::ExtensibleArray.after(5, cursor)?,
-        5 => Index::BtreeV2.after(4 + 1 + 1, cursor)?,
+        3 => ChunkIndexKind::FixedArray.after(1, cursor)?,
+        4 => ChunkIndexKind::ExtensibleArray.after(5, cursor)?,
+        5 => ChunkIndexKind::BtreeV2.after(4 + 1 + 1, cursor)?,
         index => return Err(cursor.unsupported(&format!("chunk index type {index}"))),
     };
     let address = metadata.address(cursor)?;
     let partial_unfiltered = flags & PARTIAL_UNFILTERED != 0;
-    Ok(DataLayout::Chunked(Chunks {
+    Ok(DataLayout::Chunked(ChunkedLayout {
         shape,
         element_size,
         index,
@@ -195,7 +195,7 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     }))
 }
 
-impl Index {
+impl ChunkIndexKind {
     /// Skips the `length` bytes of the index's creation parameters and returns the index.
     fn after(self, length: usize, cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.skip(length).map(|()| self)
@@ -241,7 +241,7 @@ mod tests {
     }
 
     /// Returns the version, dimensions and class, and five reserved bytes (HDF5 3.0, IV.A.2.i).
-    fn old(version: u8, dimensions: u8, class: u8) -> [u8; 8] {
+    fn old_prefix(version: u8, dimensions: u8, class: u8) -> [u8; 8] {
         [version, dimensions, class, 0, 0, 0, 0, 0]
     }
 
@@ -254,40 +254,43 @@ mod tests {
             size: None,
         };
         let dims = &10_u32.to_le_bytes();
-        assert_eq!(parse(&[&old(1, 1, 1), ADDRESS, dims]), Ok(contiguous));
+        assert_eq!(
+            parse(&[&old_prefix(1, 1, 1), ADDRESS, dims]),
+            Ok(contiguous)
+        );
         let never = DataLayout::Contiguous {
             address: None,
             size: None,
         };
-        assert_eq!(parse(&[&old(2, 1, 1), &[0xff; 8], dims]), Ok(never));
+        assert_eq!(parse(&[&old_prefix(2, 1, 1), &[0xff; 8], dims]), Ok(never));
         let three = &3_u32.to_le_bytes();
-        let compact = parse(&[&old(2, 1, 0), three, three, b"abc"]);
+        let compact = parse(&[&old_prefix(2, 1, 0), three, three, b"abc"]);
         assert_eq!(compact, Ok(DataLayout::Compact(b"abc".to_vec())));
     }
 
     #[test]
     fn the_last_dimension_of_an_old_chunk_is_its_element() {
         let dims: Vec<u8> = [4_u32, 5, 2].iter().flat_map(|n| n.to_le_bytes()).collect();
-        let chunks = Chunks {
+        let chunks = ChunkedLayout {
             shape: vec![4, 5],
             element_size: 2,
-            index: Index::BtreeV1,
+            index: ChunkIndexKind::BtreeV1,
             address: Some(at(2048)),
             partial_unfiltered: false,
         };
         assert_eq!(
-            parse(&[&old(1, 3, 2), ADDRESS, &dims]),
+            parse(&[&old_prefix(1, 3, 2), ADDRESS, &dims]),
             Ok(DataLayout::Chunked(chunks))
         );
     }
 
     #[test]
     fn what_is_unknown_or_cut_is_refused() {
-        let unknown = parse(&[&old(1, 1, 7), ADDRESS]);
+        let unknown = parse(&[&old_prefix(1, 1, 7), ADDRESS]);
         assert!(matches!(unknown, Err(Error::Unsupported { .. })));
-        let cut = parse(&[&old(2, 1, 0), &[3, 0, 0, 0], &[3, 0, 0, 0], b"ab"]);
+        let cut = parse(&[&old_prefix(2, 1, 0), &[3, 0, 0, 0], &[3, 0, 0, 0], b"ab"]);
         assert!(matches!(cut, Err(Error::Corrupt { .. })));
-        let no_chunk = parse(&[&old(1, 1, 2), ADDRESS, &[4, 0, 0, 0]]);
+        let no_chunk = parse(&[&old_prefix(1, 1, 2), ADDRESS, &[4, 0, 0, 0]]);
         assert!(matches!(no_chunk, Err(Error::Corrupt { .. })));
     }
 }

@@ -17,7 +17,7 @@ use crate::wire::{Count, Cursor, to_u64};
 /// or have too many parts. `Unsupported` for an unknown version or class.
 pub(crate) fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Datatype> {
     let mut parts = 0;
-    Reader {
+    DatatypeReader {
         size_of_offsets,
         parts: &mut parts,
         depth: 0,
@@ -26,7 +26,7 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Da
 }
 
 /// A reader of a datatype, with its depth in the type and the number of parts so far.
-struct Reader<'a> {
+struct DatatypeReader<'a> {
     size_of_offsets: Width,
     parts: &'a mut usize,
     depth: usize,
@@ -55,8 +55,8 @@ impl ClassBits {
     }
 }
 
-impl Reader<'_> {
-    fn nested(&mut self) -> Result<Reader<'_>> {
+impl DatatypeReader<'_> {
+    fn nested(&mut self) -> Result<DatatypeReader<'_>> {
         let depth = self.depth.one_more();
         if depth > limits::DATATYPE_DEPTH {
             return Err(Error::limit(
@@ -64,7 +64,7 @@ impl Reader<'_> {
                 to_u64(limits::DATATYPE_DEPTH),
             ));
         }
-        Ok(Reader {
+        Ok(DatatypeReader {
             size_of_offsets: self.size_of_offsets,
             parts: self.parts,
             depth,
@@ -180,7 +180,7 @@ impl Reader<'_> {
             .collect::<Result<Vec<_>>>()?;
         let width = crate::wire::to_usize(u64::from(size))?;
         let values = (0..count)
-            .map(|_| cursor.take(width).map(<[u8]>::to_vec))
+            .map(|_| cursor.read_bytes(width).map(<[u8]>::to_vec))
             .collect::<Result<Vec<_>>>()?;
         let members = names.into_iter().zip(values).collect();
         Ok(Class::Enumeration {
@@ -405,7 +405,7 @@ fn charset(number: u32, cursor: &Cursor<'_>) -> Result<Charset> {
 /// stored without a NUL.
 fn opaque(bits: ClassBits, cursor: &mut Cursor<'_>) -> Result<Class> {
     let length = usize::try_from(bits.field(0, 8)).unwrap_or(usize::MAX);
-    let tag = cursor.take(length)?.split(|&byte| byte == 0).next();
+    let tag = cursor.read_bytes(length)?.split(|&byte| byte == 0).next();
     Ok(Class::Opaque {
         tag: tag.unwrap_or_default().to_vec(),
     })

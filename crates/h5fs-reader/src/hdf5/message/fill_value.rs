@@ -52,9 +52,9 @@ pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Res
 fn value(element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     match cursor.u32()? {
         0 | u32::MAX => Ok(Fill::Zero),
-        size if size == element_size => {
-            Ok(Fill::Value(cursor.take(to_usize(u64::from(size))?)?.into()))
-        }
+        size if size == element_size => Ok(Fill::Value(
+            cursor.read_bytes(to_usize(u64::from(size))?)?.into(),
+        )),
         size => Err(cursor.corrupt(&format!("{size} bytes for elements of {element_size}"))),
     }
 }

@@ -41,7 +41,7 @@ fn filter(version: u8, cursor: &mut Cursor<'_>) -> Result<Filter> {
         1 => name_length.next_multiple_of(8),
         _ => name_length,
     };
-    let name = name_text(cursor.take(padded)?);
+    let name = name_text(cursor.read_bytes(padded)?);
     let parameters = (0..count).map(|_| cursor.u32()).collect::<Result<_>>()?;
     if version == 1 && count % 2 == 1 {
         // Some writers omit the padding of the last filter.

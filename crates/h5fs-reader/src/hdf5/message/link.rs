@@ -21,7 +21,7 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link>
         cursor.skip(1)?; // character set, which is often wrong for real names
     }
     let length = cursor.uint(1 << (flags & 0b11))?;
-    let name = cursor.take(to_usize(length)?)?.to_vec();
+    let name = cursor.read_bytes(to_usize(length)?)?.to_vec();
     if name.is_empty() {
         return Err(cursor.corrupt("an empty name"));
     }
@@ -43,7 +43,7 @@ fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result
         return object.try_into().map(LinkTarget::Hard);
     }
     let length = usize::from(cursor.u16()?);
-    let value = cursor.take(length)?;
+    let value = cursor.read_bytes(length)?;
     match link_type {
         SOFT if value.is_empty() => Err(cursor.corrupt("an empty soft link")),
         SOFT => Ok(LinkTarget::Soft(value.to_vec())),

@@ -34,7 +34,7 @@ pub(crate) fn read_old(cursor: &mut Cursor<'_>) -> Result<i64> {
 }
 
 fn digits(cursor: &mut Cursor<'_>, count: usize) -> Result<i64> {
-    let text = cursor.take(count)?;
+    let text = cursor.read_bytes(count)?;
     let text = std::str::from_utf8(text)
         .ok()
         .and_then(|text| text.parse::<u16>().ok());

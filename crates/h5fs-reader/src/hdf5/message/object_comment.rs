@@ -5,7 +5,7 @@ use crate::wire::Cursor;
 
 /// Reads the message's body: text up to its NUL, or all of it if it does not contain a NUL.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
-    let text = cursor.take(cursor.remaining())?;
+    let text = cursor.read_bytes(cursor.remaining())?;
     Ok(text
         .split(|&byte| byte == 0)
         .next()

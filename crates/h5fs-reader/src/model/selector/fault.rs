@@ -2,17 +2,19 @@
 
 use crate::limits;
 use crate::model::selection::Selection;
-use crate::model::selector::{Index, Step, closing_bracket, parse_index, parse_step, parts};
+use crate::model::selector::{
+    DimensionIndex, SelectorStep, closing_bracket, parse_index, parse_step, parts,
+};
 use crate::model::{Datatype, Shape, datatype::Class};
 use crate::wire::Count;
 
 /// Explains the fault in `text`, a selector for an array of `datatype` and `shape`. Returns `None`
 /// if the selector is valid.
-pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
+pub fn explain(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
     if *shape == Shape::Null {
         return Some("the dataspace is null: there are no elements to select".to_owned());
     }
-    let mut picked = Selection::whole(datatype, shape.dims()).ok()?;
+    let mut picked = Selection::all_elements(datatype, shape.dims()).ok()?;
     let mut rest = text;
     while !rest.is_empty() {
         let Some(inner) = rest.strip_prefix(b"[") else {
@@ -42,17 +44,17 @@ fn of_bracket(inner: &[u8]) -> &'static str {
 }
 
 /// Applies one more step, whose text is `inner`. Returns an explanation if the step does not match.
-fn of_step(picked: &mut Selection, step: &Step, inner: &[u8]) -> Option<String> {
+fn of_step(picked: &mut Selection, step: &SelectorStep, inner: &[u8]) -> Option<String> {
     match step {
-        Step::Field(name) => {
+        SelectorStep::Field(name) => {
             let taken = picked.take_field(name);
             taken
                 .is_err()
                 .then(|| of_field(&picked.datatype, name, inner))
         }
-        Step::Indices(indices) => {
+        SelectorStep::Indices(indices) => {
             let dims = picked.dims();
-            let taken = picked.take(indices);
+            let taken = picked.apply(indices);
             taken.is_err().then(|| of_indices(indices, &dims))
         }
     }
@@ -104,11 +106,11 @@ fn of_no_indices(text: &str) -> String {
             None => return format!("`{part}` is not an index"),
         }
     }
-    let count = |is: fn(&Index) -> bool| indices.iter().filter(|&index| is(index)).count();
-    if count(|index| *index == Index::Ellipsis) > 1 {
+    let count = |is: fn(&DimensionIndex) -> bool| indices.iter().filter(|&index| is(index)).count();
+    if count(|index| *index == DimensionIndex::Ellipsis) > 1 {
         return format!("`{text}` has more than one `...`");
     }
-    if count(|index| matches!(index, Index::List(_))) > 1 {
+    if count(|index| matches!(index, DimensionIndex::List(_))) > 1 {
         return format!("`{text}` has more than one list of indices");
     }
     format!("`{text}` is not an index")
@@ -120,8 +122,10 @@ fn has_step_of_zero(index: &str) -> bool {
 }
 
 /// Explains why indices do not match these dimensions.
-fn of_indices(indices: &[Index], dims: &[u64]) -> String {
-    let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
+fn of_indices(indices: &[DimensionIndex], dims: &[u64]) -> String {
+    let named = indices
+        .iter()
+        .filter(|&index| *index != DimensionIndex::Ellipsis);
     let named = named.count();
     if named > dims.len() {
         return format!("too many indices ({named}): the shape is {dims:?}");
@@ -134,8 +138,8 @@ fn of_indices(indices: &[Index], dims: &[u64]) -> String {
 }
 
 /// Returns the first integer that is out of range for its dimension.
-fn outside(indices: &[Index], dims: &[u64]) -> Option<i64> {
-    let is_named = |index: &&Index| **index != Index::Ellipsis;
+fn outside(indices: &[DimensionIndex], dims: &[u64]) -> Option<i64> {
+    let is_named = |index: &&DimensionIndex| **index != DimensionIndex::Ellipsis;
     let before = indices.iter().take_while(is_named).zip(dims);
     let behind = indices.iter().rev().take_while(is_named);
     let mut pairs = before.chain(behind.zip(dims.iter().rev()));
@@ -143,9 +147,9 @@ fn outside(indices: &[Index], dims: &[u64]) -> Option<i64> {
         let most = i64::try_from(count).unwrap_or(i64::MAX);
         let is_outside = |at: &&i64| !(most.wrapping_neg()..most).contains(*at);
         match index {
-            Index::At(at) => Some(at).filter(is_outside).copied(),
-            Index::List(list) => list.iter().find(is_outside).copied(),
-            Index::Slice { .. } | Index::Ellipsis => None,
+            DimensionIndex::At(at) => Some(at).filter(is_outside).copied(),
+            DimensionIndex::List(list) => list.iter().find(is_outside).copied(),
+            DimensionIndex::Slice { .. } | DimensionIndex::Ellipsis => None,
         }
     })
 }
@@ -158,7 +162,7 @@ mod tests {
 
     fn fault(text: &str, datatype: &Datatype, dims: &[u64]) -> Option<String> {
         let shape = Shape::fixed(dims.to_vec());
-        let fault = of(text.as_bytes(), datatype, &shape);
+        let fault = explain(text.as_bytes(), datatype, &shape);
         let selector = Selector::parse(text.as_bytes());
         let picks = selector.is_some_and(|selector| selector.select(datatype, &shape).is_ok());
         assert_eq!(fault.is_none(), picks, "{text}: {fault:?}");
@@ -235,7 +239,11 @@ mod tests {
             scalar.as_deref(),
             Some("too many indices (1): the shape is []")
         );
-        assert!(of(b"[0]", &int(2), &Shape::Null).unwrap().contains("null"));
+        assert!(
+            explain(b"[0]", &int(2), &Shape::Null)
+                .unwrap()
+                .contains("null")
+        );
     }
 
     #[test]

@@ -27,8 +27,8 @@ fn vlen_string() -> Datatype {
 /// Text and JSON of one element; node 1 has the path `/a b`.
 fn both(datatype: &Datatype, element: &[u8]) -> (String, String) {
     let heap = Heap(vec![b"zero\0x".to_vec(), vec![1, 0, 2, 0], vec![]]);
-    let paths = |node| Ok((node == NodeId::of(1)).then(|| b"/a b".to_vec()));
-    let context = Context::new(&heap, &paths, 1000);
+    let paths = |node| Ok((node == NodeId::for_test(1)).then(|| b"/a b".to_vec()));
+    let context = TextContext::new(&heap, &paths, 1000);
     let writer = ValueWriter::new(datatype).unwrap();
     let (mut text, mut json) = (Vec::new(), Vec::new());
     writer.text(element, &context, &mut text).unwrap();
@@ -144,13 +144,13 @@ fn hostile_types_and_values_end() {
     let base = Box::new(string(0, StringPadding::NullPadded));
     let dims = vec![1 << 16, 1 << 16];
     let writer = ValueWriter::new(&type_of(0, Class::Array { base, dims })).unwrap();
-    let context = Context::without_pointers(1000);
+    let context = TextContext::without_pointers(1000);
     let ended = writer.text(&[], &context, &mut Vec::new());
     assert!(matches!(ended, Err(Error::Limit { .. })));
 
     // Long padding without text, over and over.
     let heap = Heap(vec![vec![0; 10_000]]);
-    let context = Context::new(&heap, &|_| Ok(None), 1000);
+    let context = TextContext::new(&heap, &|_| Ok(None), 1000);
     let writer = ValueWriter::new(&vlen_string()).unwrap();
     let ended = (0..3).try_for_each(|_| writer.text(&[0], &context, &mut Vec::new()));
     assert!(matches!(ended, Err(Error::Limit { .. })));
@@ -158,6 +158,6 @@ fn hostile_types_and_values_end() {
     // A member that stands outside its record.
     let outside = type_of(1, Class::Compound(vec![member("a", 1, int(1))]));
     let writer = ValueWriter::new(&outside).unwrap();
-    let ended = writer.text(&[0], &Context::without_pointers(1000), &mut Vec::new());
+    let ended = writer.text(&[0], &TextContext::without_pointers(1000), &mut Vec::new());
     assert!(matches!(ended, Err(Error::Corrupt { .. })));
 }

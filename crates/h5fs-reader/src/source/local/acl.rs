@@ -45,17 +45,17 @@ impl Acl {
     pub fn of_file(file: impl AsFd) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = fgetxattr(file, ATTRIBUTE, &mut value[..]);
-        Self::of(length, &value)
+        Self::from_attribute(length, &value)
     }
 
     /// Returns the list of the file or directory at `path`, like [`of_file`](Self::of_file).
     pub fn of_path(path: &Path) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = getxattr(path, ATTRIBUTE, &mut value[..]);
-        Self::of(length, &value)
+        Self::from_attribute(length, &value)
     }
 
-    fn of(length: Result<usize, Errno>, value: &[u8]) -> Option<Self> {
+    fn from_attribute(length: Result<usize, Errno>, value: &[u8]) -> Option<Self> {
         match length {
             Ok(length) => {
                 let list = value.get(..length).and_then(Self::parse);
@@ -177,10 +177,14 @@ mod tests {
     fn a_list_that_cannot_be_read_gives_nobody_anything() {
         let closed = Some(Acl::default());
         for value in [&b""[..], &[1, 0, 0, 0], &[2, 0, 0, 0, 4]] {
-            assert_eq!(Acl::of(Ok(value.len()), value), closed, "{value:?}");
+            assert_eq!(
+                Acl::from_attribute(Ok(value.len()), value),
+                closed,
+                "{value:?}"
+            );
         }
-        assert_eq!(Acl::of(Err(Errno::RANGE), &[]), closed);
-        assert_eq!(Acl::of(Err(Errno::NODATA), &[]), None);
+        assert_eq!(Acl::from_attribute(Err(Errno::RANGE), &[]), closed);
+        assert_eq!(Acl::from_attribute(Err(Errno::NODATA), &[]), None);
         assert_eq!(Acl::default().narrowed(0o755), 0o700);
     }
 }

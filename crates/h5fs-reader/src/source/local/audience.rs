@@ -2,7 +2,7 @@
 //! control list.
 
 use crate::error::Result;
-use crate::source::attributes::Attributes;
+use crate::source::attributes::FileAttributes;
 use crate::source::local::acl::Acl;
 
 /// Group and permission bits of a file or directory. For a file with an access control list, the
@@ -47,8 +47,8 @@ impl Readers {
         let Readers::All(own) = self else {
             return Ok(true);
         };
-        let may_come = way.into_iter().all(|way| own.may(Act::Search, &way));
-        Ok(may_come && own.may(Act::Read, &other()?))
+        let may_come = way.into_iter().all(|way| own.is_allowed(Act::Search, &way));
+        Ok(may_come && own.is_allowed(Act::Read, &other()?))
     }
 
     /// Returns the readers of the file `other`, the target of a link, limited by the directories of
@@ -82,8 +82,8 @@ pub enum Act {
 
 impl Audience {
     /// Returns the audience of a file with these attributes and this access control list.
-    pub fn of(attributes: impl Into<Attributes>, acl: Option<Acl>) -> Self {
-        let Attributes { gid, mode, .. } = attributes.into();
+    pub fn new(attributes: impl Into<FileAttributes>, acl: Option<Acl>) -> Self {
+        let FileAttributes { gid, mode, .. } = attributes.into();
         Audience {
             group: gid,
             mode: acl.map_or(mode, |acl| acl.narrowed(mode)),
@@ -92,7 +92,7 @@ impl Audience {
     }
 
     /// Returns the audience of a file that every user may read.
-    pub fn everyone() -> Self {
+    pub fn all_users() -> Self {
         Audience {
             group: u32::MAX,
             mode: 0o444,
@@ -101,7 +101,7 @@ impl Audience {
     }
 
     /// Returns the audience of a file that only its owner may use.
-    pub fn nobody() -> Self {
+    pub fn only_owner() -> Self {
         Audience {
             group: u32::MAX,
             mode: 0,
@@ -111,7 +111,7 @@ impl Audience {
 
     /// Returns the audience without the users whom `umask` excludes.
     #[must_use]
-    pub fn without(self, umask: u32) -> Self {
+    pub fn without_users(self, umask: u32) -> Self {
         Audience {
             mode: self.mode & !umask,
             umask,
@@ -122,7 +122,7 @@ impl Audience {
     /// Returns the audience of `other`, shown in the same mount and thus with the same umask.
     #[must_use]
     pub fn of_shown(&self, other: Self) -> Self {
-        other.without(self.umask)
+        other.without_users(self.umask)
     }
 
     /// Returns the mode: permission bits and file type.
@@ -151,7 +151,7 @@ impl Audience {
     }
 
     /// Returns whether all users who may read the file, except its owner, may `act` on `other`.
-    pub fn may(&self, act: Act, other: &Self) -> bool {
+    pub fn is_allowed(&self, act: Act, other: &Self) -> bool {
         const READERS: u32 = 0o044;
         self.narrowed(act, other).mode & READERS == self.mode & READERS
     }
@@ -184,14 +184,18 @@ mod tests {
         ];
         for ((group, mode), (other_group, other_mode), wanted) in cases {
             let (own, other) = (file(group, mode), file(other_group, other_mode));
-            assert_eq!(own.may(Act::Read, &other), wanted, "{own:?} {other:?}");
+            assert_eq!(
+                own.is_allowed(Act::Read, &other),
+                wanted,
+                "{own:?} {other:?}"
+            );
         }
-        assert!(file(1, 0o644).may(Act::Search, &file(1, 0o711)));
-        assert!(!file(1, 0o644).may(Act::Search, &file(1, 0o744)));
+        assert!(file(1, 0o644).is_allowed(Act::Search, &file(1, 0o711)));
+        assert!(!file(1, 0o644).is_allowed(Act::Search, &file(1, 0o744)));
         assert!(
             file(1, 0o644)
-                .without(0o077)
-                .may(Act::Read, &file(2, 0o600))
+                .without_users(0o077)
+                .is_allowed(Act::Read, &file(2, 0o600))
         );
     }
 }

@@ -95,7 +95,7 @@ impl Changes {
         let signs = Arc::<Signs>::default();
         let mut watched = self.lock();
         // Pending events are about other files.
-        self.take(&mut watched);
+        self.process_events(&mut watched);
         if watched.len() >= limits::FILE_WATCHES {
             return None;
         }
@@ -114,12 +114,12 @@ impl Changes {
     }
 
     /// Reads all pending events, including every write that ended before this call.
-    pub fn look(&self) {
-        self.take(&mut self.lock());
+    pub fn read_pending(&self) {
+        self.process_events(&mut self.lock());
     }
 
     /// Returns the number of events so far.
-    pub fn told(&self) -> u64 {
+    pub fn event_count(&self) -> u64 {
         self.told.load(Ordering::Acquire)
     }
 
@@ -142,17 +142,21 @@ impl Changes {
         lock(&self.watched)
     }
 
-    fn take(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>) {
+    fn process_events(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>) {
         loop {
             match self.inotify.read_events() {
-                Ok(events) => events.iter().for_each(|event| self.tell(watched, event)),
+                Ok(events) => events.iter().for_each(|event| self.notify(watched, event)),
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
             }
         }
     }
 
-    fn tell(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>, event: &InotifyEvent) {
+    fn notify(
+        &self,
+        watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>,
+        event: &InotifyEvent,
+    ) {
         let tell = |signs: &Signs| match event.mask {
             AddWatchFlags::IN_CLOSE_WRITE => signs.is_closed.store(true, Ordering::Release),
             _ => signs.is_changed.store(true, Ordering::Release),
@@ -225,16 +229,16 @@ mod tests {
         let changes = Changes::new().unwrap();
         let watch = changes.watch(file.as_file()).unwrap();
         let writer = writing(file.path());
-        changes.look();
-        assert!(!watch.is_changed() && changes.told() == 0);
+        changes.read_pending();
+        assert!(!watch.is_changed() && changes.event_count() == 0);
         writer.write_all_at(b"new", 0).unwrap();
-        changes.look();
+        changes.read_pending();
         assert!(watch.is_changed() && !watch.is_closed());
         // A new watch reports only later changes.
         let later = changes.watch(file.as_file()).unwrap();
         drop(writer);
         changes.wait(Duration::from_secs(60));
-        changes.look();
+        changes.read_pending();
         assert!(!later.is_changed() && later.is_closed() && watch.is_closed());
     }
 
@@ -247,13 +251,13 @@ mod tests {
         drop((opened, first));
         let writer = writing(file.path());
         writer.write_all_at(b"new", 0).unwrap();
-        changes.look();
+        changes.read_pending();
         assert!(second.is_changed());
         drop(second);
         assert!(changes.lock().is_empty());
         writer.write_all_at(b"newer", 0).unwrap();
-        changes.look();
-        assert_eq!(changes.told(), 1);
+        changes.read_pending();
+        assert_eq!(changes.event_count(), 1);
     }
 
     #[test]
@@ -269,7 +273,7 @@ mod tests {
             std::fs::write(&path, b"old").unwrap();
             let watch = changes.watch(&File::open(&path).unwrap()).unwrap();
             go(&path, &other).unwrap();
-            changes.look();
+            changes.read_pending();
             assert!(watch.is_changed());
         }
     }

@@ -20,7 +20,7 @@ const CACHES: u64 = 8;
 /// `RLIMIT_NOFILE` reduces the number.
 pub fn share_of(most: NonZeroUsize) -> NonZeroUsize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
-    within(limit, most)
+    clamp_to_limit(limit, most)
 }
 
 /// Returns the weight of each open file in a cache of `bytes` bytes that keeps at most `most` files
@@ -38,7 +38,7 @@ pub fn most_of_readers() -> usize {
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-fn within(limit: u64, most: NonZeroUsize) -> NonZeroUsize {
+fn clamp_to_limit(limit: u64, most: NonZeroUsize) -> NonZeroUsize {
     let share = limit.left_after(OTHERS).checked_div(CACHES).unwrap_or(0);
     let share = usize::try_from(share).unwrap_or(usize::MAX);
     NonZeroUsize::new(share).map_or(NonZeroUsize::MIN, |share| share.min(most))
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn caches_leave_descriptors_for_what_is_read() {
-        let share = |limit| within(limit, NonZeroUsize::new(256).unwrap()).get();
+        let share = |limit| clamp_to_limit(limit, NonZeroUsize::new(256).unwrap()).get();
         assert_eq!(share(16), 1);
         assert_eq!(share(64), 4);
         assert_eq!(share(1024), 124);

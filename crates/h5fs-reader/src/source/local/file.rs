@@ -17,7 +17,7 @@ use rustix::fs::{Advice, fadvise};
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::cancel::IsWanted;
-use crate::source::attributes::Attributes;
+use crate::source::attributes::FileAttributes;
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
 use crate::source::local::changes::{Changes, FileWatch};
@@ -93,7 +93,7 @@ fn is_calm(fingerprint: &Fingerprint) -> bool {
 }
 
 /// A function that opens the source, for a process that is not allowed to open files.
-pub type Opener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
+pub type SourceOpener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
 
 /// Opens the file at `path` for reading.
 ///
@@ -165,7 +165,7 @@ impl FileSource {
         }
         // The watch is set first, so that every write in progress ends after that.
         let watch = changes.and_then(|changes| changes.watch(&file));
-        let fingerprint = Fingerprint::of(&file.metadata()?);
+        let fingerprint = Fingerprint::from_metadata(&file.metadata()?);
         let state = Arc::new(FileState {
             fingerprint,
             identity: Identity::File(fingerprint),
@@ -197,7 +197,7 @@ impl FileSource {
     }
 
     /// Returns whether these bytes were in the file when it was opened.
-    fn had(&self, at: u64, length: usize) -> bool {
+    fn was_within(&self, at: u64, length: usize) -> bool {
         let end = at.checked_add(to_u64(length));
         end.is_some_and(|end| end <= self.length())
     }
@@ -209,7 +209,7 @@ impl FileSource {
     }
 
     fn fingerprint(&self) -> Result<Fingerprint> {
-        Ok(Fingerprint::of(&self.metadata()?))
+        Ok(Fingerprint::from_metadata(&self.metadata()?))
     }
 }
 
@@ -222,8 +222,8 @@ impl OpenSource for FileSource {
         self.state.is_over() || self.fingerprint() != Ok(self.state.fingerprint)
     }
 
-    fn attributes(&self) -> Result<Attributes> {
-        Ok(Attributes::from(&self.metadata()?))
+    fn attributes(&self) -> Result<FileAttributes> {
+        Ok(FileAttributes::from(&self.metadata()?))
     }
 
     fn acl(&self) -> Option<Acl> {
@@ -267,7 +267,7 @@ impl Source for FileSource {
         self.file
             .read_exact_at(buffer, at)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof if self.had(at, buffer.len()) => Error::caused(
+                io::ErrorKind::UnexpectedEof if self.was_within(at, buffer.len()) => Error::caused(
                     Cause::Failed,
                     format!("read of {} bytes at {at}: ended early", buffer.len()),
                 ),
@@ -322,7 +322,7 @@ mod tests {
         let seconds = i64::try_from(then.as_secs()).unwrap();
         let fingerprint = Fingerprint {
             changed: (seconds, i64::from(then.subsec_nanos())),
-            ..Fingerprint::of(&file.as_file().metadata().unwrap())
+            ..Fingerprint::from_metadata(&file.as_file().metadata().unwrap())
         };
         FileState {
             fingerprint,
@@ -380,11 +380,11 @@ mod tests {
         // not calm when the file was opened may have missed them.
         let writer = File::options().write(true).open(file.path()).unwrap();
         drop(writer);
-        changes.look();
+        changes.read_pending();
         assert!(young.is_over() && !old.is_over());
         let writer = File::options().write(true).open(file.path()).unwrap();
         writer.write_all_at(b"new", 0).unwrap();
-        changes.look();
+        changes.read_pending();
         assert!(old.is_over());
     }
 }

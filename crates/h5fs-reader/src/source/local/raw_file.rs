@@ -48,11 +48,11 @@ impl Source for RawFile {
     }
 
     /// Returns true if the file cannot be opened, because waiting would not help.
-    fn has(&self, at: u64, length: u64) -> bool {
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
         let file = self.neighbours.open_raw(&self.name);
         file.map_or(true, |file| {
             let there = file.length().left_after(at);
-            file.has(at, length.min(there))
+            file.has_bytes(at, length.min(there))
         })
     }
 

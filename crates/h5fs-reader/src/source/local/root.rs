@@ -16,7 +16,7 @@ use crate::source::local::audience::Audience;
 use crate::source::local::changes::Changes;
 use crate::source::local::file::{FileSource, open_named};
 use crate::source::mounts::mount_guard::MountGuard;
-use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused, unreadable};
+use crate::source::neighbours::policy::{OpenRefusal, OpenedPath, Policy, refusal, unreadable};
 use crate::source::remote::prefix::Prefix;
 use crate::wire::Count;
 
@@ -24,7 +24,7 @@ use crate::wire::Count;
 #[derive(Debug)]
 pub(in crate::source) enum Root {
     /// Directory of a file.
-    Directory(Directory),
+    Directory(SourceDirectory),
     /// Prefix of an object.
     Prefix(Prefix),
 }
@@ -55,7 +55,7 @@ impl Root {
     }
 
     /// Opens the file at the absolute path `name`.
-    pub(in crate::source) fn open_absolute(&self, name: &Path) -> Opened {
+    pub(in crate::source) fn open_absolute(&self, name: &Path) -> OpenedPath {
         match self {
             Root::Directory(directory) => directory.open_absolute(name),
             // An absolute path refers to the machine where the file was written, not to the store.
@@ -64,7 +64,7 @@ impl Root {
     }
 
     /// Opens the file at `path`, next to the source or next to a link to the source.
-    pub(in crate::source) fn open_beside(&self, path: &Path) -> Opened {
+    pub(in crate::source) fn open_beside(&self, path: &Path) -> OpenedPath {
         match self {
             Root::Directory(directory) => directory.open_beside(path),
             Root::Prefix(prefix) => prefix.open(path),
@@ -76,7 +76,7 @@ impl Root {
     ///
     /// # Errors
     /// `Io` with the system's error.
-    pub(in crate::source) fn named(&self, path: &Path) -> crate::error::Result<PathBuf> {
+    pub(in crate::source) fn resolve_parent(&self, path: &Path) -> crate::error::Result<PathBuf> {
         match self {
             Root::Directory(_) => with_real_directory(path),
             Root::Prefix(_) => Ok(path.to_path_buf()),
@@ -102,8 +102,8 @@ impl Root {
     /// Returns the audiences of all directories above this path, which has no symbolic links.
     pub(in crate::source) fn way_to(&self, real: &Path) -> Vec<Audience> {
         let look = |directory: &Path| match directory.metadata() {
-            Ok(metadata) => Audience::of(&metadata, Acl::of_path(directory)),
-            Err(_) => Audience::nobody(),
+            Ok(metadata) => Audience::new(&metadata, Acl::of_path(directory)),
+            Err(_) => Audience::only_owner(),
         };
         match self {
             Root::Directory(_) => real.ancestors().skip(1).map(look).collect(),
@@ -128,7 +128,7 @@ fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
     let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
     let real = path.canonicalize().map_err(failed)?;
     let there = real.symlink_metadata().map_err(failed)?;
-    if Identity::File(Fingerprint::of(&there)).is_of_same_file(opened) {
+    if Identity::File(Fingerprint::from_metadata(&there)).is_of_same_file(opened) {
         Ok(real)
     } else {
         Err(Error::caused(Cause::Stale, path.display().to_string()))
@@ -137,7 +137,7 @@ fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
 
 /// The directory of the mounted source. Its policy applies to all files.
 #[derive(Debug)]
-pub(in crate::source) struct Directory {
+pub(in crate::source) struct SourceDirectory {
     path: PathBuf,
     /// The open directory, or the reason why it cannot be entered.
     handle: Result<OwnedFd, Errno>,
@@ -148,11 +148,15 @@ pub(in crate::source) struct Directory {
     changes: Option<Arc<Changes>>,
 }
 
-impl Directory {
+impl SourceDirectory {
     /// Opens the directory of the file at `source`, an absolute path without symbolic links. If the
     /// directory cannot be entered, each file there is unreadable. No file is looked up in the
     /// mount of `guard`.
-    pub(in crate::source) fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
+    pub(in crate::source) fn open(
+        source: &Path,
+        policy: Policy,
+        guard: Option<MountGuard>,
+    ) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = match policy {
@@ -165,7 +169,7 @@ impl Directory {
             }
             _ => open(&directory, flags, Mode::empty()),
         };
-        Directory {
+        SourceDirectory {
             path: directory,
             handle,
             policy,
@@ -175,8 +179,8 @@ impl Directory {
     }
 
     /// Returns a root without a directory.
-    pub(in crate::source) fn none() -> Self {
-        Directory {
+    pub(in crate::source) fn absent() -> Self {
+        SourceDirectory {
             path: PathBuf::new(),
             handle: Err(Errno::EACCES),
             policy: Policy::None,
@@ -187,10 +191,10 @@ impl Directory {
 
     /// Sets the watcher of the files that are opened.
     pub(in crate::source) fn watched_by(self, changes: Option<Arc<Changes>>) -> Self {
-        Directory { changes, ..self }
+        SourceDirectory { changes, ..self }
     }
 
-    fn open_path(&self, path: &Path) -> Opened {
+    fn open_path(&self, path: &Path) -> OpenedPath {
         if path.is_absolute() {
             self.open_absolute(path)
         } else {
@@ -200,7 +204,7 @@ impl Directory {
 
     /// Opens the file at `path`. `Within` also allows a file next to a link to the source, in
     /// another directory, if that file is a link into the source's directory.
-    fn open_beside(&self, path: &Path) -> Opened {
+    fn open_beside(&self, path: &Path) -> OpenedPath {
         if self.policy == Policy::Within && path.is_absolute() {
             self.keep_out(path)?;
             if let Ok(real) = path.canonicalize()
@@ -214,13 +218,13 @@ impl Directory {
     }
 
     /// Opens the file at the absolute path `name`.
-    fn open_absolute(&self, name: &Path) -> Opened {
+    fn open_absolute(&self, name: &Path) -> OpenedPath {
         self.keep_out(name)?;
         match self.policy {
             Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
             _ => match name.strip_prefix(&self.path) {
                 Ok(relative) => self.open_relative(relative),
-                Err(_) if name.symlink_metadata().is_ok() => Err(refused(
+                Err(_) if name.symlink_metadata().is_ok() => Err(refusal(
                     name,
                     "external=within: it is outside the source's directory",
                 )),
@@ -230,13 +234,13 @@ impl Directory {
     }
 
     /// Opens `name`, a path relative to the root's directory.
-    fn open_relative(&self, name: &Path) -> Opened {
+    fn open_relative(&self, name: &Path) -> OpenedPath {
         self.keep_out(&self.path.join(name))?;
         match self.policy {
-            Policy::Within if climbs_out(name) => {
+            Policy::Within if is_outside(name) => {
                 let there = self.path.join(name).symlink_metadata();
                 if there.is_ok() {
-                    Err(refused(
+                    Err(refusal(
                         name,
                         "external=within: it leads outside the source's directory",
                     ))
@@ -253,23 +257,23 @@ impl Directory {
     }
 
     /// Fails if `path` leads into a guarded mount.
-    fn keep_out(&self, path: &Path) -> Result<(), Unopened> {
+    fn keep_out(&self, path: &Path) -> Result<(), OpenRefusal> {
         match &self.guard {
             Some(guard) if guard.is_on_the_way(path) => {
                 let why =
                     "it leads into the mount itself, or into another FUSE filesystem or overlay";
-                Err(refused(path, why))
+                Err(refusal(path, why))
             }
             _ => Ok(()),
         }
     }
 
-    fn open_beneath(&self, name: &Path, resolve: ResolveFlag) -> Opened {
+    fn open_beneath(&self, name: &Path, resolve: ResolveFlag) -> OpenedPath {
         let path = self.path.join(name);
-        let failed = |why: &str| Unopened::Failed(path.clone(), unreadable(&path, why));
+        let failed = |why: &str| OpenRefusal::Failed(path.clone(), unreadable(&path, why));
         let handle = self.handle.as_ref();
         let handle = handle.map_err(|errno| match errno {
-            Errno::EDEADLK => refused(&path, errno.desc()),
+            Errno::EDEADLK => refusal(&path, errno.desc()),
             _ => failed(errno.desc()),
         })?;
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
@@ -286,7 +290,7 @@ impl Directory {
                 },
             },
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
-            Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
+            Err(Errno::EXDEV | Errno::ELOOP) => Err(refusal(
                 name,
                 "external=within: it leads outside the source's directory",
             )),
@@ -297,7 +301,7 @@ impl Directory {
 
 /// Returns whether any prefix of a relative path leads above its starting directory. The system
 /// checks symbolic links on the path.
-fn climbs_out(path: &Path) -> bool {
+fn is_outside(path: &Path) -> bool {
     let mut depth = 0_usize;
     for component in path.components() {
         match component {

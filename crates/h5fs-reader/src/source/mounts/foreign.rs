@@ -23,7 +23,7 @@ impl ForeignFilesystems {
     ///
     /// # Errors
     /// Fails with the system's error if the table of mounts cannot be opened.
-    pub fn of(source: &Path) -> io::Result<Self> {
+    pub fn on_path_to(source: &Path) -> io::Result<Self> {
         Ok(ForeignFilesystems {
             mounts: MountTable::open()?,
             on_the_way: source.ancestors().filter_map(Device::at).collect(),
@@ -73,7 +73,7 @@ mod tests {
         for kind in ["tmpfs", "ext4", "fuseblk"] {
             assert!(!may_wait(&entry(kind)), "{kind}");
         }
-        let foreign = ForeignFilesystems::of(Path::new(MountTable::PATH)).unwrap();
+        let foreign = ForeignFilesystems::on_path_to(Path::new(MountTable::PATH)).unwrap();
         for path in ["/", "/proc", "/sys"] {
             let (device, mount) = Device::and_mount_at(Path::new(path)).unwrap();
             assert!(mount.is_some(), "{path}");

@@ -42,7 +42,7 @@ impl MountGuard {
                 continue;
             }
             real.push(part);
-            if self.stands_at(&real) {
+            if self.is_mount_point(&real) {
                 return true;
             }
             match real.read_link() {
@@ -61,7 +61,7 @@ impl MountGuard {
         false
     }
 
-    fn stands_at(&self, path: &Path) -> bool {
+    fn is_mount_point(&self, path: &Path) -> bool {
         let is_guarded = |(there, mount)| {
             let foreign = self.foreign.as_ref();
             self.device == Some(there)

@@ -36,13 +36,13 @@ impl MountRoot {
         // With musl, the standard library would drop the flag `PATH`.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        let id = MountId::of(&root)?;
+        let id = MountId::from_root(&root)?;
         Ok(MountRoot { root, id })
     }
 }
 
 impl MountId {
-    fn of(root: &File) -> io::Result<Self> {
+    fn from_root(root: &File) -> io::Result<Self> {
         /// `STATX_MNT_ID_UNIQUE`; rustix does not define it.
         const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;

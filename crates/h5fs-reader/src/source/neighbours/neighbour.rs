@@ -17,7 +17,7 @@ use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::identity::Identity;
 use crate::source::local::changes::Changes;
-use crate::source::neighbours::absent::{Absent, Lack};
+use crate::source::neighbours::absent_files::{Absent, AbsentFile};
 use crate::source::open::{SharedOpen, SharedState};
 use crate::source::{SharedSource, Source, Urgency};
 
@@ -49,7 +49,7 @@ impl Neighbour {
         if self.file.state().may_grow() || !self.file.is_changed() {
             Ok(())
         } else {
-            Err(self.states.stale())
+            Err(self.states.stale_error())
         }
     }
 }
@@ -75,8 +75,8 @@ impl Source for Neighbour {
         self.file.prefetch(ranges, urgency);
     }
 
-    fn has(&self, at: u64, length: u64) -> bool {
-        self.file.has(at, length)
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
+        self.file.has_bytes(at, length)
     }
 
     fn set_pages(&self, base: u64, length: u64) {
@@ -104,7 +104,7 @@ pub struct NeighbourStates {
     /// States by hashed path, `None` if the file was absent. A closed neighbour is still watched,
     /// because caches may contain its bytes.
     seen: Mutex<LruCache<u64, Option<SharedState>>>,
-    open: Mutex<Open>,
+    open: Mutex<OpenNeighbours>,
     changed: AtomicBool,
     changes: Option<Arc<Changes>>,
     /// The event count of `changes` at the last check of all states.
@@ -118,12 +118,12 @@ pub struct NeighbourStates {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenNeighbours {
     neighbours: HashMap<Identity, Weak<Neighbour>>,
     looked: Instant,
 }
 
-impl Open {
+impl OpenNeighbours {
     fn forget_closed(&mut self) {
         self.neighbours.retain(|_, other| other.strong_count() > 0);
     }
@@ -134,7 +134,7 @@ impl Default for NeighbourStates {
         NeighbourStates {
             hasher: RandomState::new(),
             seen: Mutex::new(LruCache::sparse(SEEN_NEIGHBOURS)),
-            open: Mutex::new(Open {
+            open: Mutex::new(OpenNeighbours {
                 neighbours: HashMap::new(),
                 looked: Instant::now(),
             }),
@@ -162,7 +162,7 @@ impl NeighbourStates {
     ///
     /// # Errors
     /// `ESTALE` if another file, another state of the file, or no file was found there before.
-    pub fn found(self: &Arc<Self>, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
+    pub fn open(self: &Arc<Self>, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
         self.remember(path, Some(file.state()))?;
         let mut open = lock(&self.open);
         let known = open.neighbours.get(&file.opened());
@@ -196,14 +196,17 @@ impl NeighbourStates {
 
     /// Returns whether a neighbour has changed since it was opened, according to recent checks.
     pub fn is_changed(&self) -> bool {
-        let due = self.due();
+        let due = self.due_for_check();
         let _all_right = due.iter().all(|other| other.check().is_ok());
-        let told = self.changes.as_ref().map_or(0, |changes| changes.told());
+        let told = self
+            .changes
+            .as_ref()
+            .map_or(0, |changes| changes.event_count());
         if told != self.told.load(Ordering::Acquire) || !due.is_empty() && !self.is_settled() {
             self.look_through();
             self.told.store(told, Ordering::Release);
         }
-        self.met_a_change()
+        self.has_met_change()
     }
 
     /// Creates an empty set of states for a file whose absent neighbours `whole` reports under this
@@ -219,16 +222,16 @@ impl NeighbourStates {
     }
 
     /// Records that `object` lacks another file, for this `reason`. Each object is reported once.
-    pub fn lacks(&self, object: &str, reason: &str) {
+    pub fn record_absent_file(&self, object: &str, reason: &str) {
         match &self.name {
-            Some(name) => self.absent.meet(&format!("{name}: {object}"), reason),
-            None => self.absent.meet(object, reason),
+            Some(name) => self.absent.record(&format!("{name}: {object}"), reason),
+            None => self.absent.record(object, reason),
         }
     }
 
     /// Returns the absent files recorded since the last call.
-    pub fn news_of_lacks(&self) -> Vec<Lack> {
-        self.absent.news()
+    pub fn news_of_lacks(&self) -> Vec<AbsentFile> {
+        self.absent.take_new()
     }
 
     /// Records that the content depends on a file whose changes are not reported.
@@ -246,12 +249,12 @@ impl NeighbourStates {
         let seen = lock(&self.seen);
         let mut states = seen.iter().filter_map(|(_, state)| state.as_ref());
         if states.any(|state| !state.may_grow() && state.is_over()) {
-            self.stale();
+            self.stale_error();
         }
     }
 
     /// Returns the open neighbours, if they are due for a check.
-    fn due(&self) -> Vec<Arc<Neighbour>> {
+    fn due_for_check(&self) -> Vec<Arc<Neighbour>> {
         let mut open = lock(&self.open);
         if open.looked.elapsed() < PATIENCE {
             return Vec::new();
@@ -262,7 +265,7 @@ impl NeighbourStates {
     }
 
     /// Returns whether a changed neighbour was found.
-    pub fn met_a_change(&self) -> bool {
+    pub fn has_met_change(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
 
@@ -283,7 +286,11 @@ impl NeighbourStates {
             }
             (Some(before), state) => before.is_none() && state.is_none(),
         };
-        if is_same { Ok(()) } else { Err(self.stale()) }
+        if is_same {
+            Ok(())
+        } else {
+            Err(self.stale_error())
+        }
     }
 
     /// Records that a neighbour has changed.
@@ -291,7 +298,7 @@ impl NeighbourStates {
         self.changed.store(true, Ordering::Relaxed);
     }
 
-    fn stale(&self) -> Error {
+    fn stale_error(&self) -> Error {
         self.note_change();
         Error::caused(Cause::Stale, "a file next to the source")
     }
@@ -304,7 +311,7 @@ mod tests {
     use std::fs;
 
     fn open(states: &Arc<NeighbourStates>, path: &Path) -> Result<Arc<Neighbour>> {
-        states.found(path, Arc::new(FileSource::open(path, None)?))
+        states.open(path, Arc::new(FileSource::open(path, None)?))
     }
 
     #[test]
@@ -317,11 +324,11 @@ mod tests {
         let mut bytes = [0; 3];
         neighbour.read_at(0, &mut bytes).unwrap();
         assert_eq!(&bytes, b"old");
-        assert!(!states.met_a_change());
+        assert!(!states.has_met_change());
         fs::write(&path, b"newer").unwrap();
         let stale = neighbour.read_at(0, &mut bytes).unwrap_err();
         assert!(stale.is_passing());
-        assert!(states.met_a_change());
+        assert!(states.has_met_change());
     }
 
     #[test]
@@ -388,11 +395,11 @@ mod tests {
         fs::write(&path, b"old").unwrap();
         let changes = Changes::new().unwrap();
         let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
-        let found = || states.found(&path, Arc::new(FileSource::open(&path, Some(&changes))?));
+        let found = || states.open(&path, Arc::new(FileSource::open(&path, Some(&changes))?));
         drop((found().unwrap(), found().unwrap()));
         assert!(!states.is_changed());
         fs::write(&path, b"new").unwrap();
-        changes.look();
+        changes.read_pending();
         assert!(states.is_changed());
         found().unwrap_err();
     }
@@ -415,7 +422,7 @@ mod tests {
         let changes = Changes::new().unwrap();
         let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
         let file = FileSource::open(&path, Some(&changes)).unwrap();
-        states.found(&path, Arc::new(file)).unwrap();
+        states.open(&path, Arc::new(file)).unwrap();
         assert!(states.is_settled());
     }
 

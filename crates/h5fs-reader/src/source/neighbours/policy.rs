@@ -20,36 +20,36 @@ pub enum Policy {
 
 /// The reason why a file was not opened.
 #[derive(Debug, Clone)]
-pub enum Unopened {
+pub enum OpenRefusal {
     /// The policy or the system forbids access.
     Refused(Error),
     /// Opening failed at this path, although the policy allows it.
     Failed(PathBuf, Error),
 }
 
-impl Unopened {
+impl OpenRefusal {
     /// Returns the error.
     pub fn error(self) -> Error {
         match self {
-            Unopened::Refused(error) | Unopened::Failed(_, error) => error,
+            OpenRefusal::Refused(error) | OpenRefusal::Failed(_, error) => error,
         }
     }
 }
 
 /// A file and the path by which it was opened, or `None` if the file does not exist.
-pub(in crate::source) type Opened = Result<Option<(SharedOpen, PathBuf)>, Unopened>;
+pub(in crate::source) type OpenedPath = Result<Option<(SharedOpen, PathBuf)>, OpenRefusal>;
 
 /// Returns the error for a file that must not be opened.
-pub(in crate::source) fn refused(name: &Path, why: &str) -> Unopened {
-    Unopened::Refused(Error::caused(Cause::Forbidden, told(name, why)))
+pub(in crate::source) fn refusal(name: &Path, why: &str) -> OpenRefusal {
+    OpenRefusal::Refused(Error::caused(Cause::Forbidden, refusal_text(name, why)))
 }
 
 /// Returns the error for a part that cannot be read; `why` comes from the policy or the system. The
 /// error is not "permission denied", because the reader may read the requested file itself.
 pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
-    Error::caused(Cause::Failed, told(name, why))
+    Error::caused(Cause::Failed, refusal_text(name, why))
 }
 
-fn told(name: &Path, why: &str) -> String {
+fn refusal_text(name: &Path, why: &str) -> String {
     format!("{} ({why})", name.display())
 }

@@ -4,7 +4,7 @@
 //! threads transfer the packets, so that no thread waits for a socket while it holds the lock. A
 //! fetcher that reads slowly thus cannot stop its own replies from being read.
 
-mod carried;
+mod packet_transfer;
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -25,12 +25,12 @@ use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
-use crate::source::remote::failure::{ended, failed, silent, unfitting};
+use crate::source::remote::failure::{failed, fetcher_ended, fetcher_silent, unfitting};
 use crate::source::remote::message::{
     Counters, FIRST, Failure, ListedName, PACKET, Reply, Request,
 };
+use crate::source::remote::page_location::{PageLocation, fill};
 use crate::source::remote::pages::Pages;
-use crate::source::remote::place::{Place, fill};
 use crate::source::remote::segment::PAGE;
 use crate::source::remote::segments::Segments;
 use crate::source::remote::staging::{Staging, length};
@@ -73,15 +73,15 @@ pub struct Terms {
 #[derive(Debug)]
 pub struct Connection {
     terms: Terms,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedConnection {
     socket: OwnedFd,
     /// The stage, open for reading.
     stage: File,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// Notified when a reply arrives.
     answered: Condvar,
     /// Notified when a packet is queued or the connection ends.
@@ -89,7 +89,7 @@ struct Shared {
 }
 
 #[derive(Debug)]
-struct State {
+struct ConnectionState {
     pages: Pages,
     segments: Segments,
     calls: HashMap<u64, Call>,
@@ -114,8 +114,8 @@ enum Call {
 }
 
 /// Pages that are pinned for one reader.
-struct Pinned<'a> {
-    shared: &'a Shared,
+struct PinnedPages<'a> {
+    shared: &'a SharedConnection,
     pages: Range<u64>,
 }
 
@@ -126,10 +126,10 @@ impl Connection {
     /// # Errors
     /// `Io` if a thread cannot be started.
     pub fn start(socket: OwnedFd, stage: File, terms: Terms) -> Result<Arc<Self>> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             socket,
             stage,
-            state: Mutex::new(State {
+            state: Mutex::new(ConnectionState {
                 pages: Pages::new(terms.kept),
                 segments: Segments::new(),
                 calls: HashMap::new(),
@@ -174,7 +174,7 @@ impl Connection {
     }
 
     /// Returns the maximum number of bytes of staged pages.
-    pub(super) fn kept(&self) -> u64 {
+    pub(super) fn max_staged_bytes(&self) -> u64 {
         self.terms.kept
     }
 
@@ -244,7 +244,7 @@ impl Connection {
             let pages = opened.pages_of(0, whole);
             state.pages.staged_unasked(pages);
         }
-        self.shared.settle(state);
+        self.shared.send_due_packets(state);
         Ok(opened)
     }
 
@@ -260,7 +260,7 @@ impl Connection {
             place: object.region,
             length: object.state().length.next_multiple_of(PAGE),
         });
-        self.shared.settle(state);
+        self.shared.send_due_packets(state);
     }
 
     /// Returns one page of the names that [`List`](Request::List) describes, and the token for the
@@ -294,7 +294,7 @@ impl Connection {
     }
 
     /// Sends a check of the object's state, without waiting for the reply.
-    pub(super) fn look(&self, object: &Arc<Staging>) {
+    pub(super) fn check_state(&self, object: &Arc<Staging>) {
         let mut state = self.shared.state();
         let id = state.next_id();
         state.calls.insert(id, Call::Looks(Arc::clone(object)));
@@ -302,14 +302,14 @@ impl Connection {
             id,
             object: object.number,
         });
-        self.shared.settle(state);
+        self.shared.send_due_packets(state);
     }
 
     /// Returns whether the object is unchanged. If its state was not confirmed recently, sends a
     /// check and waits for the reply. Returns false if the check is inconclusive.
     pub(super) fn is_unchanged(&self, object: &Arc<Staging>) -> bool {
         if object.is_due(self.valid()) {
-            self.look(object);
+            self.check_state(object);
         }
         let deadline = Instant::now().checked_add(self.terms.patience);
         let mut state = self.shared.state();
@@ -341,9 +341,9 @@ impl Connection {
         pages.retain(|range| !range.is_empty());
         let mut state = self.shared.state();
         if !object.is_over() {
-            state.pages.hint(object, &pages, urgency);
+            state.pages.request_ahead(object, &pages, urgency);
         }
-        self.shared.settle(state);
+        self.shared.send_due_packets(state);
     }
 
     /// Returns whether these bytes of the object are staged.
@@ -370,7 +370,7 @@ impl Connection {
     ) -> Result<()> {
         let all = to_u64(buffer.len());
         if all > WINDOW {
-            let ahead = Extent::cut(at, all).after(WINDOW);
+            let ahead = Extent::cut(at, all).skip(WINDOW);
             let ahead = [(ahead.start(), ahead.length())];
             self.prefetch(object, &ahead, Urgency::Expected);
         }
@@ -397,13 +397,17 @@ impl Connection {
             if wrong.is_empty() {
                 return Ok(());
             }
-            self.shared.lose(object, &wrong);
+            self.shared.discard_corrupt_pages(object, &wrong);
         }
         Err(failed(Failure::Other, "wrong bytes in the cache on disk"))
     }
 
     /// Waits until the pages are staged. Returns their places.
-    fn await_staged(&self, pinned: &Pinned<'_>, is_wanted: &IsWanted<'_>) -> Result<Vec<Place>> {
+    fn await_staged(
+        &self,
+        pinned: &PinnedPages<'_>,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Vec<PageLocation>> {
         let deadline = Instant::now().checked_add(self.terms.patience);
         let mut state = self.shared.state();
         loop {
@@ -411,16 +415,16 @@ impl Connection {
                 return Ok(state.pages.places(&pinned.pages));
             }
             if state.is_over {
-                return Err(ended());
+                return Err(fetcher_ended());
             }
             if !is_wanted() {
                 return Err(Error::unwanted());
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                let error = silent();
+                let error = fetcher_silent();
                 state.pages.give_up(&pinned.pages, Some(&error));
-                self.shared.settle(state);
+                self.shared.send_due_packets(state);
                 return Err(error);
             }
             let step = left.unwrap_or(LOOK).min(LOOK);
@@ -458,9 +462,13 @@ impl Connection {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if state.is_over || left == Some(Duration::ZERO) {
                 state.calls.remove(&id);
-                let error = if state.is_over { ended() } else { silent() };
+                let error = if state.is_over {
+                    fetcher_ended()
+                } else {
+                    fetcher_silent()
+                };
                 state.send(&Request::Cancel { id });
-                self.shared.settle(state);
+                self.shared.send_due_packets(state);
                 return Err(error);
             }
             let waited = self
@@ -498,24 +506,24 @@ impl Drop for Connection {
     }
 }
 
-impl Drop for Pinned<'_> {
+impl Drop for PinnedPages<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.pages.unpin(&self.pages);
         if state.pages.outcome(&self.pages) != Ok(true) {
             state.pages.give_up(&self.pages, None);
         }
-        self.shared.settle(state);
+        self.shared.send_due_packets(state);
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedConnection {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         lock(&self.state)
     }
 
     /// Queues the packets that are due, and releases the lock.
-    fn settle(&self, mut state: MutexGuard<'_, State>) {
+    fn send_due_packets(&self, mut state: MutexGuard<'_, ConnectionState>) {
         state.ask();
         let is_idle = state.packets.is_empty();
         drop(state);
@@ -541,18 +549,18 @@ impl Shared {
         at: u64,
         bytes: u64,
         around: &Range<u64>,
-    ) -> Result<Pinned<'_>> {
+    ) -> Result<PinnedPages<'_>> {
         let pages = object.pages_of(at, bytes);
         let mut state = self.state();
         state.pages.pin(&pages);
-        let pinned = Pinned {
+        let pinned = PinnedPages {
             shared: self,
             pages: pages.clone(),
         };
         if state.pages.outcome(&pages) != Ok(false) {
             return Ok(pinned);
         }
-        if let Some(why) = object.over() {
+        if let Some(why) = object.end_reason() {
             drop(state);
             return Err(why.clone());
         }
@@ -561,17 +569,17 @@ impl Shared {
             state.pages.want_around(object, &pages, &around);
         } else {
             let pages = std::slice::from_ref(&pages);
-            state.pages.want(object, pages, Urgency::Needed);
+            state.pages.request(object, pages, Urgency::Needed);
         }
-        self.settle(state);
+        self.send_due_packets(state);
         Ok(pinned)
     }
 
     /// Asks the fetcher to remove these corrupt pages from the disk cache.
-    fn lose(&self, object: &Staging, pages: &[u64]) {
+    fn discard_corrupt_pages(&self, object: &Staging, pages: &[u64]) {
         let mut state = self.state();
         for number in pages {
-            if state.pages.lose(*number) {
+            if state.pages.discard_corrupt(*number) {
                 let bytes = object.bytes_of(&(*number..number.one_more()));
                 state.send(&Request::Forget {
                     object: object.number,
@@ -579,14 +587,14 @@ impl Shared {
                 });
             }
         }
-        self.settle(state);
+        self.send_due_packets(state);
     }
 
     /// Ends the connection: discards queued packets and wakes all waiting threads.
     fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
-        state.pages.break_off(&ended());
+        state.pages.break_off(&fetcher_ended());
         state.packets.clear();
         drop(state);
         self.sending.notify_all();
@@ -594,7 +602,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl ConnectionState {
     fn next_id(&mut self) -> u64 {
         self.last_id = self.last_id.wrapping_add(1);
         self.last_id

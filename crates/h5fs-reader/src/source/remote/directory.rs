@@ -5,7 +5,7 @@
 //! request. A web directory may list names without metadata, so metadata is then requested for each
 //! name.
 
-mod kept_objects;
+mod object_cache;
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,18 +18,20 @@ use nix::errno::Errno;
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
-use crate::source::attributes::Attributes;
-use crate::source::directory::{Content, Directory, Listed, Names, Opened, Standing, There, Visit};
+use crate::source::attributes::FileAttributes;
+use crate::source::directory::{
+    Directory, DirectoryEntries, EntryType, ListedEntry, OpenContent, OpenedSource, PathInfo, Visit,
+};
 use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::local::audience::Readers;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
 use crate::source::remote::connection::Connection;
-use crate::source::remote::directory::kept_objects::KeptObjects;
+use crate::source::remote::directory::object_cache::KeptObjects;
 use crate::source::remote::failure::{is_missing, unfitting};
-use crate::source::remote::listings::{Listing, Listings, NamedEntry, entry_bytes};
-use crate::source::remote::message::{Counters, Named};
+use crate::source::remote::listings::{Listings, NameListing, NamedEntry, entry_bytes};
+use crate::source::remote::message::{Counters, ListedType};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64, to_usize};
@@ -61,13 +63,13 @@ struct OpenDirectory {
     prefix: Vec<u8>,
     /// Tokens of the pages known so far.
     pages: Vec<Vec<u8>>,
-    page: Option<(usize, Arc<Listing>)>,
+    page: Option<(usize, Arc<NameListing>)>,
     /// The names of all pages so far, for the cache, or `None` if there are too many.
-    gathered: Option<Gathered>,
+    gathered: Option<GatheredNames>,
 }
 
 #[derive(Default)]
-struct Gathered {
+struct GatheredNames {
     names: Vec<NamedEntry>,
     bytes: u64,
     pages: usize,
@@ -97,26 +99,31 @@ impl RemoteDirectory {
         Ok(RemoteDirectory(Arc::new(prefix)))
     }
 
-    fn directory(&self) -> There {
+    fn directory(&self) -> PathInfo {
         let attributes = self.attributes(0o040_555, 0, self.0.began);
-        self.there(Standing::Directory, attributes, b"", ObjectState::default())
+        self.entry_info(
+            EntryType::Directory,
+            attributes,
+            b"",
+            ObjectState::default(),
+        )
     }
 
-    fn object(&self, path: &[u8], state: &ObjectState) -> There {
+    fn object(&self, path: &[u8], state: &ObjectState) -> PathInfo {
         let attributes = self.attributes(0o100_444, state.length, state.modified);
-        self.there(Standing::File, attributes, path, state.comparable())
+        self.entry_info(EntryType::File, attributes, path, state.comparable())
     }
 
-    fn there(
+    fn entry_info(
         &self,
-        kind: Standing,
-        attributes: Attributes,
+        kind: EntryType,
+        attributes: FileAttributes,
         name: &[u8],
         state: ObjectState,
-    ) -> There {
+    ) -> PathInfo {
         let number = number(&state);
         let name = name.to_vec();
-        There {
+        PathInfo {
             kind,
             attributes,
             blocks: attributes.size.div_ceil(512),
@@ -125,9 +132,9 @@ impl RemoteDirectory {
         }
     }
 
-    fn attributes(&self, mode: u32, size: u64, modified: i64) -> Attributes {
+    fn attributes(&self, mode: u32, size: u64, modified: i64) -> FileAttributes {
         let (uid, gid) = self.0.connection.owner();
-        Attributes {
+        FileAttributes {
             size,
             uid,
             gid,
@@ -138,20 +145,20 @@ impl RemoteDirectory {
 
     /// Returns the entry at `path`. In a large directory, the state of an open object is used, or
     /// the object is opened now if `may_be_opened`. Both avoid listing the name.
-    fn named(&self, path: &[u8], may_be_opened: bool) -> Result<Option<Named>> {
+    fn entry(&self, path: &[u8], may_be_opened: bool) -> Result<Option<ListedType>> {
         let is_object = || {
             let object = match self.0.objects.unchanged(path) {
-                None if may_be_opened => self.found(path, None, false)?,
+                None if may_be_opened => self.open_object(path, None, false)?,
                 kept => kept,
             };
-            Ok(object.map(|object| Named::Object(object.object_state().clone())))
+            Ok(object.map(|object| ListedType::Object(object.object_state().clone())))
         };
         self.0.listings.at(path, is_object).map_err(absent)
     }
 
     /// Opens the object at `path` on the server, and keeps it open. `length` is the expected
     /// length. Returns `None` if the object does not exist.
-    fn found(
+    fn open_object(
         &self,
         path: &[u8],
         length: Option<u64>,
@@ -169,21 +176,21 @@ impl RemoteDirectory {
         Ok(found)
     }
 
-    fn standing(&self, path: &Path, may_be_opened: bool) -> Result<There> {
+    fn path_info(&self, path: &Path, may_be_opened: bool) -> Result<PathInfo> {
         let path = path.as_os_str().as_bytes();
         if path.is_empty() {
             return Ok(self.directory());
         }
-        let found = self.named(path, may_be_opened)?.ok_or(Error::NotFound)?;
+        let found = self.entry(path, may_be_opened)?.ok_or(Error::NotFound)?;
         self.at(path, &found).ok_or_else(unfitting)
     }
 
     /// Converts an entry to metadata. Returns `None` if the listing has no metadata for the entry.
-    fn at(&self, path: &[u8], named: &Named) -> Option<There> {
+    fn at(&self, path: &[u8], named: &ListedType) -> Option<PathInfo> {
         match named {
-            Named::Prefix => Some(self.directory()),
-            Named::Object(state) => Some(self.object(path, state)),
-            Named::Unseen => None,
+            ListedType::Prefix => Some(self.directory()),
+            ListedType::Object(state) => Some(self.object(path, state)),
+            ListedType::Unseen => None,
         }
     }
 }
@@ -198,14 +205,14 @@ impl Directory for RemoteDirectory {
     }
 
     /// All users of the mount may read the entry.
-    fn look(&self, path: &Path, _for_others: bool) -> Result<There> {
-        self.standing(path, false)
+    fn path_info(&self, path: &Path, _for_others: bool) -> Result<PathInfo> {
+        self.path_info(path, false)
     }
 
     /// Only a mount opens the object here, because a command opens the file in another process.
-    fn look_before_reading(&self, path: &Path, _for_others: bool) -> Result<There> {
+    fn look_before_reading(&self, path: &Path, _for_others: bool) -> Result<PathInfo> {
         let is_mounted = self.0.connection.is_mounted();
-        self.standing(path, is_mounted && self.0.objects.may_open_unread())
+        self.path_info(path, is_mounted && self.0.objects.may_open_unread())
     }
 
     /// Object stores do not support symbolic links.
@@ -214,15 +221,15 @@ impl Directory for RemoteDirectory {
         Err(Error::io(&Errno::EINVAL.into(), name))
     }
 
-    fn open(&self, path: &Path) -> Result<Opened> {
+    fn open(&self, path: &Path) -> Result<OpenedSource> {
         let name = path.as_os_str().as_bytes();
-        let known = match self.named(name, true)? {
-            Some(Named::Object(state)) => state,
-            Some(Named::Prefix) => {
+        let known = match self.entry(name, true)? {
+            Some(ListedType::Object(state)) => state,
+            Some(ListedType::Prefix) => {
                 let name = path.display().to_string();
                 return Err(Error::io(&Errno::EISDIR.into(), name));
             }
-            Some(Named::Unseen) => return Err(unfitting()),
+            Some(ListedType::Unseen) => return Err(unfitting()),
             None => return Err(Error::NotFound),
         };
         let (listings, objects) = (&self.0.listings, &self.0.objects);
@@ -234,7 +241,7 @@ impl Directory for RemoteDirectory {
                 objects.keep(name, &object, true);
                 Some(object)
             }
-            None => self.found(name, Some(known.length), true)?,
+            None => self.open_object(name, Some(known.length), true)?,
         };
         let Some(object) = object else {
             listings.remember(name, None);
@@ -242,14 +249,14 @@ impl Directory for RemoteDirectory {
         };
         if !is_known(&object) {
             let state = object.object_state().clone();
-            listings.remember(name, Some(Named::Object(state)));
+            listings.remember(name, Some(ListedType::Object(state)));
         }
         let number = number(&object.object_state().comparable());
-        let content = Content::Object(object);
-        Ok(Opened { content, number })
+        let content = OpenContent::Object(object);
+        Ok(OpenedSource { content, number })
     }
 
-    fn list(&self, path: &Path) -> Result<Box<dyn Names>> {
+    fn list(&self, path: &Path) -> Result<Box<dyn DirectoryEntries>> {
         let mut prefix = path.as_os_str().as_bytes().to_vec();
         if !prefix.is_empty() {
             prefix.push(b'/');
@@ -259,7 +266,7 @@ impl Directory for RemoteDirectory {
             prefix,
             pages: vec![Vec::new()],
             page: None,
-            gathered: Some(Gathered::default()),
+            gathered: Some(GatheredNames::default()),
         }))
     }
 
@@ -286,10 +293,10 @@ impl Directory for RemoteDirectory {
     }
 }
 
-impl Names for OpenDirectory {
+impl DirectoryEntries for OpenDirectory {
     fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()> {
         for (name, next) in [(&b"."[..], 1), (b"..", DOTS)] {
-            let listed = Listed {
+            let listed = ListedEntry {
                 name,
                 is_directory: true,
                 there: None,
@@ -306,9 +313,9 @@ impl Names for OpenDirectory {
             for (name, named) in page.names().get(from..).unwrap_or_default() {
                 from = from.one_more();
                 let path = [&self.prefix, &**name].concat();
-                let listed = Listed {
+                let listed = ListedEntry {
                     name,
-                    is_directory: *named == Named::Prefix,
+                    is_directory: *named == ListedType::Prefix,
                     there: self.directory.at(&path, named),
                     next: DOTS.with_more(number << PLACE_BITS | to_u64(from)),
                 };
@@ -325,7 +332,7 @@ impl Names for OpenDirectory {
 impl OpenDirectory {
     /// Returns the page with this number, at most the first unread one. Returns `None` after the
     /// last page.
-    fn page(&mut self, number: usize) -> Result<Option<Arc<Listing>>> {
+    fn page(&mut self, number: usize) -> Result<Option<Arc<NameListing>>> {
         if let Some((own, page)) = &self.page
             && *own == number
         {
@@ -359,7 +366,7 @@ impl OpenDirectory {
     }
 
     /// Adds a page to the gathered names. After the last page, caches the whole listing.
-    fn gather(&mut self, number: usize, page: &Listing) {
+    fn gather(&mut self, number: usize, page: &NameListing) {
         let Some(gathered) = &mut self.gathered else {
             return;
         };
@@ -376,7 +383,7 @@ impl OpenDirectory {
             let names = std::mem::take(&mut gathered.names);
             self.gathered = None;
             if is_kept {
-                let whole = Arc::new(Listing::new(names, Vec::new()));
+                let whole = Arc::new(NameListing::new(names, Vec::new()));
                 self.directory.0.listings.keep(&self.prefix, whole);
             }
         }

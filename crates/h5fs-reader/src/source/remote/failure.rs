@@ -32,12 +32,12 @@ pub(super) fn changed() -> Error {
 }
 
 /// Returns the error for a fetcher that has ended or sent an invalid message.
-pub(super) fn ended() -> Error {
+pub(super) fn fetcher_ended() -> Error {
     Error::caused(Cause::Failed, "the fetcher has ended")
 }
 
 /// Returns the error for a fetcher that did not reply in time.
-pub(super) fn silent() -> Error {
+pub(super) fn fetcher_silent() -> Error {
     Error::caused(Cause::Failed, "the fetcher does not answer")
 }
 

@@ -156,7 +156,7 @@ pub fn pair(kept: u64, patience: Duration, habit: Box<Habit>) -> Pair {
 }
 
 /// Creates a normal fetcher whose objects are checked again soon.
-pub fn watched() -> Pair {
+pub fn fetcher_with_checks() -> Pair {
     start(64 * MIB, LONG, SOON, Box::new(Fetcher::serve))
 }
 
@@ -199,7 +199,7 @@ pub fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) 
 }
 
 /// Creates a normal fetcher.
-pub fn good() -> Pair {
+pub fn normal_fetcher() -> Pair {
     pair(64 * MIB, LONG, Box::new(Fetcher::serve))
 }
 
@@ -260,7 +260,7 @@ impl Pair {
     }
 
     /// Waits until `is_right` returns true for the requests received.
-    pub fn until(&self, is_right: impl Fn(&[Request]) -> bool) {
+    pub fn wait_until(&self, is_right: impl Fn(&[Request]) -> bool) {
         let end = Instant::now() + LONG;
         loop {
             let asked = lock(&self.fetcher.asked).clone();

@@ -15,7 +15,7 @@ use crate::memory::lock::lock;
 use crate::source::location::{Location, Url};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::failure::is_missing;
-use crate::source::remote::message::{ListedName, Named};
+use crate::source::remote::message::{ListedName, ListedType};
 use crate::wire::{Count, to_u64};
 
 /// Minimum duration of a failed listing that is cached, so that not every name waits for the same
@@ -29,11 +29,11 @@ const KEPT_FAILURE: Duration = Duration::from_secs(10);
 const FAILED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// A name, and the type of its entry.
-pub(super) type NamedEntry = (Box<[u8]>, Named);
+pub(super) type NamedEntry = (Box<[u8]>, ListedType);
 
 /// Names of a directory, sorted and distinct.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(super) struct NameListing {
     names: Vec<NamedEntry>,
     /// Token of the next page, empty after the last page.
     next: Vec<u8>,
@@ -46,30 +46,30 @@ pub(super) struct Listings {
     connection: Arc<Connection>,
     /// Whether names may exist that no listing contains, as in a web directory.
     has_others: bool,
-    kept: Mutex<Kept>,
+    kept: Mutex<ListingCache>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct ListingCache {
     /// All names, or the names of the first page, by prefix.
-    listings: LruCache<Vec<u8>, Arc<Listing>>,
+    listings: LruCache<Vec<u8>, Arc<NameListing>>,
     /// Bytes of all cached listings.
     bytes: u64,
     /// Names that were looked up separately, with the time.
-    looked: LruCache<Vec<u8>, (Instant, Option<Named>)>,
+    looked: LruCache<Vec<u8>, (Instant, Option<ListedType>)>,
     /// Directories, or names of the web, whose listing failed slowly. Contains the expiry time and
     /// the error.
     failed: LruCache<Vec<u8>, (Instant, Error)>,
 }
 
-impl Listing {
+impl NameListing {
     /// Creates a listing of one page or several. `next` is the token of the page after them.
     pub(super) fn new(mut names: Vec<NamedEntry>, next: Vec<u8>) -> Self {
         // If a prefix and an object have the same name, the prefix hides the object.
-        let is_object = |named: &Named| *named != Named::Prefix;
+        let is_object = |named: &ListedType| *named != ListedType::Prefix;
         names.sort_by(|(a, one), (b, other)| (a, is_object(one)).cmp(&(b, is_object(other))));
         names.dedup_by(|(a, _), (b, _)| a == b);
-        Listing {
+        NameListing {
             names,
             next,
             since: Instant::now(),
@@ -88,7 +88,7 @@ impl Listing {
         self.next.is_empty()
     }
 
-    fn get(&self, name: &[u8]) -> Option<&Named> {
+    fn get(&self, name: &[u8]) -> Option<&ListedType> {
         let place = self.names.binary_search_by(|(own, _)| (**own).cmp(name));
         let entry = place.ok().and_then(|place| self.names.get(place));
         entry.map(|(_, named)| named)
@@ -110,7 +110,7 @@ impl Listings {
         Listings {
             connection: Arc::clone(connection),
             has_others: is_of_web(connection),
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(ListingCache {
                 listings: LruCache::unbounded(),
                 bytes: 0,
                 looked: LruCache::sparse(limits::LOOKED_NAMES),
@@ -129,7 +129,7 @@ impl Listings {
     ///
     /// # Errors
     /// Fails with the server's error.
-    pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<Listing> {
+    pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<NameListing> {
         let asked = self.asked_for(prefix);
         let began = Instant::now();
         let listed = self.connection.list(prefix, after);
@@ -145,8 +145,8 @@ impl Listings {
             }
         })?;
         lock(&self.kept).failed.pop(asked);
-        let names = names.into_iter().filter_map(named).collect();
-        Ok(Listing::new(names, next))
+        let names = names.into_iter().filter_map(named_entry).collect();
+        Ok(NameListing::new(names, next))
     }
 
     /// Returns the key of a cached failure: the directory, or for the web the name itself, because
@@ -166,18 +166,18 @@ impl Listings {
     }
 
     /// Returns the cached listing of the directory `prefix`: the whole listing or its first page.
-    pub(super) fn known(&self, prefix: &[u8]) -> Option<Arc<Listing>> {
+    pub(super) fn cached(&self, prefix: &[u8]) -> Option<Arc<NameListing>> {
         let mut kept = lock(&self.kept);
         let known = kept.listings.get(prefix).cloned();
         known.filter(|listing| listing.since.elapsed() < self.valid())
     }
 
-    /// Returns the listing like [`known`](Self::known), and requests it if it is not cached.
+    /// Returns the listing like [`cached`](Self::cached), and requests it if it is not cached.
     ///
     /// # Errors
     /// Fails with the server's error.
-    pub(super) fn first(&self, prefix: &[u8]) -> Result<Arc<Listing>> {
-        if let Some(known) = self.known(prefix) {
+    pub(super) fn first(&self, prefix: &[u8]) -> Result<Arc<NameListing>> {
+        if let Some(known) = self.cached(prefix) {
             return Ok(known);
         }
         let listing = Arc::new(self.page(prefix, b"")?);
@@ -186,8 +186,8 @@ impl Listings {
     }
 
     /// Caches the listing of the directory `prefix`.
-    pub(super) fn keep(&self, prefix: &[u8], listing: Arc<Listing>) {
-        let bytes = |listing: &Listing| listing.bytes();
+    pub(super) fn keep(&self, prefix: &[u8], listing: Arc<NameListing>) {
+        let bytes = |listing: &NameListing| listing.bytes();
         let mut kept = lock(&self.kept);
         kept.bytes = kept.bytes.with_more(bytes(&listing));
         let before = kept.listings.put(prefix.to_vec(), listing);
@@ -209,21 +209,21 @@ impl Listings {
     pub(super) fn at(
         &self,
         path: &[u8],
-        is_object: impl FnOnce() -> Result<Option<Named>>,
-    ) -> Result<Option<Named>> {
+        is_object: impl FnOnce() -> Result<Option<ListedType>>,
+    ) -> Result<Option<ListedType>> {
         let (prefix, name) = split(path);
         if !is_file_name(name) || path.len() > limits::KEY_BYTES {
             return Ok(None);
         }
-        let looked = self.looked(path);
-        let known = self.known(prefix).filter(|listing| listing.is_whole());
+        let looked = self.cached_lookup(path);
+        let known = self.cached(prefix).filter(|listing| listing.is_whole());
         match (looked, known) {
             (Some((when, named)), known) if known.as_ref().is_none_or(|k| k.since < when) => {
                 return Ok(named);
             }
             (Some((_, named)), _) if self.has_others => return Ok(named),
             (_, Some(listing)) => match listing.get(name) {
-                None | Some(Named::Unseen) if self.has_others => {}
+                None | Some(ListedType::Unseen) if self.has_others => {}
                 named => return Ok(named.cloned()),
             },
             (_, None) => {}
@@ -241,14 +241,14 @@ impl Listings {
         }
         let named = match is_object()? {
             Some(object) => Some(object),
-            None => self.alone(path, name)?,
+            None => self.look_up_name(path, name)?,
         };
         self.remember(path, named.clone());
         Ok(named)
     }
 
     /// Caches the entry of one name.
-    pub(super) fn remember(&self, path: &[u8], named: Option<Named>) {
+    pub(super) fn remember(&self, path: &[u8], named: Option<ListedType>) {
         let mut kept = lock(&self.kept);
         kept.looked.put(path.to_vec(), (Instant::now(), named));
     }
@@ -261,16 +261,16 @@ impl Listings {
         kept.looked.clear();
     }
 
-    fn looked(&self, path: &[u8]) -> Option<(Instant, Option<Named>)> {
+    fn cached_lookup(&self, path: &[u8]) -> Option<(Instant, Option<ListedType>)> {
         let looked = lock(&self.kept).looked.get(path).cloned();
         looked.filter(|(when, _)| when.elapsed() < self.valid())
     }
 
     /// Looks up one name of a large directory.
-    fn alone(&self, path: &[u8], name: &[u8]) -> Result<Option<Named>> {
+    fn look_up_name(&self, path: &[u8], name: &[u8]) -> Result<Option<ListedType>> {
         let page = self.page(path, b"")?;
         let found = page.get(name).cloned();
-        if found == Some(Named::Prefix) || page.is_whole() {
+        if found == Some(ListedType::Prefix) || page.is_whole() {
             return Ok(found);
         }
         // Other names may sort between the object and the prefix: `a`, `a-1`, `a/`.
@@ -278,7 +278,7 @@ impl Listings {
         if beneath.names.is_empty() {
             Ok(found)
         } else {
-            Ok(Some(Named::Prefix))
+            Ok(Some(ListedType::Prefix))
         }
     }
 
@@ -293,7 +293,7 @@ fn is_of_web(connection: &Connection) -> bool {
     location.is_ok_and(|location| location.url().is_some_and(Url::is_of_web))
 }
 
-fn named(listed: ListedName) -> Option<NamedEntry> {
+fn named_entry(listed: ListedName) -> Option<NamedEntry> {
     let ListedName { name, named } = listed;
     is_file_name(&name).then(|| (name.into(), named))
 }
@@ -314,11 +314,11 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::fake::good;
+    use crate::source::remote::fake::normal_fetcher;
     use crate::source::remote::state::ObjectState;
 
-    fn object(length: u64) -> Named {
-        Named::Object(ObjectState {
+    fn object(length: u64) -> ListedType {
+        ListedType::Object(ObjectState {
             length,
             ..ObjectState::default()
         })
@@ -330,29 +330,32 @@ mod tests {
         let names = vec![
             entry("b", object(1)),
             entry("a", object(2)),
-            entry("a", Named::Prefix),
+            entry("a", ListedType::Prefix),
         ];
-        let listing = Listing::new(names, Vec::new());
+        let listing = NameListing::new(names, Vec::new());
         assert_eq!(listing.names().len(), 2);
-        assert_eq!(listing.get(b"a"), Some(&Named::Prefix));
+        assert_eq!(listing.get(b"a"), Some(&ListedType::Prefix));
         assert_eq!(listing.get(b"b"), Some(&object(1)));
         assert_eq!(listing.get(b"c"), None);
     }
 
     #[test]
     fn listings_are_kept_within_their_bounds() {
-        let pair = good();
+        let pair = normal_fetcher();
         let listings = Listings::new(&pair.connection);
         let many = |count: usize| {
-            let entry = |i: usize| (format!("{i:0200}").into_bytes().into(), Named::Prefix);
-            Arc::new(Listing::new((0..count).map(entry).collect(), Vec::new()))
+            let entry = |i: usize| (format!("{i:0200}").into_bytes().into(), ListedType::Prefix);
+            Arc::new(NameListing::new(
+                (0..count).map(entry).collect(),
+                Vec::new(),
+            ))
         };
         let large = many(30_000);
         for name in [b"a/", b"b/", b"c/"] {
             listings.keep(name, Arc::clone(&large));
             assert!(lock(&listings.kept).bytes <= limits::LISTED_BYTES);
         }
-        assert!(listings.known(b"a/").is_none() && listings.known(b"c/").is_some());
+        assert!(listings.cached(b"a/").is_none() && listings.cached(b"c/").is_some());
         for number in 0..=limits::LISTED_DIRECTORIES {
             listings.keep(format!("{number}/").as_bytes(), many(1));
         }

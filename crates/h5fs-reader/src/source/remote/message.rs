@@ -12,8 +12,8 @@
 mod field;
 
 use crate::error::Result;
-use crate::source::remote::message::field::{Field, fields, packed, unpacked};
-use crate::source::remote::segment::Key;
+use crate::source::remote::message::field::{WireField, fields, packed, unpacked};
+use crate::source::remote::segment::ObjectKey;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, Cursor};
 
@@ -134,7 +134,7 @@ pub enum Reply {
         /// Number of bytes so far.
         length: u64,
         /// Key of the pages in the segment.
-        key: Key,
+        key: ObjectKey,
     },
     /// Names of a page.
     Listed {
@@ -178,12 +178,12 @@ pub struct ListedName {
     /// Last component of the path, without a `/`.
     pub name: Vec<u8>,
     /// Type of the entry.
-    pub named: Named,
+    pub named: ListedType,
 }
 
 /// The type of an entry in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum ListedType {
     /// A prefix with further names beneath it.
     Prefix,
     /// An object in this state.
@@ -199,12 +199,12 @@ impl ListedName {
     }
 }
 
-impl Named {
+impl ListedType {
     /// Returns the bytes of the object's tag.
     pub(super) fn tag_bytes(&self) -> usize {
         match self {
-            Named::Object(state) => state.etag.len(),
-            Named::Prefix | Named::Unseen => 0,
+            ListedType::Object(state) => state.etag.len(),
+            ListedType::Prefix | ListedType::Unseen => 0,
         }
     }
 }
@@ -275,7 +275,7 @@ fields!(enum Failure {
     6 Other {}
 });
 
-fields!(struct Key { 0 });
+fields!(struct ObjectKey { 0 });
 fields!(struct ObjectState { length modified etag });
 fields!(struct Counters { requests bytes retries waited disk_bytes });
 
@@ -322,42 +322,42 @@ impl Reply {
     }
 }
 
-impl Field for Named {
-    fn put(&self, packet: &mut Vec<u8>) {
+impl WireField for ListedType {
+    fn encode(&self, packet: &mut Vec<u8>) {
         match self {
-            Named::Prefix => packet.push(0),
-            Named::Object(state) => {
+            ListedType::Prefix => packet.push(0),
+            ListedType::Object(state) => {
                 packet.push(1);
-                state.put(packet);
+                state.encode(packet);
             }
-            Named::Unseen => packet.push(2),
+            ListedType::Unseen => packet.push(2),
         }
     }
 
-    fn take(packet: &mut Cursor<'_>) -> Result<Self> {
+    fn decode(packet: &mut Cursor<'_>) -> Result<Self> {
         match packet.u8()? {
-            0 => Ok(Named::Prefix),
-            1 => Field::take(packet).map(Named::Object),
-            2 => Ok(Named::Unseen),
+            0 => Ok(ListedType::Prefix),
+            1 => WireField::decode(packet).map(ListedType::Object),
+            2 => Ok(ListedType::Unseen),
             _ => Err(packet.corrupt("unknown kind")),
         }
     }
 }
 
 /// The names fill the rest of the packet.
-impl Field for Vec<ListedName> {
-    fn put(&self, packet: &mut Vec<u8>) {
+impl WireField for Vec<ListedName> {
+    fn encode(&self, packet: &mut Vec<u8>) {
         for entry in self {
-            entry.name.put(packet);
-            entry.named.put(packet);
+            entry.name.encode(packet);
+            entry.named.encode(packet);
         }
     }
 
-    fn take(packet: &mut Cursor<'_>) -> Result<Self> {
+    fn decode(packet: &mut Cursor<'_>) -> Result<Self> {
         let mut entries = Vec::new();
         while packet.remaining() > 0 {
-            let name = Field::take(packet)?;
-            let named = Field::take(packet)?;
+            let name = WireField::decode(packet)?;
+            let named = WireField::decode(packet)?;
             entries.push(ListedName { name, named });
         }
         Ok(entries)
@@ -427,9 +427,9 @@ mod tests {
                 id: 3,
                 is_last: false,
                 entries: vec![
-                    entry(b"run.h5", Named::Object(a_state())),
-                    entry(b"more", Named::Prefix),
-                    entry(b"a.h5", Named::Unseen),
+                    entry(b"run.h5", ListedType::Object(a_state())),
+                    entry(b"more", ListedType::Prefix),
+                    entry(b"a.h5", ListedType::Unseen),
                 ],
                 next: b"run.h5".to_vec(),
             },
@@ -451,7 +451,7 @@ mod tests {
             Reply::Kept {
                 id: 6,
                 length: 1 << 20,
-                key: Key([7; 32]),
+                key: ObjectKey([7; 32]),
             },
             Reply::Warned {
                 id: 0,

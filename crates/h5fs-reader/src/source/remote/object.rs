@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::IsWanted;
-use crate::source::attributes::Attributes;
+use crate::source::attributes::FileAttributes;
 use crate::source::open::{OpenSource, OpenedState, SharedState};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::failure::is_missing;
@@ -85,14 +85,14 @@ impl RemoteObject {
     /// Requests all bytes of a small object on the first access to absent bytes, because one
     /// request replaces many. The object is requested as a whole only once: evicted bytes return in
     /// parts.
-    fn ask_for_all(&self, is_there: impl FnOnce() -> bool) {
+    fn request_all(&self, is_there: impl FnOnce() -> bool) {
         let small = if self.staging.is_the_urls() {
             limits::SMALL_OBJECT
         } else {
             limits::SMALL_MEMBER
         };
         // A small object must not evict more than a quarter of the staged bytes.
-        let most = small.min(self.connection.kept() / 4);
+        let most = small.min(self.connection.max_staged_bytes() / 4);
         if self.length() <= most
             && !self.is_asked_for.load(Ordering::Relaxed)
             && !is_there()
@@ -105,7 +105,7 @@ impl RemoteObject {
     }
 
     /// Returns the range to fetch for `wanted`. A short range is extended to whole blocks.
-    fn around(&self, wanted: Extent) -> Range<u64> {
+    fn fetch_range(&self, wanted: Extent) -> Range<u64> {
         let at = wanted.start();
         let known = self.pages.get().filter(|(base, _)| *base <= at);
         let (base, block) = known.map_or((0, BLOCK), |(base, page)| {
@@ -125,9 +125,9 @@ impl RemoteObject {
     /// page will follow. Staged ranges are omitted.
     fn blocks_of(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
-        let absent = ranges.filter(|(at, length)| !self.has(*at, *length));
+        let absent = ranges.filter(|(at, length)| !self.has_bytes(*at, *length));
         let blocks = absent.map(|(at, length)| {
-            let around = Extent::from(self.around(Extent::cut(*at, *length)));
+            let around = Extent::from(self.fetch_range(Extent::cut(*at, *length)));
             (around.start(), around.length())
         });
         blocks.collect()
@@ -142,17 +142,17 @@ impl OpenSource for RemoteObject {
     /// Uses the responses of the server. Starts a check in the background when one is due.
     fn is_changed(&self) -> bool {
         if self.staging.is_due(self.connection.valid()) {
-            self.connection.look(&self.staging);
+            self.connection.check_state(&self.staging);
         }
         self.staging.is_over()
     }
 
     /// All users of the mount may read the object, because the server granted access to the user
     /// who mounts.
-    fn attributes(&self) -> Result<Attributes> {
+    fn attributes(&self) -> Result<FileAttributes> {
         let (uid, gid) = self.connection.owner();
         let state = self.staging.state();
-        Ok(Attributes {
+        Ok(FileAttributes {
             size: state.length,
             uid,
             gid,
@@ -172,7 +172,11 @@ impl Source for RemoteObject {
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
-        self.ask_for_all(|| ranges.iter().all(|(at, length)| self.has(*at, *length)));
+        self.request_all(|| {
+            ranges
+                .iter()
+                .all(|(at, length)| self.has_bytes(*at, *length))
+        });
         if urgency == Urgency::Expected && self.pages.get().is_some() {
             let blocks = self.blocks_of(ranges);
             return self.connection.prefetch(&self.staging, &blocks, urgency);
@@ -180,7 +184,7 @@ impl Source for RemoteObject {
         self.connection.prefetch(&self.staging, ranges, urgency);
     }
 
-    fn has(&self, at: u64, length: u64) -> bool {
+    fn has_bytes(&self, at: u64, length: u64) -> bool {
         self.connection.has(&self.staging, at, length)
     }
 
@@ -205,8 +209,8 @@ impl Source for RemoteObject {
         let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
         let past_end = || format!("{length} bytes reach past the end of the object");
         let wanted = wanted.ok_or_else(|| Error::corrupt(past_end(), at))?;
-        self.ask_for_all(|| self.has(at, length));
-        let around = self.around(wanted);
+        self.request_all(|| self.has_bytes(at, length));
+        let around = self.fetch_range(wanted);
         self.connection
             .read(&self.staging, at, buffer, around, is_wanted)
     }

@@ -18,7 +18,7 @@ use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::Urgency;
 use crate::source::remote::message::Request;
-use crate::source::remote::place::Place;
+use crate::source::remote::page_location::PageLocation;
 use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::staging::{Staging, length};
 use crate::wire::{Count, Extent, to_u64};
@@ -44,7 +44,7 @@ pub(super) const FAILURE: Duration = Duration::from_millis(100);
 /// The pages of a stage.
 #[derive(Debug)]
 pub(super) struct Pages {
-    table: HashMap<u64, Page>,
+    table: HashMap<u64, PageEntry>,
     /// Staged pages that were read and are not pinned. The least recently read page is dropped
     /// first.
     read: LruCache<u64, ()>,
@@ -54,9 +54,9 @@ pub(super) struct Pages {
     taken: u64,
     most: u64,
     /// The runs in progress, by request number.
-    asked: HashMap<u64, Run>,
-    needed: VecDeque<Run>,
-    expected: VecDeque<Run>,
+    asked: HashMap<u64, PageRun>,
+    needed: VecDeque<PageRun>,
+    expected: VecDeque<PageRun>,
     /// Recently failed pages.
     failures: VecDeque<Failure>,
     /// Messages for the fetcher, in order.
@@ -64,14 +64,14 @@ pub(super) struct Pages {
 }
 
 #[derive(Debug)]
-struct Page {
-    state: State,
+struct PageEntry {
+    state: PageState,
     /// Number of readers that wait for the page or read it.
     pins: usize,
 }
 
 #[derive(Debug)]
-enum State {
+enum PageState {
     /// The page was not requested.
     Missing,
     /// The page is in a queued run.
@@ -79,14 +79,14 @@ enum State {
     /// The page is in a run in progress.
     Asked,
     /// The bytes have arrived.
-    Staged(Place),
+    Staged(PageLocation),
     /// The request failed; readers get the error.
     Failed(Error),
 }
 
 /// Contiguous pages of one object, requested together.
 #[derive(Debug)]
-struct Run {
+struct PageRun {
     object: Arc<Staging>,
     pages: Range<u64>,
     /// First page that is not staged yet.
@@ -146,15 +146,15 @@ impl Pages {
     pub(super) fn pin(&mut self, pages: &Range<u64>) {
         for number in pages.clone() {
             let failed = self.failure_of(number).cloned();
-            let page = self.table.entry(number).or_insert(Page {
-                state: State::Missing,
+            let page = self.table.entry(number).or_insert(PageEntry {
+                state: PageState::Missing,
                 pins: 0,
             });
-            if let (State::Missing, Some(error)) = (&page.state, failed) {
-                page.state = State::Failed(error);
+            if let (PageState::Missing, Some(error)) = (&page.state, failed) {
+                page.state = PageState::Failed(error);
             }
             page.pins = page.pins.one_more();
-            if page.pins == 1 && matches!(page.state, State::Staged(_)) {
+            if page.pins == 1 && matches!(page.state, PageState::Staged(_)) {
                 self.read.pop(&number);
                 self.unread.pop(&number);
             }
@@ -172,13 +172,13 @@ impl Pages {
                 continue;
             }
             match page.state {
-                State::Staged(_) => {
+                PageState::Staged(_) => {
                     self.read.put(number, ());
                 }
-                State::Missing | State::Failed(_) => {
+                PageState::Missing | PageState::Failed(_) => {
                     self.table.remove(&number);
                 }
-                State::Queued(_) | State::Asked => {}
+                PageState::Queued(_) | PageState::Asked => {}
             }
         }
         self.make_room(0);
@@ -189,8 +189,8 @@ impl Pages {
         let mut is_staged = true;
         for number in pages.clone() {
             match self.table.get(&number).map(|page| &page.state) {
-                Some(State::Staged(_)) => {}
-                Some(State::Failed(error)) => return Err(error.clone()),
+                Some(PageState::Staged(_)) => {}
+                Some(PageState::Failed(error)) => return Err(error.clone()),
                 _ => is_staged = false,
             }
         }
@@ -198,11 +198,11 @@ impl Pages {
     }
 
     /// Returns the places of these pages, up to the first that is not staged.
-    pub(super) fn places(&self, pages: &Range<u64>) -> Vec<Place> {
+    pub(super) fn places(&self, pages: &Range<u64>) -> Vec<PageLocation> {
         let staged = pages.clone().map_while(|number| {
             let page = self.table.get(&number)?;
             match &page.state {
-                State::Staged(place) => Some(place.clone()),
+                PageState::Staged(place) => Some(place.clone()),
                 _ => None,
             }
         });
@@ -211,10 +211,10 @@ impl Pages {
 
     /// Discards a pinned page whose bytes failed verification in its segment, so that it is fetched
     /// again. Returns whether the page was still staged.
-    pub(super) fn lose(&mut self, number: u64) -> bool {
+    pub(super) fn discard_corrupt(&mut self, number: u64) -> bool {
         match self.table.get_mut(&number) {
-            Some(page) if matches!(page.state, State::Staged(Place::Segment(_))) => {
-                page.state = State::Missing;
+            Some(page) if matches!(page.state, PageState::Staged(PageLocation::Segment(_))) => {
+                page.state = PageState::Missing;
                 self.taken = self.taken.left_after(1);
                 true
             }
@@ -225,7 +225,9 @@ impl Pages {
     /// Drops the unpinned pages in a segment.
     pub(super) fn drop_in(&mut self, segment: &Arc<Segment>) {
         let pages = self.table.iter().filter(|(_, page)| match &page.state {
-            State::Staged(Place::Segment(own)) => page.pins == 0 && Arc::ptr_eq(own, segment),
+            PageState::Staged(PageLocation::Segment(own)) => {
+                page.pins == 0 && Arc::ptr_eq(own, segment)
+            }
             _ => false,
         });
         let numbers: Vec<u64> = pages.map(|(number, _)| *number).collect();
@@ -236,8 +238,13 @@ impl Pages {
         }
     }
 
-    /// Requests pages like [`want`](Self::want), but at most the number that the table keeps.
-    pub(super) fn hint(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
+    /// Requests pages like [`request`](Self::request), but at most the number that the table keeps.
+    pub(super) fn request_ahead(
+        &mut self,
+        object: &Arc<Staging>,
+        ranges: &[Range<u64>],
+        urgency: Urgency,
+    ) {
         let mut left = self.most;
         let within = ranges.iter().map_while(|range| {
             let pages = length(range).min(left);
@@ -245,12 +252,17 @@ impl Pages {
             (pages > 0).then(|| Extent::from(range.clone()).first(pages).range())
         });
         let within: Vec<_> = within.collect();
-        self.want(object, &within, urgency);
+        self.request(object, &within, urgency);
     }
 
     /// Requests the pages of `ranges`, which are sorted, unless they are staged or already
     /// requested.
-    pub(super) fn want(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
+    pub(super) fn request(
+        &mut self,
+        object: &Arc<Staging>,
+        ranges: &[Range<u64>],
+        urgency: Urgency,
+    ) {
         let wanted = ranges.iter().flat_map(Range::clone);
         let mut run: Option<Range<u64>> = None;
         for number in wanted {
@@ -258,7 +270,7 @@ impl Pages {
                 continue;
             }
             match &mut run {
-                Some(run) if self.joins(run, number, urgency) => {
+                Some(run) if self.can_join(run, number, urgency) => {
                     self.drop_staged(run.end..number);
                     run.end = number.one_more();
                 }
@@ -271,7 +283,7 @@ impl Pages {
         self.queue(object, run, urgency);
     }
 
-    /// Requests pages like [`want`](Self::want), for a structure that a request waits for. Absent
+    /// Requests pages like [`request`](Self::request), for a structure that a request waits for. Absent
     /// pages around it, within `block`, are fetched as well.
     pub(super) fn want_around(
         &mut self,
@@ -295,9 +307,9 @@ impl Pages {
     /// Returns whether a page must be requested, or requested with higher urgency.
     fn is_lacking(&self, number: u64, urgency: Urgency) -> bool {
         match self.table.get(&number).map(|page| &page.state) {
-            None | Some(State::Missing) => self.failure_of(number).is_none(),
-            Some(State::Queued(queued)) => *queued < urgency,
-            Some(State::Asked | State::Staged(_) | State::Failed(_)) => false,
+            None | Some(PageState::Missing) => self.failure_of(number).is_none(),
+            Some(PageState::Queued(queued)) => *queued < urgency,
+            Some(PageState::Asked | PageState::Staged(_) | PageState::Failed(_)) => false,
         }
     }
 
@@ -328,7 +340,7 @@ impl Pages {
         });
     }
 
-    fn joins(&self, run: &Range<u64>, number: u64, urgency: Urgency) -> bool {
+    fn can_join(&self, run: &Range<u64>, number: u64, urgency: Urgency) -> bool {
         let wide = match urgency {
             Urgency::Needed => GAP,
             Urgency::Expected => (length(run) / 2).clamp(GAP, WIDE_GAP),
@@ -342,7 +354,7 @@ impl Pages {
     /// Returns whether a page is staged and not pinned.
     fn is_idle(&self, number: u64) -> bool {
         let page = self.table.get(&number);
-        page.is_some_and(|page| page.pins == 0 && matches!(page.state, State::Staged(_)))
+        page.is_some_and(|page| page.pins == 0 && matches!(page.state, PageState::Staged(_)))
     }
 
     /// Drops staged pages inside a run, because the run fetches them again.
@@ -359,18 +371,18 @@ impl Pages {
     fn queue(&mut self, object: &Arc<Staging>, pages: Option<Range<u64>>, urgency: Urgency) {
         let Some(pages) = pages else { return };
         for number in pages.clone() {
-            let page = self.table.entry(number).or_insert(Page {
-                state: State::Missing,
+            let page = self.table.entry(number).or_insert(PageEntry {
+                state: PageState::Missing,
                 pins: 0,
             });
             if !matches!(
                 page.state,
-                State::Asked | State::Staged(_) | State::Failed(_)
+                PageState::Asked | PageState::Staged(_) | PageState::Failed(_)
             ) {
-                page.state = State::Queued(urgency);
+                page.state = PageState::Queued(urgency);
             }
         }
-        let run = Run {
+        let run = PageRun {
             object: Arc::clone(object),
             next: pages.start,
             pages,
@@ -383,7 +395,7 @@ impl Pages {
     }
 
     /// Queues a run that no reader waits for. If the queue is full, its oldest run is removed.
-    fn expect(&mut self, run: Run) {
+    fn expect(&mut self, run: PageRun) {
         if self.expected.len() >= limits::EXPECTED_RUNS
             && let Some(oldest) = self.expected.pop_front()
         {
@@ -393,17 +405,17 @@ impl Pages {
     }
 
     /// Resets the pages of a run that was removed from the queue.
-    fn unqueue(&mut self, run: &Run) {
+    fn unqueue(&mut self, run: &PageRun) {
         for number in run.pages.clone() {
             let Some(page) = self.table.get_mut(&number) else {
                 continue;
             };
             match (&page.state, page.pins) {
-                (State::Queued(urgency), 0) if *urgency == run.urgency => {
+                (PageState::Queued(urgency), 0) if *urgency == run.urgency => {
                     self.table.remove(&number);
                 }
-                (State::Queued(urgency), _) if *urgency == run.urgency => {
-                    page.state = State::Missing;
+                (PageState::Queued(urgency), _) if *urgency == run.urgency => {
+                    page.state = PageState::Missing;
                 }
                 _ => {}
             }
@@ -421,7 +433,7 @@ impl Pages {
         }
     }
 
-    fn next_run(&mut self) -> Option<Run> {
+    fn next_run(&mut self) -> Option<PageRun> {
         let under_way = self.asked.len();
         if under_way < limits::NEEDED_RUNS_ASKED
             && let Some(run) = self.needed.pop_front()
@@ -456,16 +468,16 @@ impl Pages {
 
     fn asked_pages(&self) -> u64 {
         let runs = self.asked.values();
-        u64::together(runs.map(|run| run.pages.end.left_after(run.next)))
+        u64::sum(runs.map(|run| run.pages.end.left_after(run.next)))
     }
 
     /// Returns the parts of a run whose pages are still queued in this run. Other pages were
     /// requested earlier.
-    fn queued_parts(&self, run: &Run) -> Vec<Range<u64>> {
+    fn queued_parts(&self, run: &PageRun) -> Vec<Range<u64>> {
         let mut parts: Vec<Range<u64>> = Vec::new();
         for number in run.pages.clone() {
             let state = self.table.get(&number).map(|page| &page.state);
-            if !matches!(state, Some(State::Queued(urgency)) if *urgency == run.urgency) {
+            if !matches!(state, Some(PageState::Queued(urgency)) if *urgency == run.urgency) {
                 continue;
             }
             match parts.last_mut() {
@@ -476,10 +488,10 @@ impl Pages {
         parts
     }
 
-    fn ask_for(&mut self, run: &Run, pages: Range<u64>, id: u64) {
+    fn ask_for(&mut self, run: &PageRun, pages: Range<u64>, id: u64) {
         for number in pages.clone() {
             if let Some(page) = self.table.get_mut(&number) {
-                page.state = State::Asked;
+                page.state = PageState::Asked;
             }
         }
         self.taken = self.taken.with_more(length(&pages));
@@ -491,7 +503,7 @@ impl Pages {
             length: length(&bytes),
             is_needed: run.urgency == Urgency::Needed,
         });
-        let run = Run {
+        let run = PageRun {
             object: Arc::clone(&run.object),
             next: pages.start,
             pages,
@@ -516,7 +528,9 @@ impl Pages {
     fn drop_page(&mut self, number: u64) {
         let page = self.table.remove(&number);
         self.taken = self.taken.left_after(1);
-        if page.is_some_and(|page| matches!(page.state, State::Staged(Place::Segment(_)))) {
+        if page
+            .is_some_and(|page| matches!(page.state, PageState::Staged(PageLocation::Segment(_))))
+        {
             return;
         }
         let place = number.times(PAGE);
@@ -543,7 +557,7 @@ impl Pages {
         &mut self,
         id: u64,
         bytes: u64,
-        place: &Place,
+        place: &PageLocation,
     ) -> Result<Option<Arc<Staging>>> {
         let Some(run) = self.asked.get_mut(&id) else {
             return Ok(None);
@@ -570,11 +584,11 @@ impl Pages {
         Ok(Some(object))
     }
 
-    fn stage(&mut self, number: u64, place: Place) {
+    fn stage(&mut self, number: u64, place: PageLocation) {
         let Some(page) = self.table.get_mut(&number) else {
             return;
         };
-        page.state = State::Staged(place);
+        page.state = PageState::Staged(place);
         if page.pins == 0 {
             self.unread.put(number, Instant::now());
         }
@@ -584,13 +598,13 @@ impl Pages {
     pub(super) fn staged_unasked(&mut self, pages: Range<u64>) {
         self.make_room(length(&pages));
         for number in pages {
-            let page = Page {
-                state: State::Missing,
+            let page = PageEntry {
+                state: PageState::Missing,
                 pins: 0,
             };
             self.table.entry(number).or_insert(page);
             self.taken = self.taken.one_more();
-            self.stage(number, Place::Stage);
+            self.stage(number, PageLocation::Stage);
         }
         self.make_room(0);
     }
@@ -602,7 +616,7 @@ impl Pages {
         for number in run.next..run.pages.end {
             self.taken = self.taken.left_after(1);
             match self.table.get_mut(&number) {
-                Some(page) if page.pins > 0 => page.state = State::Failed(error.clone()),
+                Some(page) if page.pins > 0 => page.state = PageState::Failed(error.clone()),
                 _ => drop(self.table.remove(&number)),
             }
         }
@@ -612,8 +626,8 @@ impl Pages {
     /// Cancels the runs that contain these pages. With an error, runs that other readers wait for
     /// are cancelled as well.
     pub(super) fn give_up(&mut self, pages: &Range<u64>, error: Option<&Error>) {
-        let overlaps = |run: &Run| run.next < pages.end && pages.start < run.pages.end;
-        let is_pinned = |run: &Run| {
+        let overlaps = |run: &PageRun| run.next < pages.end && pages.start < run.pages.end;
+        let is_pinned = |run: &PageRun| {
             let mut numbers = run.next..run.pages.end;
             numbers.any(|number| self.table.get(&number).is_some_and(|page| page.pins > 0))
         };
@@ -629,8 +643,8 @@ impl Pages {
             self.remember_failure(pages.clone(), error);
             for number in pages.clone() {
                 match self.table.get_mut(&number) {
-                    Some(page) if !matches!(page.state, State::Staged(_)) => {
-                        page.state = State::Failed(error.clone());
+                    Some(page) if !matches!(page.state, PageState::Staged(_)) => {
+                        page.state = PageState::Failed(error.clone());
                     }
                     _ => {}
                 }
@@ -654,7 +668,7 @@ impl Pages {
 
     /// Removes a closed object and all its pages.
     pub(super) fn forget(&mut self, object: &Staging) {
-        let is_own = |run: &Run| run.object.number == object.number;
+        let is_own = |run: &PageRun| run.object.number == object.number;
         let asked = self.asked.iter().filter(|(_, run)| is_own(run));
         let asked: Vec<u64> = asked.map(|(id, _)| *id).collect();
         for id in asked {
@@ -670,7 +684,7 @@ impl Pages {
             self.read.pop(&number);
             self.unread.pop(&number);
             if let Some(page) = self.table.remove(&number)
-                && matches!(page.state, State::Staged(_))
+                && matches!(page.state, PageState::Staged(_))
             {
                 self.taken = self.taken.left_after(1);
             }

@@ -11,13 +11,13 @@ use lru::LruCache;
 use crate::error::Error;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused, unreadable};
+use crate::source::neighbours::policy::{OpenRefusal, OpenedPath, Policy, refusal, unreadable};
 use crate::source::open::{OpenSource, SharedOpen};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::object::RemoteObject;
 
 /// An object, or `None` if it does not exist, and the time of the request.
-type Known = (Instant, Option<Arc<RemoteObject>>);
+type KnownObject = (Instant, Option<Arc<RemoteObject>>);
 
 /// The prefix of a URL: the part before its last `/`.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ pub(in crate::source) struct Prefix {
     path: PathBuf,
     policy: Policy,
     /// Objects by name.
-    known: Mutex<LruCache<Vec<u8>, Known>>,
+    known: Mutex<LruCache<Vec<u8>, KnownObject>>,
 }
 
 impl Prefix {
     /// Returns the prefix of the URL of `connection`.
-    pub(in crate::source) fn of(connection: &Arc<Connection>, policy: Policy) -> Self {
+    pub(in crate::source) fn new(connection: &Arc<Connection>, policy: Policy) -> Self {
         Prefix {
             connection: Arc::clone(connection),
             path: connection.prefix(),
@@ -50,14 +50,14 @@ impl Prefix {
 
     /// Opens the object at the relative `path`. No policy allows a path outside the prefix: the
     /// user has not chosen to contact other servers or prefixes.
-    pub(in crate::source) fn open(&self, path: &Path) -> Opened {
+    pub(in crate::source) fn open(&self, path: &Path) -> OpenedPath {
         let Some(name) = name(path) else {
-            return Err(refused(path, "it leads outside the source's prefix"));
+            return Err(refusal(path, "it leads outside the source's prefix"));
         };
         let place = self.path.join(OsStr::from_bytes(&name));
         let failed = |error: Error| {
             let why = error.to_string();
-            Unopened::Failed(place.clone(), unreadable(&place, &why))
+            OpenRefusal::Failed(place.clone(), unreadable(&place, &why))
         };
         let found = self.find(name).map_err(failed)?;
         let found = found.map(|object| -> SharedOpen { object });

@@ -30,23 +30,23 @@ const FIRST_PAGE: u64 = PAGES * CHECKSUM;
 
 /// The identity of an object in one state: a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key(pub [u8; 32]);
+pub struct ObjectKey(pub [u8; 32]);
 
 /// An open segment.
 #[derive(Debug)]
 pub struct Segment {
     file: File,
-    key: Key,
+    key: ObjectKey,
 }
 
 impl Segment {
     /// Creates a segment from a file. `key` identifies the object.
-    pub fn new(file: File, key: Key) -> Self {
+    pub fn new(file: File, key: ObjectKey) -> Self {
         Segment { file, key }
     }
 
     /// Returns the key of the object.
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &ObjectKey {
         &self.key
     }
 
@@ -63,7 +63,7 @@ impl Segment {
     pub fn read(&self, number: u64, page: &mut [u8]) -> io::Result<bool> {
         let mut stated = [0; 8];
         self.file.read_exact_at(&mut stated, stated_at(number))?;
-        self.file.read_exact_at(page, place(number))?;
+        self.file.read_exact_at(page, page_offset(number))?;
         Ok(checksum(&self.key, number, page) == stated)
     }
 
@@ -72,7 +72,7 @@ impl Segment {
     ///
     /// # Errors
     /// Fails as [`read`](Self::read) does.
-    pub fn written(&self, numbers: &Range<u64>) -> io::Result<u64> {
+    pub fn present_pages(&self, numbers: &Range<u64>) -> io::Result<u64> {
         let pages = numbers.end.left_after(numbers.start);
         let bytes = to_usize(pages.times(CHECKSUM)).unwrap_or(0);
         let mut stated = vec![0; bytes];
@@ -82,7 +82,7 @@ impl Segment {
         let written = stated.iter().take_while(|stated| **stated != ABSENT);
         let written = to_u64(written.count());
         if let Some(bytes) = NonZeroU64::new(written.times(PAGE)) {
-            let first = place(numbers.start);
+            let first = page_offset(numbers.start);
             let _hint = fadvise(&self.file, first, Some(bytes), Advice::WillNeed);
         }
         Ok(written)
@@ -93,7 +93,7 @@ impl Segment {
     /// # Errors
     /// Fails with the system's error.
     pub fn write(&self, number: u64, page: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(page, place(number))?;
+        self.file.write_all_at(page, page_offset(number))?;
         let stated = checksum(&self.key, number, page);
         self.file.write_all_at(&stated, stated_at(number))
     }
@@ -108,7 +108,7 @@ impl Segment {
 }
 
 /// Returns the offset of a page in its segment.
-fn place(number: u64) -> u64 {
+fn page_offset(number: u64) -> u64 {
     (number % PAGES).times(PAGE).with_more(FIRST_PAGE)
 }
 
@@ -122,7 +122,7 @@ const ABSENT: [u8; 8] = [0; 8];
 
 /// Returns the checksum of a page, over its key, its number and its bytes. The result is never
 /// [`ABSENT`].
-pub fn checksum(key: &Key, number: u64, page: &[u8]) -> [u8; 8] {
+pub fn checksum(key: &ObjectKey, number: u64, page: &[u8]) -> [u8; 8] {
     let mut crc = Crc::new();
     crc.update(&key.0);
     crc.update(&number.to_le_bytes());

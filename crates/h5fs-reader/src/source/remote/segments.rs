@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::local::descriptors::share_of;
-use crate::source::remote::segment::{Key, Segment};
+use crate::source::remote::segment::{ObjectKey, Segment};
 use crate::wire::Count;
 
 /// The open segments. The one received longest ago is first.
@@ -20,7 +20,7 @@ pub(super) struct Segments {
 }
 
 /// The identity of a segment: the device and inode of its file, and the object's key.
-type Id = (u64, u64, Key);
+type Id = (u64, u64, ObjectKey);
 
 impl Segments {
     /// Creates an empty list.
@@ -37,7 +37,7 @@ impl Segments {
     ///
     /// # Errors
     /// `Corrupt` if the file is not a regular file.
-    pub(super) fn take(&mut self, file: OwnedFd, key: Key) -> Result<Arc<Segment>> {
+    pub(super) fn insert(&mut self, file: OwnedFd, key: ObjectKey) -> Result<Arc<Segment>> {
         let file = File::from(file);
         let metadata = file.metadata();
         let metadata = metadata.map_err(|error| Error::io(&error, "the cache on disk"))?;

@@ -24,12 +24,12 @@ pub(super) struct Staging {
     identity: Identity,
     /// The reason why the state has ended.
     over: OnceLock<Error>,
-    seen: Mutex<Seen>,
+    seen: Mutex<StateChecks>,
 }
 
 /// Results of the checks of an object's state.
 #[derive(Debug)]
-struct Seen {
+struct StateChecks {
     /// Time when the state was last confirmed or the last check ended.
     last: Instant,
     /// Start time of the check in progress.
@@ -57,7 +57,7 @@ impl Staging {
             identity: Identity::Object(Arc::clone(&object)),
             object,
             over: OnceLock::new(),
-            seen: Mutex::new(Seen {
+            seen: Mutex::new(StateChecks {
                 last: Instant::now(),
                 look: None,
                 took: Duration::ZERO,
@@ -74,7 +74,7 @@ impl Staging {
     /// Returns the pages that contain these bytes of the object.
     pub(super) fn pages_of(&self, offset: u64, length: u64) -> Range<u64> {
         let whole = Extent::cut(self.region, self.state().length);
-        let bytes = whole.after(offset).first(length);
+        let bytes = whole.skip(offset).first(length);
         if bytes.is_empty() {
             return 0..0;
         }
@@ -103,7 +103,7 @@ impl Staging {
     }
 
     /// Returns the reason why the state has ended, if it has.
-    pub(super) fn over(&self) -> Option<&Error> {
+    pub(super) fn end_reason(&self) -> Option<&Error> {
         self.over.get()
     }
 
@@ -119,7 +119,7 @@ impl Staging {
 
     /// Records the end of a check: the state is confirmed, the state has ended with an error, or
     /// the check was inconclusive (`None`).
-    pub(super) fn looked(&self, told: Option<Result<()>>) {
+    pub(super) fn record_check(&self, told: Option<Result<()>>) {
         let mut seen = lock(&self.seen);
         seen.last = Instant::now();
         let took = seen.look.take().map(|began| began.elapsed());
@@ -202,12 +202,12 @@ mod tests {
         await_look();
         sleep(Duration::from_millis(100));
         assert!(!object.is_due(Duration::ZERO), "one is under way");
-        object.looked(Some(Ok(())));
+        object.record_check(Some(Ok(())));
         let ended = Instant::now();
         await_look();
         assert!(ended.elapsed() >= Duration::from_millis(900));
         assert!(!OpenedState::is_over(&object));
-        object.looked(Some(Err(changed())));
+        object.record_check(Some(Err(changed())));
         assert!(OpenedState::is_over(&object));
     }
 }

@@ -79,7 +79,7 @@ impl ObjectState {
 
     /// Returns whether no known fact distinguishes the two. A listing may contain fewer facts than
     /// a response.
-    pub fn agrees_with(&self, other: &Self) -> bool {
+    pub fn is_consistent_with(&self, other: &Self) -> bool {
         let (one, two) = (self.comparable(), other.comparable());
         let are_tagged = !one.etag.is_empty() && !two.etag.is_empty();
         let are_dated = self.modified != 0 && other.modified != 0;
@@ -159,7 +159,7 @@ mod tests {
             state(b"", 0),
         ] {
             assert!(
-                answer.agrees_with(&listed) && listed.agrees_with(&answer),
+                answer.is_consistent_with(&listed) && listed.is_consistent_with(&answer),
                 "{listed:?}"
             );
         }
@@ -169,7 +169,7 @@ mod tests {
         };
         for other in [state(b"2", 7), state(b"", 8), longer] {
             assert!(
-                !answer.agrees_with(&other) && !other.agrees_with(&answer),
+                !answer.is_consistent_with(&other) && !other.is_consistent_with(&answer),
                 "{other:?}"
             );
         }

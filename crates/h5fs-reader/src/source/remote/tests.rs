@@ -1,6 +1,6 @@
 //! Tests of the worker's end against a fetcher that serves objects from memory.
 
-mod kept;
+mod disk_cache_pages;
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,12 +12,14 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::directory::{Directory, Standing};
+use crate::source::directory::{Directory, EntryType};
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
-use crate::source::remote::fake::{Fetcher, LONG, Pair, bytes, good, pair, start, watched};
+use crate::source::remote::fake::{
+    Fetcher, LONG, Pair, bytes, fetcher_with_checks, normal_fetcher, pair, start,
+};
 use crate::source::remote::message::{
-    Counters, Failure, ListedName, Named, PACKET, Reply, Request,
+    Counters, Failure, ListedName, ListedType, PACKET, Reply, Request,
 };
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE;
@@ -43,7 +45,7 @@ fn cause(read: Result<Vec<u8>>) -> Cause {
 
 #[test]
 fn metadata_brings_what_stands_around_it() {
-    let pair = good();
+    let pair = normal_fetcher();
     let object = pair.open(10 * MIB + 5);
     assert_eq!(object.length(), 10 * MIB + 5);
     for at in [300 * KIB, 300 * KIB + 7, 511 * KIB, 256 * KIB] {
@@ -66,7 +68,7 @@ fn metadata_brings_what_stands_around_it() {
 /// arrives in parts.
 #[test]
 fn a_small_object_comes_as_a_whole() {
-    let pair = good();
+    let pair = normal_fetcher();
     let small = pair.open(limits::SMALL_OBJECT);
     for at in (0..limits::SMALL_OBJECT - 1000).step_by(100 * KIB as usize) {
         assert_eq!(read(&small, at, 1000).unwrap(), bytes(at, 1000));
@@ -116,11 +118,11 @@ fn a_small_object_comes_as_a_whole_once() {
 
 #[test]
 fn a_paged_file_is_read_by_its_pages() {
-    let pair = good();
+    let pair = normal_fetcher();
     let object = pair.open(20 * MIB);
     // The first page arrives before any read.
     object.set_pages(0, 4 * MIB);
-    pair.until(|_| object.has(0, 4 * MIB));
+    pair.wait_until(|_| object.has_bytes(0, 4 * MIB));
     let first = (0, 4 * MIB, false);
     assert_eq!(read(&object, 5 * MIB, 100).unwrap(), bytes(5 * MIB, 100));
     assert_eq!(
@@ -141,10 +143,10 @@ fn a_paged_file_is_read_by_its_pages() {
 
 #[test]
 fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
-    let pair = good();
+    let pair = normal_fetcher();
     let object = pair.open(20 * MIB);
     object.set_pages(0, 16 * MIB);
-    pair.until(|_| object.has(0, limits::FIRST_PAGE));
+    pair.wait_until(|_| object.has_bytes(0, limits::FIRST_PAGE));
     pair.put("other", 20 * MIB, "\"1\"");
     let other = RemoteObject::find(&pair.connection, b"other").unwrap();
     other.unwrap().set_pages(0, 4 * MIB);
@@ -154,12 +156,12 @@ fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
 
 #[test]
 fn what_is_there_brings_no_more_of_its_page() {
-    let pair = good();
+    let pair = normal_fetcher();
     let object = pair.open(20 * MIB);
     // No page size is known yet.
     read(&object, 4 * MIB, 100).unwrap();
     object.set_pages(2 * MIB, MIB);
-    pair.until(|_| object.has(2 * MIB, MIB));
+    pair.wait_until(|_| object.has_bytes(2 * MIB, MIB));
     object.prefetch(&[(4 * MIB + 7, 10)], Urgency::Expected);
     read(&object, 8 * MIB, 100).unwrap();
     let near = [
@@ -172,7 +174,7 @@ fn what_is_there_brings_no_more_of_its_page() {
 
 #[test]
 fn near_ranges_are_asked_for_together() {
-    let pair = good();
+    let pair = normal_fetcher();
     let object = pair.open(64 * MIB);
     // Nine chunks of 1 MiB with gaps of 40 KiB, in reverse order; a distant range; and one inside
     // another.
@@ -202,11 +204,11 @@ fn near_ranges_are_asked_for_together() {
 #[test]
 fn what_is_expected_close_together_is_asked_for_together() {
     const PAGE: u64 = 64 * KIB;
-    let pair = good();
+    let pair = normal_fetcher();
     let object = pair.open(64 * MIB);
     object.prefetch(&[(10 * PAGE, PAGE), (100 * PAGE, PAGE)], Urgency::Needed);
     read(&object, 10 * PAGE, 10).unwrap();
-    pair.until(|_| pair.fetched().len() == 2);
+    pair.wait_until(|_| pair.fetched().len() == 2);
     let pages = |range: Range<u64>| (range.start * PAGE, (range.end - range.start) * PAGE);
     object.prefetch(&[pages(4..9), pages(11..18)], Urgency::Expected);
     object.prefetch(&[pages(99..100), pages(102..104)], Urgency::Expected);
@@ -244,9 +246,9 @@ fn what_is_waited_for_comes_first_and_requests_are_bounded() {
         (first..first + count).map(|i| (i * 256 * KIB, 1)).collect()
     };
     object.prefetch(&each(0, 300), Urgency::Expected);
-    pair.until(|_| pair.fetched().len() == limits::EXPECTED_RUNS_ASKED);
+    pair.wait_until(|_| pair.fetched().len() == limits::EXPECTED_RUNS_ASKED);
     object.prefetch(&each(200, 300), Urgency::Needed);
-    pair.until(|_| pair.fetched().len() == limits::NEEDED_RUNS_ASKED);
+    pair.wait_until(|_| pair.fetched().len() == limits::NEEDED_RUNS_ASKED);
     // A range that was expected is needed now, but is not requested twice.
     let (expected, needed) = (limits::EXPECTED_RUNS_ASKED, limits::NEEDED_RUNS_ASKED);
     assert!(pair.fetched()[..expected].iter().all(|fetch| !fetch.2));
@@ -255,7 +257,7 @@ fn what_is_waited_for_comes_first_and_requests_are_bounded() {
     for request in asked {
         pair.fetcher.serve(&request);
     }
-    pair.until(|_| pair.fetched().len() >= needed + 32);
+    pair.wait_until(|_| pair.fetched().len() >= needed + 32);
     assert!(
         pair.fetched()[expected..needed + 32]
             .iter()
@@ -284,7 +286,7 @@ fn guesses_that_are_too_many_give_way() {
     for part in ranges.chunks(100) {
         object.prefetch(part, Urgency::Expected);
     }
-    pair.until(|_| pair.fetched().len() == limits::EXPECTED_RUNS_ASKED);
+    pair.wait_until(|_| pair.fetched().len() == limits::EXPECTED_RUNS_ASKED);
     let queued = pair.connection.queued();
     assert_eq!(queued, limits::EXPECTED_RUNS);
 }
@@ -311,7 +313,7 @@ fn guesses_leave_a_part_of_what_was_read() {
     let object = pair.open(100 * MIB);
     read(&object, 99 * MIB, 1).unwrap();
     object.prefetch(&[(0, 50 * MIB)], Urgency::Expected);
-    pair.until(|_| pair.fetched().len() > 2);
+    pair.wait_until(|_| pair.fetched().len() > 2);
     // Waits until no more pages are requested: the counters are returned after all earlier
     // requests.
     let mut asked = 0;
@@ -447,7 +449,7 @@ fn silence_ends_in_an_error_within_the_patience() {
     assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
     pair.connection.counters().unwrap_err();
     assert!(begun.elapsed() < LONG);
-    pair.until(|asked| {
+    pair.wait_until(|asked| {
         let cancels = asked
             .iter()
             .filter(|request| matches!(request, Request::Cancel { .. }));
@@ -474,7 +476,7 @@ fn a_reader_that_has_gone_waits_no_longer() {
     let is_wanted = || pair.fetched().is_empty();
     let gone = object.read_wanted(0, &mut [0; 10], &is_wanted).unwrap_err();
     assert!(gone.is_unwanted());
-    pair.until(|asked| {
+    pair.wait_until(|asked| {
         asked
             .iter()
             .any(|request| matches!(request, Request::Cancel { .. }))
@@ -537,7 +539,7 @@ fn the_beginning_of_an_object_may_come_with_it() {
 
 #[test]
 fn a_look_finds_another_state() {
-    let pair = watched();
+    let pair = fetcher_with_checks();
     let object = pair.open(MIB);
     assert!(!object.is_changed());
     pair.put("", MIB, "\"2\"");
@@ -589,7 +591,7 @@ fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
 
 #[test]
 fn bytes_of_what_no_answer_tells_apart_do_not_stand_for_a_look() {
-    let pair = good();
+    let pair = normal_fetcher();
     pair.put("", 1000 * MIB, "\0one");
     let object = RemoteObject::find(&pair.connection, b"").unwrap().unwrap();
     let mut at = 0;
@@ -603,7 +605,7 @@ fn bytes_of_what_no_answer_tells_apart_do_not_stand_for_a_look() {
 
 #[test]
 fn objects_have_regions_of_their_own_and_leave_nothing() {
-    let pair = good();
+    let pair = normal_fetcher();
     let first = pair.open(3 * MIB + 1);
     pair.put("other", MIB, "\"o\"");
     let other = RemoteObject::find(&pair.connection, b"other")
@@ -615,7 +617,7 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
     assert!(open[1].1 > open[0].1 + 3 * MIB);
     drop((first, other));
     assert_eq!(pair.connection.taken(), 0);
-    pair.until(|asked| {
+    pair.wait_until(|asked| {
         let closed = asked
             .iter()
             .filter(|request| matches!(request, Request::Close { .. }));
@@ -624,14 +626,14 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
 }
 
 /// Creates a fetcher whose one listed page omits all `count` objects and has a token for more.
-fn many(count: usize) -> Pair {
+fn fetcher_with_listing(count: usize) -> Pair {
     let list = |fetcher: &Fetcher, request: &Request| match request {
         Request::List { id, .. } => fetcher.say(&Reply::Listed {
             id: *id,
             is_last: true,
             entries: vec![ListedName {
                 name: b"a".to_vec(),
-                named: Named::Prefix,
+                named: ListedType::Prefix,
             }],
             next: b"more".to_vec(),
         }),
@@ -655,7 +657,7 @@ fn count(pair: &Pair, is_one: fn(&Request) -> bool) -> usize {
 #[test]
 fn objects_of_a_prefix_stay_open_within_the_limit() {
     let most = limits::KEPT_OBJECTS.get();
-    let pair = many(most + 10);
+    let pair = fetcher_with_listing(most + 10);
     let directory = RemoteDirectory::open(&pair.connection).unwrap();
     for number in 0..most + 10 {
         directory.open(Path::new(&format!("o{number}"))).unwrap();
@@ -667,7 +669,7 @@ fn objects_of_a_prefix_stay_open_within_the_limit() {
 
 #[test]
 fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
-    let pair = many(1);
+    let pair = fetcher_with_listing(1);
     let directory = RemoteDirectory::open(&pair.connection).unwrap();
     let path = Path::new("o0");
     let first = |directory: &RemoteDirectory| {
@@ -695,7 +697,7 @@ fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
 /// A listing may be outdated: the object is longer now.
 #[test]
 fn a_region_fits_whatever_length_was_told() {
-    let pair = good();
+    let pair = normal_fetcher();
     for (name, length) in [("a", 3 * MIB), ("b", 300 * KIB), ("c", 0)] {
         pair.put(name, length, name);
     }
@@ -730,7 +732,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
                     .fold(0, |sum, byte| sum * 256 + u64::from(*byte));
                 let name = |i: u64| ListedName {
                     name: format!("{number} {i} {}", "n".repeat(200)).into_bytes(),
-                    named: Named::Object(ObjectState::default()),
+                    named: ListedType::Object(ObjectState::default()),
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,
@@ -755,8 +757,8 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
     let listing = lock(&pair.fetcher.asked).len();
     // The names are too many for the cache: each name needs one request for itself, and one for
     // names beneath it.
-    let there = directory.look(Path::new("x"), false).unwrap();
-    assert_eq!(there.kind, Standing::Directory);
+    let there = directory.path_info(Path::new("x"), false).unwrap();
+    assert_eq!(there.kind, EntryType::Directory);
     assert_eq!(lock(&pair.fetcher.asked).len() - listing, 2);
 }
 
@@ -771,7 +773,7 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
             for part in 1..=parts {
                 let name = |number: usize| ListedName {
                     name: format!("{:010}", part * names + number).into_bytes(),
-                    named: Named::Prefix,
+                    named: ListedType::Prefix,
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,

@@ -62,7 +62,7 @@ impl FileListing {
             .map(|own| to_u64(file(own).with_more(OWN)));
         let left_out = self.left_out.iter();
         let left_out = left_out.map(|(name, why)| to_u64(name.len() + why.len() + OWN));
-        u64::together(files.chain(left_out))
+        u64::sum(files.chain(left_out))
     }
 }
 
@@ -268,7 +268,7 @@ impl Lister {
 
     /// Returns whether the choice includes the file of this name.
     fn is_chosen(&self, name: &Path) -> bool {
-        self.choice.takes(name.as_os_str().as_bytes())
+        self.choice.has_path(name.as_os_str().as_bytes())
     }
 
     /// Returns whether other users, who can read the joined file, must not read this file.

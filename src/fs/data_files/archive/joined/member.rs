@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::fs::data_files::archive::joined::JoinedFiles;
 use crate::fs::data_files::archive::joined::listing::{FileListing, ListedFile};
 use crate::fs::errno;
-use crate::joined::members::{Key, OpenMember, Opened};
+use crate::joined::members::{MemberKey, OpenMember, OpenedMember};
 
 /// Minimum age of a file's last change before its scan is stored for the next mount. If a program
 /// writes to a memory map, the file's time changes only when the system writes the page to disk, up
@@ -88,7 +88,7 @@ impl ListingOpener {
     }
 
     /// Opens the container of an open file.
-    fn member(&self, file: &ListedFile, source: SharedOpen) -> Result<Opened> {
+    fn member(&self, file: &ListedFile, source: SharedOpen) -> Result<OpenedMember> {
         let (options, absolute) = (self.options, self.files.root().absolute(&file.path));
         if !options.force {
             detect::refuse_locked(&*source).inspect_err(|_| self.files.set_locked(&file.path))?;
@@ -102,7 +102,7 @@ impl ListingOpener {
         }
         let own = self.neighbours.of_neighbour(&absolute, &absolute, readers);
         let own = Arc::new(own.reporting_to(&self.neighbours, &file.path));
-        let source = self.neighbours.take(&absolute, source)?;
+        let source = self.neighbours.add(&absolute, source)?;
         let shared = Arc::<_>::clone(&source);
         let container = detect::open(shared, Arc::clone(&own), &self.caches, options.force);
         let container = container.map_err(|error| {
@@ -116,7 +116,7 @@ impl ListingOpener {
             let what = "a writer appends to it (its lock says so)";
             return Err(Error::Usage(what.to_owned()));
         }
-        Ok(Opened {
+        Ok(OpenedMember {
             container,
             neighbours: own,
         })
@@ -134,7 +134,7 @@ impl OpenMember for ListingOpener {
         &self.listing.names
     }
 
-    fn open(&self, number: usize) -> Result<Opened> {
+    fn open(&self, number: usize) -> Result<OpenedMember> {
         let file = self.file(number)?;
         let source = self.source(file)?;
         let opened = source.opened();
@@ -145,10 +145,12 @@ impl OpenMember for ListingOpener {
         Ok(member)
     }
 
-    fn open_again(&self, number: usize) -> Result<Opened> {
+    fn open_again(&self, number: usize) -> Result<OpenedMember> {
         let file = self.file(number)?;
         let opened = self.source(file).and_then(|source| {
-            let is_same = source.opened().agrees_with(&self.expected(number, file));
+            let is_same = source
+                .opened()
+                .is_consistent_with(&self.expected(number, file));
             is_same.then_some(source).ok_or_else(|| stale(file))
         });
         let opened = opened.map_err(|error| match error {
@@ -164,27 +166,27 @@ impl OpenMember for ListingOpener {
         self.member(file, source)
     }
 
-    fn open_linked(&self, from: &Opened, name: &[u8]) -> Result<Option<Opened>> {
+    fn open_linked(&self, from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>> {
         let Some((source, neighbours)) = from.neighbours.open_part(name)? else {
             return Ok(None);
         };
         let neighbours = Arc::new(neighbours);
         let own = Arc::clone(&neighbours);
         let container = detect::open(source, own, &self.caches, self.options.force)?;
-        Ok(Some(Opened {
+        Ok(Some(OpenedMember {
             container,
             neighbours,
         }))
     }
 
-    fn key(&self, number: usize) -> Option<Key> {
+    fn key(&self, number: usize) -> Option<MemberKey> {
         let file = self.file(number).ok()?;
         let shows_changes = match &file.state {
             // A date has a resolution of a second, within which the object may change twice.
             Identity::Object(object) => !object.state.etag.is_empty(),
             state => state.is_calm_for(CALM),
         };
-        let is_scanned_so = self.expected(number, file).agrees_with(&file.state);
+        let is_scanned_so = self.expected(number, file).is_consistent_with(&file.state);
         let is_known = shows_changes && is_scanned_so && !self.files.is_distrusted(file);
         let is_shared = self.neighbours.readers() != Readers::Owner;
         let how = (self.options.force, self.options.verify, is_shared);
@@ -203,7 +205,7 @@ impl OpenMember for ListingOpener {
         self.options.partial
     }
 
-    fn verifies(&self) -> bool {
+    fn is_verifying(&self) -> bool {
         self.options.verify
     }
 
@@ -235,7 +237,7 @@ fn is_of_another_kind(error: &Error) -> bool {
 
 /// Returns the key of a file in one state. The key depends on `force`, `verify`, and whether other
 /// users read the file.
-fn key_of(file: (&Path, &Identity), how: (bool, bool, bool)) -> Key {
+fn key_of(file: (&Path, &Identity), how: (bool, bool, bool)) -> MemberKey {
     let mut hasher = KeyHasher::default();
     (file, how).hash(&mut hasher);
     hasher.0.finalize().into()

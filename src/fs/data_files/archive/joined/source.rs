@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::{CancelToken, IsWanted};
 use h5fs_reader::source::Source;
-use h5fs_reader::source::attributes::Attributes;
+use h5fs_reader::source::attributes::FileAttributes;
 use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::identity::Identity;
 use h5fs_reader::source::open::{OpenSource, OpenedState, SharedState};
@@ -76,8 +76,8 @@ impl OpenSource for OpenFiles {
         self.watcher.refresh(cancel)
     }
 
-    fn attributes(&self) -> Result<Attributes> {
-        let own = self.root.look(Path::new(""), self.allow_other);
+    fn attributes(&self) -> Result<FileAttributes> {
+        let own = self.root.path_info(Path::new(""), self.allow_other);
         Ok(own?.attributes)
     }
 }

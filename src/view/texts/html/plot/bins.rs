@@ -6,21 +6,21 @@
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 
-use crate::view::cf::stored::Stored;
+use crate::view::cf::stored_type::StoredType;
 use crate::view::elements::Elements;
-use crate::view::elements::missing::Missing;
+use crate::view::elements::missing::MissingValues;
 use crate::view::texts::html::plot::bin::{BINS, Bin};
-use crate::view::texts::html::plot::pieces::Pieces;
-use crate::view::texts::html::plot::spread::{Placed, ReadAlong, Spread};
+use crate::view::texts::html::plot::equal_width_bins::{BinBuilder, PlacedBins, ReadAlong};
+use crate::view::texts::html::plot::sampled_pieces::Pieces;
 
 /// A reader of the numbers of an array.
-pub(super) struct Numbers {
+pub(super) struct NumberReader {
     pub(super) elements: Elements,
-    pub(super) stored: Stored,
-    pub(super) missing: Option<Missing>,
+    pub(super) stored: StoredType,
+    pub(super) missing: Option<MissingValues>,
 }
 
-impl Numbers {
+impl NumberReader {
     /// Reads `count` numbers, from number `first` on. Missing numbers become NaN.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Numbers {
         let bytes = self.elements.read(first, count)?;
         let datatype = &self.elements.datatype;
         let missing = self.missing.as_ref();
-        let missing = missing.map(|missing| missing.among(datatype, first, count, &bytes));
+        let missing = missing.map(|missing| missing.find_missing(datatype, first, count, &bytes));
         let missing = missing.transpose()?.unwrap_or_default();
         let size = to_usize(u64::from(self.stored.size()))?.max(1);
         let each = bytes.chunks_exact(size).enumerate();
@@ -43,27 +43,27 @@ impl Numbers {
 }
 
 /// The bins of an array of numbers.
-pub(super) struct Binned {
+pub(super) struct BinnedNumbers {
     /// Bins with the same number of elements each.
     pub(super) bins: Vec<Bin>,
     /// Bins of equal width in the coordinate, if the coordinates are sorted.
-    pub(super) placed: Option<Placed>,
+    pub(super) placed: Option<PlacedBins>,
     /// The error of the first piece that could not be read. `along_error` is the same for the
     /// coordinates.
     pub(super) error: Option<Error>,
     pub(super) along_error: Option<Error>,
 }
 
-impl Binned {
+impl BinnedNumbers {
     /// Returns the index of the bin for element `index` of `count`.
-    fn place(&self, index: u64, count: u64) -> usize {
+    fn bin_index(&self, index: u64, count: u64) -> usize {
         let bins = self.bins.len();
         let place = u128::from(index) * bins as u128 / u128::from(count.max(1));
         usize::try_from(place).map_or(0, |place| place.min(bins.saturating_sub(1)))
     }
 
     fn add(&mut self, index: u64, count: u64, number: f64) {
-        let place = self.place(index, count);
+        let place = self.bin_index(index, count);
         if let Some(bin) = self.bins.get_mut(place) {
             bin.add(number);
         }
@@ -71,7 +71,7 @@ impl Binned {
 
     /// Marks the bins of a range of elements as empty, so that the line breaks there.
     fn break_off(&mut self, first: u64, last: u64, count: u64) {
-        for place in self.place(first, count)..=self.place(last, count) {
+        for place in self.bin_index(first, count)..=self.bin_index(last, count) {
             self.bins[place].add(f64::NAN);
         }
     }
@@ -82,12 +82,12 @@ impl Binned {
 /// # Errors
 /// `Limit` if the number of bins does not fit in memory. Other errors are returned in the result.
 pub(super) fn read(
-    numbers: &Numbers,
+    numbers: &NumberReader,
     along: Option<&ReadAlong<'_>>,
     pieces: &Pieces,
-) -> Result<Binned> {
+) -> Result<BinnedNumbers> {
     let count = pieces.count;
-    let mut binned = Binned {
+    let mut binned = BinnedNumbers {
         bins: vec![Bin::Unread; to_usize(count.min(BINS))?],
         placed: None,
         error: None,
@@ -95,7 +95,7 @@ pub(super) fn read(
     };
     let mut beside = None;
     if let Some(along) = along {
-        match Spread::of(along, count) {
+        match BinBuilder::new(along, count) {
             Ok(spread) => beside = spread.map(|spread| (along, spread)),
             Err(error) => binned.along_error = Some(error),
         }
@@ -131,16 +131,16 @@ pub(super) fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::texts::html::plot::pieces::tests::array;
+    use crate::view::texts::html::plot::sampled_pieces::tests::array;
     use crate::view::texts::text::Text;
     use h5fs_reader::wire::to_u64;
 
-    fn of(numbers: &[f64], along: Option<&[f64]>) -> Binned {
+    fn bin_numbers(numbers: &[f64], along: Option<&[f64]>) -> BinnedNumbers {
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
         let count = to_u64(numbers.len());
         let array = array(count, None);
-        let numbers = Numbers {
-            stored: Stored::new(&array.datatype).unwrap(),
+        let numbers = NumberReader {
+            stored: StoredType::new(&array.datatype).unwrap(),
             elements: Elements {
                 datatype: array.datatype.clone(),
                 dims: Some(vec![count]),
@@ -148,7 +148,7 @@ mod tests {
             },
             missing: None,
         };
-        let pieces = Pieces::of(&array, None, count, false).unwrap();
+        let pieces = Pieces::choose(&array, None, count, false).unwrap();
         let along = along.map(|along| {
             |first: u64, count: u64| {
                 let first = to_usize(first)?;
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_bin_has_the_least_and_the_greatest_number() {
-        let few = of(&[1.5, f64::NAN, -2.0], None).bins;
+        let few = bin_numbers(&[1.5, f64::NAN, -2.0], None).bins;
         assert_eq!(
             few,
             [Bin::Range(1.5, 1.5), Bin::Nothing, Bin::Range(-2.0, -2.0)]
@@ -170,7 +170,7 @@ mod tests {
         let mut numbers: Vec<f64> = (0..6400).map(f64::from).collect();
         numbers[15] = 1e300;
         numbers[25] = f64::INFINITY;
-        let many = of(&numbers, None).bins;
+        let many = bin_numbers(&numbers, None).bins;
         assert_eq!(many.len(), 640);
         assert_eq!(many[0], Bin::Range(0.0, 9.0));
         assert_eq!(many[1], Bin::Range(10.0, 1e300));
@@ -186,7 +186,7 @@ mod tests {
         for squares in [squares.clone(), squares.into_iter().rev().collect()] {
             let rises = squares[0] == 0.0;
             let of_root = |root: f64| if rises { root } else { 999.0 - root };
-            let placed = of(&numbers, Some(&squares)).placed.unwrap();
+            let placed = bin_numbers(&numbers, Some(&squares)).placed.unwrap();
             assert_eq!(placed.range, (0.0, 998_001.0));
             assert_eq!(placed.places.len(), 640);
             // 39² = 1521, 40² = 1600.
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn few_numbers_stand_where_they_are_whatever_the_order() {
-        let placed = of(&[1.0, 2.0, 3.0], Some(&[5.0, f64::NAN, -5.0])).placed;
+        let placed = bin_numbers(&[1.0, 2.0, 3.0], Some(&[5.0, f64::NAN, -5.0])).placed;
         let placed = placed.unwrap();
         assert_eq!(placed.range, (-5.0, 5.0));
         let bins = [Bin::Range(1.0, 1.0), Bin::Nothing, Bin::Range(3.0, 3.0)];
@@ -211,7 +211,7 @@ mod tests {
         );
         assert_eq!((placed.places[0].x, placed.places[2].x), (5.0, -5.0));
         assert!(
-            of(&[1.0, 2.0], Some(&[3.0, 3.0])).placed.is_none(),
+            bin_numbers(&[1.0, 2.0], Some(&[3.0, 3.0])).placed.is_none(),
             "no range"
         );
     }
@@ -221,10 +221,10 @@ mod tests {
         let numbers: Vec<f64> = (0..1000).map(f64::from).collect();
         let mut along = numbers.clone();
         along.swap(500, 501);
-        let swapped = of(&numbers, Some(&along));
+        let swapped = bin_numbers(&numbers, Some(&along));
         assert!(swapped.placed.is_none() && swapped.along_error.is_none());
-        let short = of(&numbers, Some(&numbers[..900]));
+        let short = bin_numbers(&numbers, Some(&numbers[..900]));
         assert!(short.placed.is_none() && short.along_error.is_some());
-        assert_eq!(short.bins, of(&numbers, None).bins);
+        assert_eq!(short.bins, bin_numbers(&numbers, None).bins);
     }
 }

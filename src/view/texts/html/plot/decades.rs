@@ -1,6 +1,6 @@
 //! Horizontal lines of a drawing at powers of ten.
 
-use crate::view::texts::html::plot::lines::Mark;
+use crate::view::texts::html::plot::axis_lines::LineMark;
 
 /// Maximum number of lines.
 const LINES: i32 = 7;
@@ -22,7 +22,7 @@ pub(super) struct Decades {
 impl Decades {
     /// Chooses lines for a range of numbers; `None` if a number is not positive, or the range is
     /// too narrow.
-    pub(super) fn around(least: f64, most: f64) -> Option<Self> {
+    pub(super) fn choose(least: f64, most: f64) -> Option<Self> {
         if least <= 0.0 || decades(least, most) <= LEAST {
             return None;
         }
@@ -33,7 +33,7 @@ impl Decades {
     }
 
     /// Returns the lines with their texts.
-    pub(super) fn marks(&self) -> Vec<Mark> {
+    pub(super) fn marks(&self) -> Vec<LineMark> {
         let last = self.first + self.steps * self.step;
         let is_plain = self.first >= -3 && last <= 6;
         let marks = (0..=self.steps).map(|number| {
@@ -47,7 +47,7 @@ impl Decades {
                 ),
                 _ => format!("1e{exponent}"),
             };
-            Mark {
+            LineMark {
                 share: f64::from(number) / f64::from(self.steps),
                 text,
             }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn texts(least: f64, most: f64) -> Vec<String> {
-        let decades = Decades::around(least, most).unwrap();
+        let decades = Decades::choose(least, most).unwrap();
         decades.marks().into_iter().map(|mark| mark.text).collect()
     }
 
@@ -92,15 +92,15 @@ mod tests {
     #[test]
     fn only_positive_numbers_far_apart_have_them() {
         for (least, most) in [(0.0, 1e9), (-1.0, 1e9), (1.0, 1000.0), (7.0, 7.0)] {
-            assert_eq!(Decades::around(least, most), None);
+            assert_eq!(Decades::choose(least, most), None);
         }
-        assert!(Decades::around(1.0, 1001.0).is_some());
+        assert!(Decades::choose(1.0, 1001.0).is_some());
     }
 
     /// Calculated by hand: the range from 0.01 to 100 has four decades, with 1 in the middle.
     #[test]
     fn a_value_stands_at_its_logarithm() {
-        let decades = Decades::around(0.02, 30.0).unwrap();
+        let decades = Decades::choose(0.02, 30.0).unwrap();
         let shares = [0.01, 0.1, 1.0, 10.0, 100.0].map(|value| decades.share(value));
         assert_eq!(shares, [0.0, 0.25, 0.5, 0.75, 1.0]);
         assert!((decades.share(0.02) - std::f64::consts::LOG10_2 / 4.0).abs() < 1e-5);

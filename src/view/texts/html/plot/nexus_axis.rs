@@ -8,13 +8,13 @@ use h5fs_reader::model::{LinkTarget, NodeId};
 
 use crate::limits;
 use crate::view::elements::dimensions::groups_down_to;
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::PageObject;
 
 /// Finds the axis array of the only dimension of the object's array.
 ///
 /// # Errors
 /// Fails if the attributes or links cannot be read.
-pub(super) fn of(object: &Object<'_>) -> Result<Option<NodeId>> {
+pub(super) fn find_axis(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     let container = &**object.container;
     let Some(group) = group(object)? else {
         return Ok(None);
@@ -41,7 +41,7 @@ pub(super) fn of(object: &Object<'_>) -> Result<Option<NodeId>> {
 }
 
 /// Returns the NeXus group that contains the object.
-fn group(object: &Object<'_>) -> Result<Option<NodeId>> {
+fn group(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     if object.group.is_some() || object.container.extras().is_some() {
         return Ok(object.group);
     }
@@ -53,7 +53,7 @@ fn group(object: &Object<'_>) -> Result<Option<NodeId>> {
 }
 
 /// Returns the object with this name in a group, unless it is the data itself.
-fn member(object: &Object<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
+fn member(object: &PageObject<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
     if name == b"." || name.is_empty() {
         return Ok(None);
     }
@@ -68,7 +68,7 @@ fn member(object: &Object<'_>, group: NodeId, name: &[u8]) -> Result<Option<Node
 
 /// Finds the member of a group whose attribute `axis` is 1. Of several such members, the one with
 /// `primary` 1 is preferred.
-fn numbered(object: &Object<'_>, group: NodeId) -> Result<Option<NodeId>> {
+fn numbered(object: &PageObject<'_>, group: NodeId) -> Result<Option<NodeId>> {
     let mut links = object.container.links(group)?;
     let mut found = None;
     for _ in 0..limits::NDL_SCALES {
@@ -90,7 +90,7 @@ fn numbered(object: &Object<'_>, group: NodeId) -> Result<Option<NodeId>> {
 }
 
 /// Returns an attribute as a number, even if it is stored as text.
-fn number(object: &Object<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
+fn number(object: &PageObject<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
     let container = &**object.container;
     if let Some(numbers) = integers(container, node, name)? {
         return Ok(numbers.first().copied());

@@ -1,6 +1,6 @@
 //! The marks of 48 bits at which the blocks of a bzip2 stream begin, at any bit position.
 
-use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -21,7 +21,7 @@ const PIECE: u64 = 256 << 10;
 /// A position at which a block may begin. The same bits may also occur within a block, which only
 /// decoding reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct BitMark {
     /// The position in bits from the start of the stream.
     pub(super) bit: u64,
     /// Whether the mark is the end mark of the stream.
@@ -31,7 +31,7 @@ pub(super) struct Mark {
 /// The marks of one stream, found up to the last one that was needed.
 #[derive(Debug)]
 pub(super) struct BitMarks {
-    marks: Vec<Mark>,
+    marks: Vec<BitMark>,
     /// Stored bytes that were searched.
     searched: u64,
     /// The last eight searched bytes.
@@ -69,16 +69,16 @@ impl BitMarks {
     pub(super) fn get(
         &mut self,
         number: usize,
-        encoded: &Encoded,
+        encoded: &EncodedBlock,
         until: u64,
-    ) -> Result<Option<Mark>> {
+    ) -> Result<Option<BitMark>> {
         let until = until.min(encoded.stored.length());
         while self.marks.len() <= number && self.searched < until {
             if self.marks.len() >= limits::BLOCK_CHUNKS {
                 let most = to_u64(limits::BLOCK_CHUNKS);
                 return Err(Error::limit("blocks of a bzip2 stream", most));
             }
-            let rest = encoded.stored.after(self.searched);
+            let rest = encoded.stored.skip(self.searched);
             let bytes = scan::piece(&*encoded.source, rest.first(PIECE))?;
             self.search(&bytes);
         }
@@ -86,7 +86,7 @@ impl BitMarks {
     }
 
     /// Returns the mark with this number, if it was found before.
-    pub(super) fn known(&self, number: usize) -> Option<Mark> {
+    pub(super) fn known_mark(&self, number: usize) -> Option<BitMark> {
         self.marks.get(number).copied()
     }
 
@@ -97,13 +97,13 @@ impl BitMarks {
             let third = usize::from(self.window.to_le_bytes()[3]);
             let shifts = self.shifts.get(third).copied().unwrap_or(0);
             if shifts != 0 {
-                self.look(shifts);
+                self.record_marks(shifts);
             }
         }
     }
 
     /// Records the marks that end in the last byte at one of these shifts.
-    fn look(&mut self, shifts: u8) {
+    fn record_marks(&mut self, shifts: u8) {
         let read = self.searched.times(8);
         // A larger shift means that the mark is further forward.
         for shift in (0..8_u32).rev() {
@@ -111,7 +111,7 @@ impl BitMarks {
             let after = u64::from(shift.wrapping_add(MARK_BITS));
             let is_mark = bits == BLOCK || bits == END;
             if shifts.wrapping_shr(shift) & 1 == 1 && is_mark && read >= after {
-                self.marks.push(Mark {
+                self.marks.push(BitMark {
                     bit: read.wrapping_sub(after),
                     is_end: bits == END,
                 });
@@ -134,7 +134,7 @@ mod tests {
             let bits = [u128::from(BLOCK) << 72, u128::from(END) << 8];
             let bytes = (bits[0] | bits[1]) >> shift;
             let bytes = [&[0xff; 5][..], &bytes.to_be_bytes(), &[0; 3]].concat();
-            let encoded = Encoded {
+            let encoded = EncodedBlock {
                 block: 0,
                 stored: Extent::from(0..24),
                 decoded: 0,
@@ -143,7 +143,7 @@ mod tests {
             let mut marks = BitMarks::default();
             let mark = |bit: u64, is_end| {
                 let bit = bit + u64::from(shift);
-                Ok(Some(Mark { bit, is_end }))
+                Ok(Some(BitMark { bit, is_end }))
             };
             assert_eq!(marks.get(0, &encoded, 24), mark(48, false));
             assert_eq!(marks.get(1, &encoded, 24), mark(112, true));

@@ -18,7 +18,7 @@ const LONGEST: usize = 255;
 
 /// The content of one block.
 #[derive(Debug, Default)]
-pub(super) struct Content {
+pub(super) struct BlockContent {
     length: u64,
     bytes: Vec<u8>,
     /// Whether runs are encoded.
@@ -28,7 +28,7 @@ pub(super) struct Content {
     run: (usize, u8),
 }
 
-impl Content {
+impl BlockContent {
     /// Appends bytes.
     pub(super) fn push(&mut self, part: &[u8]) {
         self.length = self.length.with_more(to_u64(part.len()));
@@ -135,13 +135,13 @@ mod tests {
         runs.collect::<Vec<_>>().concat()
     }
 
-    fn kept(bytes: &[u8], part: usize) -> Content {
-        let mut content = Content::default();
+    fn kept(bytes: &[u8], part: usize) -> BlockContent {
+        let mut content = BlockContent::default();
         bytes.chunks(part).for_each(|part| content.push(part));
         content.finish()
     }
 
-    fn range(content: &Content, range: Range<u64>) -> Vec<u8> {
+    fn range(content: &BlockContent, range: Range<u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         content.append(range, &mut bytes).unwrap();
         bytes
@@ -168,7 +168,7 @@ mod tests {
             length in 0..4000_u64,
         ) {
             let bytes = content(&runs);
-            let mut shortened = Content { is_short: true, ..Content::default() };
+            let mut shortened = BlockContent { is_short: true, ..BlockContent::default() };
             bytes.chunks(part).for_each(|part| shortened.push(part));
             let shortened = shortened.finish();
             let whole = range(&shortened, 0..u64::MAX);

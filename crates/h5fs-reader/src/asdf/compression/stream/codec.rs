@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use lz4_flex::frame::FrameDecoder;
 use lzma_rust2::XzReader;
 
-use crate::asdf::compression::stream::following::Following;
+use crate::asdf::compression::stream::consecutive_frames::ConsecutiveFrames;
 use crate::error::{Error, Result};
 use crate::filter::{self, Context, Length};
 use crate::limits;
@@ -20,7 +20,7 @@ pub const LZ4_MAGIC: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 pub const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
 /// A decoder that returns the content in order.
-pub type Decoder<'a> = Box<dyn Read + Send + 'a>;
+pub type StreamDecoder<'a> = Box<dyn Read + Send + 'a>;
 
 /// The compression of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,15 +56,20 @@ impl StreamCodec {
     ///
     /// # Errors
     /// `Corrupt` if the decoder cannot be created.
-    pub fn decoder<'a>(self, stored: impl Read + Seek + Send + 'a) -> Result<Decoder<'a>> {
+    pub fn decoder<'a>(self, stored: impl Read + Seek + Send + 'a) -> Result<StreamDecoder<'a>> {
         let stored = BufReader::new(stored);
         Ok(match self {
             StreamCodec::Zstd => self.part_decoder(stored)?,
             StreamCodec::Lz4Frame => {
                 let (begin, end) = (FrameDecoder::new, FrameDecoder::into_inner);
-                Box::new(Following::new(stored, LZ4_MAGIC, begin, end))
+                Box::new(ConsecutiveFrames::new(stored, LZ4_MAGIC, begin, end))
             }
-            StreamCodec::Xz => Box::new(Following::new(stored, XZ_MAGIC, xz, XzReader::into_inner)),
+            StreamCodec::Xz => Box::new(ConsecutiveFrames::new(
+                stored,
+                XZ_MAGIC,
+                xz,
+                XzReader::into_inner,
+            )),
         })
     }
 
@@ -73,7 +78,10 @@ impl StreamCodec {
     ///
     /// # Errors
     /// `Corrupt` if the decoder cannot be created.
-    pub fn part_decoder<'a>(self, stored: impl io::BufRead + Send + 'a) -> Result<Decoder<'a>> {
+    pub fn part_decoder<'a>(
+        self,
+        stored: impl io::BufRead + Send + 'a,
+    ) -> Result<StreamDecoder<'a>> {
         Ok(match self {
             StreamCodec::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(stored);
@@ -125,16 +133,16 @@ pub fn at_end(decoder: &mut dyn Read) -> Result<bool> {
 }
 
 /// A reader of a range of a source.
-pub struct Stored {
+pub struct StoredReader {
     source: SharedSource,
     all: Extent,
     left: Extent,
 }
 
-impl Stored {
+impl StoredReader {
     /// Creates a reader of all bytes of `all`.
     pub fn new(source: SharedSource, all: Extent) -> Self {
-        Stored {
+        StoredReader {
             source,
             all,
             left: all,
@@ -142,7 +150,7 @@ impl Stored {
     }
 }
 
-impl Read for Stored {
+impl Read for StoredReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = to_u64(buffer.len()).min(self.left.length());
         let room = usize::try_from(count)
@@ -154,12 +162,12 @@ impl Read for Stored {
         self.source
             .read_at(self.left.start(), room)
             .map_err(io::Error::other)?;
-        self.left = self.left.after(count);
+        self.left = self.left.skip(count);
         Ok(room.len())
     }
 }
 
-impl Seek for Stored {
+impl Seek for StoredReader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let (start, end) = (self.all.start(), self.all.end());
         let at = match to {
@@ -169,7 +177,7 @@ impl Seek for Stored {
         };
         let is_within = |at: &u64| (start..=end).contains(at);
         let at = at.filter(is_within).ok_or(io::ErrorKind::InvalidInput)?;
-        self.left = Extent::between(at, end);
+        self.left = Extent::from_range(at, end);
         Ok(at.left_after(start))
     }
 }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::compression::stream::codec::LZ4_MAGIC;
 use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
@@ -28,8 +28,8 @@ const PROVEN: u64 = 64 << 20;
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
-    let mut walk = Walk {
+pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+    let mut walk = Lz4FrameWalk {
         encoded,
         rest: encoded.stored,
         parts: PartList::new(encoded.decoded),
@@ -44,8 +44,8 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     Ok(Some(walk.parts))
 }
 
-struct Walk<'a> {
-    encoded: &'a Encoded,
+struct Lz4FrameWalk<'a> {
+    encoded: &'a EncodedBlock,
     rest: Extent,
     parts: PartList,
     /// Bytes that may still be decoded.
@@ -105,7 +105,7 @@ impl Header {
     }
 }
 
-impl Walk<'_> {
+impl Lz4FrameWalk<'_> {
     fn word(&self) -> Result<Option<u32>> {
         let bytes = scan::piece(&*self.encoded.source, self.rest.first(4))?;
         Ok(bytes.try_into().ok().map(u32::from_le_bytes))
@@ -120,19 +120,19 @@ impl Walk<'_> {
         let first = scan::piece(&*self.encoded.source, self.rest.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
-            self.rest = self.rest.after(u64::from(length).with_more(8));
+            self.rest = self.rest.skip(u64::from(length).with_more(8));
             return Ok(Some(()));
         }
         let Some(header) = Header::read(&first) else {
             return Ok(None);
         };
-        self.rest = self.rest.after(to_u64(header.bytes.len()));
+        self.rest = self.rest.skip(to_u64(header.bytes.len()));
         let start = self.parts.end();
         let mut before: Option<Block> = None;
         while let Some(word) = self.word()? {
             if word == 0 {
                 let after = if header.has_sum { 8 } else { 4 };
-                self.rest = self.rest.after(after);
+                self.rest = self.rest.skip(after);
                 return self.finish(&header, start, before);
             }
             let block = self.block(&header, word);
@@ -154,7 +154,7 @@ impl Walk<'_> {
             stored: self.rest.first(bytes),
             is_raw: word & 0x8000_0000 != 0,
         };
-        self.rest = self.rest.after(bytes);
+        self.rest = self.rest.skip(bytes);
         self.blocks = self.blocks.one_more();
         let is_right = length <= header.longest && block.stored.length() == bytes;
         (is_right && self.blocks <= limits::BLOCK_CHUNKS).then_some(block)
@@ -200,7 +200,7 @@ impl Walk<'_> {
             return Ok(None);
         };
         self.budget = budget;
-        let at = block.stored.after(4).start();
+        let at = block.stored.skip(4).start();
         let stored = source::read_block(&*self.encoded.source, at, block.length, "LZ4 block")?;
         let most = Length::AtMost(to_usize(header.longest)?);
         let decoded = filter::lz4::block(&stored, most, &Context::default()).ok();

@@ -1,7 +1,7 @@
 //! The decoded length of a block of an .xz stream, computed from the headers of its LZMA2 chunks. A
 //! decoder uses these headers, whatever an index states.
 
-use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
@@ -9,7 +9,7 @@ use crate::wire::{Count, Extent};
 
 /// A counter of the chunks of all blocks.
 #[derive(Debug, Default)]
-pub struct Chunks {
+pub struct ChunkCounter {
     count: usize,
 }
 
@@ -20,19 +20,19 @@ struct Header {
     decoded: u64,
 }
 
-impl Chunks {
+impl ChunkCounter {
     /// Returns the length of the content of `block`. Returns `None` if the block has other chunks,
     /// or if all blocks together have too many.
     ///
     /// # Errors
     /// `Io` if the block cannot be read.
-    pub fn decoded(&mut self, encoded: &Encoded, block: Extent) -> Result<Option<u64>> {
+    pub fn decoded(&mut self, encoded: &EncodedBlock, block: Extent) -> Result<Option<u64>> {
         let piece = |part: Extent| scan::piece(&*encoded.source, part);
         let Some(&words) = piece(block.first(1))?.first() else {
             return Ok(None);
         };
         let header = u64::from(words).one_more().times(4);
-        let (mut rest, mut decoded) = (block.after(header), 0_u64);
+        let (mut rest, mut decoded) = (block.skip(header), 0_u64);
         while self.count < limits::BLOCK_CHUNKS {
             self.count = self.count.one_more();
             let bytes = piece(rest.first(6))?;
@@ -42,7 +42,7 @@ impl Chunks {
             let Some(header) = Header::read(&bytes) else {
                 return Ok(None);
             };
-            rest = rest.after(header.stored);
+            rest = rest.skip(header.stored);
             decoded = decoded.with_more(header.decoded);
         }
         Ok(None)

@@ -13,7 +13,7 @@ const PARTS: u64 = 16 << 10;
 
 /// A range of the stored bytes that can be decoded independently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct StreamPart {
     /// The stored bytes in the source. For .xz blocks, without padding.
     pub stored: Extent,
     /// The decoded bytes as a range of the block's content.
@@ -25,7 +25,7 @@ pub struct Part {
 /// A list of parts while it is built.
 #[derive(Debug)]
 pub struct PartList {
-    list: Vec<Part>,
+    list: Vec<StreamPart>,
     /// Maximum bytes of neighbouring parts that are merged.
     merged: u64,
     decoded: u64,
@@ -48,7 +48,7 @@ impl PartList {
     }
 
     /// Returns the parts, if they cover all of the content.
-    pub fn finish(self) -> Option<Arc<[Part]>> {
+    pub fn finish(self) -> Option<Arc<[StreamPart]>> {
         (self.end() == self.decoded).then(|| self.list.into())
     }
 
@@ -62,7 +62,7 @@ impl PartList {
         if !content.is_within(self.decoded) || self.list.len() >= limits::STREAM_PARTS {
             return None;
         }
-        self.list.push(Part {
+        self.list.push(StreamPart {
             stored,
             content,
             head: Arc::clone(head),
@@ -79,7 +79,7 @@ impl PartList {
             && let Some(content) = Extent::checked(last.content.start(), both)
             && content.is_within(self.decoded)
         {
-            last.stored = Extent::between(last.stored.start(), stored.end());
+            last.stored = Extent::from_range(last.stored.start(), stored.end());
             last.content = content;
             return Some(());
         }

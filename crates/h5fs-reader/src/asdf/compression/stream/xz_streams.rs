@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::compression::stream::codec::XZ_MAGIC;
-use crate::asdf::compression::stream::lzma2::Chunks;
-use crate::asdf::compression::stream::part_list::{Part, PartList};
+use crate::asdf::compression::stream::lzma2::ChunkCounter;
+use crate::asdf::compression::stream::part_list::{PartList, StreamPart};
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
@@ -28,12 +28,12 @@ struct Stream {
     /// The stored bytes before the index.
     stored: Extent,
     header: Arc<[u8]>,
-    records: Vec<Record>,
+    records: Vec<IndexRecord>,
 }
 
 /// The record of a block in the index.
 #[derive(Debug, PartialEq, Eq)]
-struct Record {
+struct IndexRecord {
     /// Bytes with header and checksum, without padding.
     unpadded: u64,
     uncompressed: u64,
@@ -43,14 +43,14 @@ struct Record {
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
+pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut rest = encoded.stored;
     let (mut streams, mut blocks) = (Vec::new(), 0_usize);
     while !rest.is_empty() {
         let Some(stream) = last(encoded, rest)? else {
             return Ok(None);
         };
-        rest = Extent::between(rest.start(), stream.stored.start());
+        rest = Extent::from_range(rest.start(), stream.stored.start());
         // A stream may be without blocks.
         blocks = blocks.with_more(stream.records.len().max(1));
         if blocks > limits::STREAM_PARTS {
@@ -61,10 +61,10 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     if blocks < 2 {
         return Ok(None);
     }
-    let mut chunks = Chunks::default();
+    let mut chunks = ChunkCounter::default();
     let mut parts = PartList::new(encoded.decoded);
     for stream in streams.iter().rev() {
-        let mut rest = stream.stored.after(HEADER);
+        let mut rest = stream.stored.skip(HEADER);
         for record in &stream.records {
             let stored = rest.first(record.unpadded);
             let decoded = chunks.decoded(encoded, padded(stored))?;
@@ -73,14 +73,14 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
             if !is_right || push().is_none() {
                 return Ok(None);
             }
-            rest = rest.after(padded(stored).length());
+            rest = rest.skip(padded(stored).length());
         }
     }
     Ok(Some(parts))
 }
 
 /// Returns the last stream of `streams`, which may be followed by padding.
-fn last(encoded: &Encoded, streams: Extent) -> Result<Option<Stream>> {
+fn last(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
     let Some(streams) = without_padding(encoded, streams)? else {
         return Ok(None);
     };
@@ -98,8 +98,8 @@ fn last(encoded: &Encoded, streams: Extent) -> Result<Option<Stream>> {
         return Ok(None);
     };
     let blocks = records.iter().map(|record| padded_length(record.unpadded));
-    let bytes = Count::together(blocks).with_more(HEADER);
-    let before_index = Extent::between(streams.start(), index.start());
+    let bytes = Count::sum(blocks).with_more(HEADER);
+    let before_index = Extent::from_range(streams.start(), index.start());
     if bytes > before_index.length() {
         return Ok(None);
     }
@@ -114,7 +114,7 @@ fn last(encoded: &Encoded, streams: Extent) -> Result<Option<Stream>> {
 }
 
 /// Returns the streams without the padding after the last.
-fn without_padding(encoded: &Encoded, streams: Extent) -> Result<Option<Extent>> {
+fn without_padding(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Extent>> {
     let mut bytes = scan::piece(&*encoded.source, streams.last(4))?;
     if bytes.ends_with(&[0]) {
         bytes = scan::piece(&*encoded.source, streams.last(PADDING))?;
@@ -136,7 +136,7 @@ fn index_length(footer: &[u8]) -> Option<u64> {
 }
 
 /// Parses the records of an index.
-fn records(index: &[u8]) -> Option<Vec<Record>> {
+fn records(index: &[u8]) -> Option<Vec<IndexRecord>> {
     let (content, sum) = index.split_last_chunk::<4>()?;
     let mut rest = content.strip_prefix(&[0])?;
     if crc32(content) != u32::from_le_bytes(*sum) {
@@ -146,11 +146,11 @@ fn records(index: &[u8]) -> Option<Vec<Record>> {
     if count > to_u64(limits::STREAM_PARTS) {
         return None;
     }
-    let records: Option<Vec<Record>> = (0..count)
+    let records: Option<Vec<IndexRecord>> = (0..count)
         .map(|_| {
             let unpadded = number(&mut rest).filter(|&unpadded| unpadded > 0)?;
             let uncompressed = number(&mut rest)?;
-            Some(Record {
+            Some(IndexRecord {
                 unpadded,
                 uncompressed,
             })
@@ -193,7 +193,7 @@ pub fn padded(block: Extent) -> Extent {
 }
 
 /// Returns the end of a stream of one block: an index of that block, and a footer.
-pub fn tail(part: &Part) -> Vec<u8> {
+pub fn tail(part: &StreamPart) -> Vec<u8> {
     let mut index = vec![0, 1];
     put_number(&mut index, part.stored.length());
     put_number(&mut index, part.content.length());

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
 use crate::error::Result;
@@ -17,8 +17,8 @@ const HEADER: u64 = 18;
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
-    let mut walk = Walk {
+pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+    let mut walk = ZstdFrameWalk {
         encoded,
         rest: encoded.stored,
         blocks: 0,
@@ -30,7 +30,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
         let first = scan::piece(&*encoded.source, frame.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
-            walk.rest = frame.after(u64::from(length).with_more(8));
+            walk.rest = frame.skip(u64::from(length).with_more(8));
             walk.blocks = walk.blocks.one_more();
             if walk.blocks > limits::BLOCK_CHUNKS {
                 return Ok(None);
@@ -44,7 +44,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
         if header.content >= encoded.decoded || walk.frame(&header)?.is_none() {
             return Ok(None);
         }
-        let frame = Extent::between(frame.start(), walk.rest.start());
+        let frame = Extent::from_range(frame.start(), walk.rest.start());
         if parts.append(frame, header.content, &no_head).is_none() {
             return Ok(None);
         }
@@ -88,17 +88,17 @@ impl Header {
     }
 }
 
-struct Walk<'a> {
-    encoded: &'a Encoded,
+struct ZstdFrameWalk<'a> {
+    encoded: &'a EncodedBlock,
     rest: Extent,
     /// Number of blocks and skippable frames so far.
     blocks: usize,
 }
 
-impl Walk<'_> {
+impl ZstdFrameWalk<'_> {
     /// Walks over a frame's header and its blocks.
     fn frame(&mut self, header: &Header) -> Result<Option<()>> {
-        self.rest = self.rest.after(header.length);
+        self.rest = self.rest.skip(header.length);
         loop {
             let bytes = scan::piece(&*self.encoded.source, self.rest.first(3))?;
             let &[low, middle, high] = bytes.as_slice() else {
@@ -112,12 +112,12 @@ impl Walk<'_> {
             };
             let is_last = block & 1 == 1;
             let sum = if is_last && header.has_sum { 4 } else { 0 };
-            let length = Count::together([3, stored, sum]);
+            let length = Count::sum([3, stored, sum]);
             self.blocks = self.blocks.one_more();
             if length > self.rest.length() || self.blocks > limits::BLOCK_CHUNKS {
                 return Ok(None);
             }
-            self.rest = self.rest.after(length);
+            self.rest = self.rest.skip(length);
             if is_last {
                 return Ok(Some(()));
             }

@@ -3,11 +3,11 @@
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::still;
+use crate::memory::cancel::check_wanted;
 use crate::model::storage::Help;
 use crate::wire::{Count, Extent, to_usize};
 
@@ -29,7 +29,7 @@ pub struct InOrder {
 }
 
 /// The result of a step.
-pub enum Step {
+pub enum InflateStep {
     Decoded(Buffer),
     /// The stream is damaged, or its length differs from the block header.
     Refused,
@@ -37,7 +37,7 @@ pub enum Step {
 
 impl InOrder {
     /// Creates the decoder at the beginning of a block.
-    pub fn new(block: &Encoded) -> Self {
+    pub fn new(block: &EncodedBlock) -> Self {
         InOrder {
             decoder: Inflate::new(true, WINDOW_BITS),
             at: block.stored.start(),
@@ -47,8 +47,13 @@ impl InOrder {
     }
 
     /// Decodes the next piece of a block that is decoded in pieces of `size` bytes. After an error,
-    /// the next call continues. After [`Step::Refused`], no call may follow.
-    pub fn step(&mut self, block: &Encoded, size: u64, help: &Help<'_>) -> Result<Step> {
+    /// the next call continues. After [`InflateStep::Refused`], no call may follow.
+    pub fn step(
+        &mut self,
+        block: &EncodedBlock,
+        size: u64,
+        help: &Help<'_>,
+    ) -> Result<InflateStep> {
         let wanted = block.piece(self.piece, size);
         let (mut bytes, mut filled) = match self.begun.take() {
             Some(begun) => begun,
@@ -59,9 +64,9 @@ impl InOrder {
         match filling {
             Ok(true) => {
                 self.piece = self.piece.one_more();
-                Ok(Step::Decoded(bytes))
+                Ok(InflateStep::Decoded(bytes))
             }
-            Ok(false) => Ok(Step::Refused),
+            Ok(false) => Ok(InflateStep::Refused),
             Err(error) => {
                 self.begun = Some((bytes, filled));
                 Err(error)
@@ -73,7 +78,7 @@ impl InOrder {
     /// Returns whether the piece is valid.
     fn fill(
         &mut self,
-        block: &Encoded,
+        block: &EncodedBlock,
         bytes: &mut [u8],
         filled: &mut usize,
         is_last: bool,
@@ -81,8 +86,8 @@ impl InOrder {
     ) -> Result<bool> {
         let end = block.stored.end();
         loop {
-            still(help.is_wanted)?;
-            let rest = Extent::between(self.at, end);
+            check_wanted(help.is_wanted)?;
+            let rest = Extent::from_range(self.at, end);
             let input = scan::piece(&*block.source, rest.first(INPUT))?;
             let (used, written) = (self.decoder.total_in(), self.decoder.total_out());
             let output = bytes.get_mut(*filled..).unwrap_or_default();
@@ -93,7 +98,7 @@ impl InOrder {
                 .decompress(&input, output, InflateFlush::NoFlush);
             let used = self.decoder.total_in().left_after(used);
             let written = self.decoder.total_out().left_after(written);
-            self.at = rest.after(used).start();
+            self.at = rest.skip(used).start();
             *filled = filled.with_more(to_usize(written)?);
             let is_full = *filled == bytes.len();
             match status {

@@ -1,0 +1,186 @@
+//! The stored parts of an array, for `st_blocks`, SEEK_DATA and SEEK_HOLE.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use crate::array::geometry::grid::Grid;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::model::storage::ChunkGrid;
+use crate::wire::{Count, Extent};
+
+/// The number of stored bytes of an array, and the ranges that hold data.
+///
+/// A hole is a range whose bytes are all known to be zero, because no element is stored there and
+/// the fill value is zero.
+#[derive(Debug, Clone)]
+pub struct Allocation {
+    /// Bytes in the file, after all filters. The number is extrapolated if the array has more
+    /// chunks than are counted.
+    pub stored_bytes: u64,
+    /// Ranges of the array's bytes that may hold data, sorted. No range is empty, and no two of
+    /// them touch. All other bytes are holes.
+    data: Arc<[Range<u64>]>,
+    length: u64,
+}
+
+impl Allocation {
+    /// Returns the allocation of an array of `length` bytes without holes.
+    pub(in crate::array) fn dense(stored_bytes: u64, length: u64) -> Self {
+        Allocation {
+            stored_bytes,
+            data: whole(length),
+            length,
+        }
+    }
+
+    /// Returns the allocation of an array of `length` bytes without stored bytes.
+    pub(in crate::array) fn unallocated(zero_fill: bool, length: u64) -> Self {
+        Allocation {
+            stored_bytes: 0,
+            data: if zero_fill { [].into() } else { whole(length) },
+            length,
+        }
+    }
+
+    /// Returns the allocation of an array of `length` bytes in the chunks of `grid`. If the index
+    /// is larger than one request may examine, the result is extrapolated from the examined part.
+    ///
+    /// # Errors
+    /// Fails if the chunk index is damaged.
+    pub(in crate::array) fn of_chunks(
+        grid: &Grid,
+        chunked: &ChunkGrid,
+        zero_fill: bool,
+        length: u64,
+    ) -> Result<Self> {
+        let mut walked = IndexCount::default();
+        let bands = Bands::from_grid(grid);
+        let effort = Effort::of_a_request();
+        let walk = chunked.index.walk(&effort, &mut |place, stored| {
+            if !grid.is_inside(place) {
+                return ControlFlow::Continue(());
+            }
+            if walked.chunks == limits::ALLOCATION_WALK as u64 {
+                walked.cut_off = true;
+                return ControlFlow::Break(());
+            }
+            walked.chunks += 1;
+            walked.bytes = walked.bytes.with_more(stored.length);
+            walked.bands.push(bands.band(place));
+            ControlFlow::Continue(())
+        });
+        match walk {
+            Err(Error::Limit { .. } | Error::Effort { .. }) => walked.cut_off = true,
+            walk => walk?,
+        }
+        if walked.cut_off {
+            return Ok(Allocation {
+                stored_bytes: walked.extrapolate(grid).min(chunked.source.length()),
+                data: whole(length),
+                length,
+            });
+        }
+        let data = if zero_fill {
+            bands.ranges(walked.bands, length)
+        } else {
+            whole(length)
+        };
+        Ok(Allocation {
+            // The sum exceeds the file's length if a damaged index lets chunks overlap.
+            stored_bytes: walked.bytes.min(chunked.source.length()),
+            data,
+            length,
+        })
+    }
+
+    /// Returns the first offset, from `offset` on, that may hold data other than zeros. Returns
+    /// `None` if only holes follow.
+    pub fn data_at(&self, offset: u64) -> Option<u64> {
+        let next = self.data.partition_point(|range| range.end <= offset);
+        self.data.get(next).map(|range| range.start.max(offset))
+    }
+
+    /// Returns the first offset, from `offset` on, that lies in a hole. The array's end counts as a
+    /// hole.
+    pub fn hole_at(&self, offset: u64) -> u64 {
+        let next = self.data.partition_point(|range| range.end <= offset);
+        match self.data.get(next) {
+            Some(range) if range.start <= offset => range.end,
+            _ => offset.min(self.length),
+        }
+    }
+
+    /// Returns whether every byte is known to be zero.
+    pub fn is_hole(&self) -> bool {
+        self.data.is_empty()
+    }
+}
+
+fn whole(length: u64) -> Arc<[Range<u64>]> {
+    let whole = 0..length;
+    if whole.is_empty() {
+        [].into()
+    } else {
+        [whole].into()
+    }
+}
+
+/// The chunks that a walk over the index has counted.
+#[derive(Default)]
+struct IndexCount {
+    chunks: u64,
+    bytes: u64,
+    bands: Vec<u64>,
+    cut_off: bool,
+}
+
+impl IndexCount {
+    /// Returns the bytes of all chunks, assuming that the remaining chunks are like the counted
+    /// ones.
+    fn extrapolate(&self, grid: &Grid) -> u64 {
+        let all = u128::from(self.bytes) * u128::from(grid.chunks());
+        u64::try_from(all / u128::from(self.chunks.max(1))).unwrap_or(u64::MAX)
+    }
+}
+
+/// Rows of chunks in the slowest dimension that has more than one element. Each row is contiguous
+/// in the array.
+struct Bands {
+    axis: usize,
+    /// Bytes of a band. The array's last band may be shorter.
+    bytes: u64,
+}
+
+impl Bands {
+    fn from_grid(grid: &Grid) -> Self {
+        let dims = grid.dims();
+        let axis = dims.iter().position(|&dim| dim > 1).unwrap_or(0);
+        let row: u64 = dims.iter().skip(axis + 1).product::<u64>() * grid.element();
+        let rows = grid.chunk_shape().get(axis).copied().unwrap_or(1);
+        Bands {
+            axis,
+            bytes: row.times(rows),
+        }
+    }
+
+    fn band(&self, place: &[u64]) -> u64 {
+        place.get(self.axis).copied().unwrap_or(0)
+    }
+
+    fn ranges(&self, mut bands: Vec<u64>, length: u64) -> Arc<[Range<u64>]> {
+        bands.sort_unstable();
+        bands.dedup();
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for band in bands {
+            let start = band * self.bytes;
+            let end = Extent::cut(start, self.bytes).end().min(length);
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => ranges.push(start..end),
+            }
+        }
+        ranges.into()
+    }
+}

@@ -1,0 +1,302 @@
+//! Copy plans: which runs of bytes of a chunk go where in the reply.
+
+use std::convert::Infallible;
+
+use crate::array::geometry::grid::{Grid, Slab};
+use crate::array::kinds::fill_value::FillValue;
+use crate::error::Result;
+use crate::memory::cancel::IsWanted;
+use crate::source::Source;
+use crate::wire::Count;
+
+/// Largest gap, in bytes, that is read with the runs around it. Reading such a gap costs about the
+/// same as one more system call.
+const GAP: u64 = 16 << 10;
+
+/// The most bytes and runs that one read from an unfiltered chunk covers.
+const WINDOW_BYTES: u64 = 1 << 20;
+const WINDOW_RUNS: usize = 4096;
+
+/// The part of one chunk that lies in one box. The part consists of runs of equal length, each
+/// contiguous in the chunk and in the reply. Both offsets increase from run to run. In the block
+/// under a strided array, the offsets may also decrease.
+#[derive(Debug)]
+pub(in crate::array) struct Plan {
+    /// Offset of the first run in the chunk, in bytes.
+    from: i64,
+    /// Offset of the first run in the reply, in bytes.
+    to: usize,
+    run: usize,
+    /// The nested repetitions of the run, fastest first.
+    loops: Vec<Loop>,
+}
+
+#[derive(Debug)]
+struct Loop {
+    count: u64,
+    from: i64,
+    to: usize,
+}
+
+impl Plan {
+    /// Plans the part of the chunk at `place` (in merged dimensions) that lies in `slab`. The chunk
+    /// and the slab must overlap.
+    pub(in crate::array) fn new(grid: &Grid, slab: &Slab, place: &[u64]) -> Plan {
+        let mut plan = Plan {
+            from: 0,
+            to: index(slab.at),
+            run: 1,
+            loops: Vec::new(),
+        };
+        let mut slab_stride = 1;
+        for (i, axis) in grid.axes().iter().enumerate().rev() {
+            let chunk_start = place[i] * axis.chunk;
+            let slab_end = slab.start[i] + slab.count[i];
+            let first = slab.start[i].max(chunk_start);
+            let count = slab_end.min(chunk_start + axis.chunk) - first;
+            plan.from += (first - chunk_start).cast_signed() * axis.chunk_stride;
+            plan.to += index((first - slab.start[i]) * slab_stride);
+            plan.repeat(count, axis.chunk_stride, index(slab_stride));
+            slab_stride *= slab.count[i];
+        }
+        plan
+    }
+
+    /// Repeats the current plan `count` times, in steps of `from` bytes in the chunk and `to` bytes
+    /// in the reply.
+    fn repeat(&mut self, count: u64, from: i64, to: usize) {
+        if count == 1 {
+            return;
+        }
+        match self.loops.last_mut() {
+            None if from == self.run as i64 && to == self.run => self.run *= index(count),
+            Some(inner)
+                if inner.from * inner.count.cast_signed() == from
+                    && inner.to * index(inner.count) == to =>
+            {
+                inner.count *= count;
+            }
+            _ => self.loops.push(Loop { count, from, to }),
+        }
+    }
+
+    /// Returns the offset of the first byte in the chunk.
+    pub(in crate::array) fn first(&self) -> u64 {
+        self.from.cast_unsigned()
+    }
+
+    /// Returns the offset of the last byte in the chunk.
+    pub(in crate::array) fn last(&self) -> u64 {
+        let loops = self.loops.iter();
+        let steps = loops.map(|step| (step.count - 1) * step.from.cast_unsigned());
+        self.first() + steps.sum::<u64>() + (self.run - 1) as u64
+    }
+
+    /// Returns the number of bytes of all runs.
+    pub(in crate::array) fn bytes(&self) -> u64 {
+        let runs: u64 = self.loops.iter().map(|step| step.count).product();
+        runs * self.run as u64
+    }
+
+    /// Copies the runs from the decoded `chunk`.
+    pub(in crate::array) fn copy(&self, chunk: &[u8], reply: &mut [u8]) {
+        // Short runs are copied faster if the compiler knows the length.
+        match self.run {
+            1 => self.copy_short::<1>(chunk, reply),
+            2 => self.copy_short::<2>(chunk, reply),
+            4 => self.copy_short::<4>(chunk, reply),
+            8 => self.copy_short::<8>(chunk, reply),
+            16 => self.copy_short::<16>(chunk, reply),
+            run => self.copy_with(|from, to| {
+                reply[to..to + run].copy_from_slice(&chunk[from..from + run]);
+            }),
+        }
+    }
+
+    fn copy_short<const RUN: usize>(&self, chunk: &[u8], reply: &mut [u8]) {
+        self.copy_with(|from, to| {
+            reply[to..to + RUN].copy_from_slice(&chunk[from..from + RUN]);
+        });
+    }
+
+    fn copy_with(&self, mut copy: impl FnMut(usize, usize)) {
+        let Ok(()) = self.each_run(|from, to| {
+            copy(index(from.cast_unsigned()), to);
+            Ok::<_, Infallible>(())
+        });
+    }
+
+    /// Writes the fill value to all runs. The reply begins at byte `offset` of the array.
+    pub(in crate::array) fn fill(&self, value: &FillValue, offset: u64, reply: &mut [u8]) {
+        let Ok(()) = self.each_run(|_, to| {
+            value.fill(offset + to as u64, &mut reply[to..to + self.run]);
+            Ok::<_, Infallible>(())
+        });
+    }
+
+    /// Copies the runs from an unfiltered chunk at offset `base` of `source`, reading few
+    /// additional bytes.
+    pub(in crate::array) fn read(
+        &self,
+        source: &dyn Source,
+        base: u64,
+        reply: &mut [u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<()> {
+        let mut window = ReadWindow {
+            source,
+            is_wanted,
+            base,
+            run: self.run,
+            runs: Vec::new(),
+            scratch: Vec::new(),
+        };
+        self.each_run(|from, to| {
+            let from = from.cast_unsigned();
+            if !window.can_take(from) {
+                window.flush(reply)?;
+            }
+            window.runs.push((from, to));
+            Ok(())
+        })?;
+        window.flush(reply)
+    }
+
+    /// Returns at most `most` of the ranges, each an offset and a length, that [`read`](Self::read)
+    /// reads of the chunk at `base`.
+    pub(in crate::array) fn ranges(&self, base: u64, most: usize) -> Vec<(u64, u64)> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        let run = self.run as u64;
+        // If there are too many ranges, only the first ones are returned.
+        let _ = self.each_run(|from, _| {
+            // The addition cannot overflow, because the chunk is inside its source.
+            let at = base + from.cast_unsigned();
+            let is_full = ranges.len() >= most;
+            match ranges.last_mut() {
+                Some((start, length)) if at.left_after(*start + *length) <= GAP => {
+                    *length = at + run - *start;
+                }
+                _ if is_full => return Err(()),
+                _ => ranges.push((at, run)),
+            }
+            Ok(())
+        });
+        ranges
+    }
+
+    /// Returns the length of every run in bytes.
+    pub(in crate::array) fn run(&self) -> usize {
+        self.run
+    }
+
+    /// Calls `visit` with the offset in the chunk and in the reply of every run.
+    pub(in crate::array) fn each_run<E>(
+        &self,
+        mut visit: impl FnMut(i64, usize) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut done = vec![0; self.loops.len()];
+        let (mut from, mut to) = (self.from, self.to);
+        'runs: loop {
+            visit(from, to)?;
+            for (done, step) in done.iter_mut().zip(&self.loops) {
+                *done += 1;
+                from += step.from;
+                to += step.to;
+                if *done < step.count {
+                    continue 'runs;
+                }
+                from -= step.from * step.count.cast_signed();
+                to -= step.to * index(step.count);
+                *done = 0;
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// Runs that are read with one system call.
+struct ReadWindow<'a> {
+    source: &'a dyn Source,
+    is_wanted: &'a IsWanted<'a>,
+    base: u64,
+    run: usize,
+    runs: Vec<(u64, usize)>,
+    scratch: Vec<u8>,
+}
+
+impl ReadWindow<'_> {
+    /// Returns whether the run at `from` should be read together with the runs before it.
+    fn can_take(&self, from: u64) -> bool {
+        let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else {
+            return true;
+        };
+        let run = self.run as u64;
+        from - (last.0 + run) <= GAP
+            && from + run - first.0 <= WINDOW_BYTES
+            && self.runs.len() < WINDOW_RUNS
+    }
+
+    fn flush(&mut self, reply: &mut [u8]) -> Result<()> {
+        let (Some(&(first, to)), Some(&(last, _))) = (self.runs.first(), self.runs.last()) else {
+            return Ok(());
+        };
+        let run = self.run;
+        let at = self.base + first;
+        if self.runs.len() == 1 {
+            self.source
+                .read_wanted(at, &mut reply[to..to + run], self.is_wanted)?;
+        } else {
+            self.scratch.resize(index(last - first) + run, 0);
+            self.source
+                .read_wanted(at, &mut self.scratch, self.is_wanted)?;
+            for &(from, to) in &self.runs {
+                let from = index(from - first);
+                reply[to..to + run].copy_from_slice(&self.scratch[from..from + run]);
+            }
+        }
+        self.runs.clear();
+        Ok(())
+    }
+}
+
+/// Converts an offset that is known to lie within memory.
+fn index(offset: u64) -> usize {
+    offset as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    /// Returns 4 x 6 bytes in chunks of 2 x 3. The chunk at (1, 1) holds columns 3 to 5 of rows 2
+    /// and 3.
+    fn grid() -> Grid {
+        Grid::new(&[4, 6], &[2, 3], 1).unwrap()
+    }
+
+    #[test]
+    fn a_chunk_goes_to_its_columns() {
+        let grid = grid();
+        // Rows 2 and 3, from byte 12 to the end.
+        let slabs = grid.slabs(12, 24);
+        let plan = Plan::new(&grid, &slabs[0], &[1, 1]);
+        let mut reply = [0; 12];
+        plan.copy(&[1, 2, 3, 4, 5, 6], &mut reply);
+        assert_eq!(reply, [0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 5, 6]);
+        assert_eq!((plan.first(), plan.last()), (0, 5));
+
+        let source = MemorySource::new(vec![9, 9, 1, 2, 3, 4, 5, 6]);
+        let mut read = [0; 12];
+        plan.read(&source, 2, &mut read, &|| true).unwrap();
+        assert_eq!(read, reply);
+    }
+
+    #[test]
+    fn contiguous_rows_are_one_run() {
+        let grid = Grid::new(&[4, 6], &[2, 6], 2).unwrap();
+        let slabs = grid.slabs(24, 48);
+        let plan = Plan::new(&grid, &slabs[0], &[1]);
+        assert_eq!((plan.run, plan.loops.len()), (24, 0));
+    }
+}

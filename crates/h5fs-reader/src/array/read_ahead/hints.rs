@@ -1,0 +1,176 @@
+//! Hints to a remote source: the byte ranges that a read needs now, and those that later reads may
+//! need.
+//!
+//! The request's thread looks up the chunks, requests their bytes, and may wait for the chunk
+//! index. The decode threads then find the chunk locations in memory.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Mutex;
+
+use crate::array::chunks::{ChunkForm, Chunks};
+use crate::array::geometry::span::ChunkPart;
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
+use crate::model::storage::{ChunkGrid, Pieces};
+use crate::source::Urgency;
+use crate::wire::{Count, Extent, joined};
+
+/// The set of chunks that readers of an array have touched. The set grows until it is large enough
+/// to request the whole array.
+#[derive(Debug, Default)]
+pub(in crate::array) struct TouchedChunks(Mutex<TouchedSet>);
+
+#[derive(Debug, Default)]
+struct TouchedSet {
+    /// Distinct chunk numbers, fewer than [`limits::TOUCHED_CHUNKS`].
+    chunks: Vec<u64>,
+    is_over: bool,
+}
+
+impl TouchedChunks {
+    /// Records the chunks that a read touches in an array of `count` chunks. Returns true once,
+    /// when enough chunks were touched to request the whole array.
+    pub(in crate::array) fn are_enough(
+        &self,
+        chunks: impl Iterator<Item = u64>,
+        count: u64,
+    ) -> bool {
+        // A single touched chunk does not suggest that others follow.
+        let enough = count.div_ceil(8).clamp(2, limits::TOUCHED_CHUNKS) as usize;
+        let mut state = lock(&self.0);
+        if state.is_over {
+            return false;
+        }
+        for chunk in chunks.take(enough) {
+            if !state.chunks.contains(&chunk) {
+                state.chunks.push(chunk);
+            }
+        }
+        state.is_over = state.chunks.len() >= enough;
+        if state.is_over {
+            state.chunks = Vec::new();
+        }
+        state.is_over
+    }
+}
+
+impl Chunks {
+    /// Requests the bytes that a read of `parts` waits for. The wait for the chunk index ends when
+    /// `effort` does.
+    pub(in crate::array) fn need<'p>(
+        &self,
+        parts: impl Iterator<Item = &'p ChunkPart>,
+        effort: &Effort,
+    ) {
+        if let Some(block) = self.far_block() {
+            let (first, last) = parts.fold((u64::MAX, 0), |(first, last), part| {
+                (first.min(part.number), last.max(part.number))
+            });
+            return ask_of_block(block, first..last.one_more(), Urgency::Needed);
+        }
+        let Some(chunked) = self.chunked() else {
+            return;
+        };
+        let mut ranges = Vec::new();
+        for part in parts {
+            let left = limits::RANGES_AT_ONCE - ranges.len();
+            if left == 0 {
+                break;
+            }
+            // The read itself reports errors of the index.
+            match self.locate(part.number, effort) {
+                Ok(ChunkForm::Encoded(encoded)) => {
+                    ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
+                }
+                Ok(ChunkForm::Raw(_, base)) => {
+                    let plans = part.plans.iter();
+                    ranges.extend(plans.flat_map(|plan| plan.ranges(base, left)).take(left));
+                }
+                Ok(ChunkForm::Absent) | Err(_) => {}
+            }
+        }
+        ask(chunked, &ranges, Urgency::Needed);
+    }
+
+    /// Requests the chunks with these numbers, which later reads may need.
+    pub(in crate::array) fn expect(&self, numbers: Range<u64>) {
+        if let Some(block) = self.block() {
+            return ask_of_block(block, numbers, Urgency::Expected);
+        }
+        let Some(chunked) = self.chunked() else {
+            return;
+        };
+        let mut ranges = Vec::new();
+        for number in numbers {
+            match self.locate(number, &Effort::default()) {
+                Ok(ChunkForm::Encoded(encoded)) => {
+                    ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
+                }
+                Ok(ChunkForm::Raw(_, base)) => ranges.push((base, self.grid.chunk_bytes())),
+                Ok(ChunkForm::Absent) => {}
+                Err(_) => break,
+            }
+        }
+        ask(chunked, &ranges, Urgency::Expected);
+    }
+
+    /// Requests the whole array, unless the array is large.
+    pub(in crate::array) fn expect_all(&self) {
+        if let Some(block) = self.far_block() {
+            if block.stored_bytes() <= limits::WHOLE_BYTES {
+                ask_of_block(block, 0..self.grid.chunks(), Urgency::Expected);
+            }
+            return;
+        }
+        if let Some(chunked) = self.chunked()
+            && self.grid.chunks() <= limits::WHOLE_CHUNKS
+            && let Some(ranges) = all_ranges(chunked)
+        {
+            for ranges in ranges.chunks(limits::RANGES_AT_ONCE) {
+                ask(chunked, ranges, Urgency::Expected);
+            }
+        }
+    }
+}
+
+/// Requests some pieces of a block.
+fn ask_of_block(block: &dyn Pieces, pieces: Range<u64>, urgency: Urgency) {
+    for part in block.stored_extents(pieces) {
+        let range = (part.extent.start(), part.extent.length());
+        part.source.prefetch(&[range], urgency);
+    }
+}
+
+fn ask(chunked: &ChunkGrid, ranges: &[(u64, u64)], urgency: Urgency) {
+    if !ranges.is_empty() {
+        chunked.source.prefetch(ranges, urgency);
+    }
+}
+
+/// Returns the ranges of all chunks, with adjacent ranges merged. Returns `None` if they exceed the
+/// limits for requesting a whole array.
+pub(in crate::array) fn all_ranges(chunked: &ChunkGrid) -> Option<Vec<(u64, u64)>> {
+    let mut ranges: Vec<Extent> = Vec::new();
+    let mut bytes = 0_u64;
+    let walked = chunked
+        .index
+        .walk(&Effort::of_a_request(), &mut |_, stored| {
+            bytes = bytes.with_more(stored.length);
+            // The read itself refuses a range whose end overflows.
+            ranges.extend(Extent::checked(stored.offset, stored.length));
+            if bytes <= limits::WHOLE_BYTES && ranges.len() as u64 <= limits::WHOLE_CHUNKS {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+    walked.ok()?;
+    if bytes > limits::WHOLE_BYTES || ranges.len() as u64 > limits::WHOLE_CHUNKS {
+        return None;
+    }
+    ranges.sort_unstable_by_key(|range| range.start());
+    Some(joined(
+        ranges.iter().map(|range| (range.start(), range.length())),
+    ))
+}

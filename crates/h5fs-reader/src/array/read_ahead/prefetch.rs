@@ -1,0 +1,231 @@
+//! Decoding ahead of sequential reads through one open file.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::array::chunks::Chunks;
+use crate::array::engine::ChunkDecoder;
+use crate::array::geometry::span::Span;
+use crate::limits;
+use crate::memory::cancel::Canceller;
+use crate::memory::lock::lock;
+use crate::wire::Count;
+
+/// The sequence of reads of one array through one open file.
+///
+/// The kernel sends the requests of one sequential reader in parallel, so they may arrive slightly
+/// out of order.
+#[derive(Default)]
+pub struct Stream {
+    progress: Mutex<PrefetchState>,
+    canceller: Canceller,
+    room: OnceLock<CacheClaim>,
+    /// Cache room for reads that go backwards.
+    room_back: OnceLock<CacheClaim>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
+#[derive(Default)]
+struct PrefetchState {
+    /// The largest end offset of a read so far.
+    end: u64,
+    /// Whether one read has already arrived, so that an adjacent next read makes the run
+    /// sequential.
+    sequential: bool,
+    /// The first chunk that no read of this run has touched.
+    untouched: u64,
+    /// The first chunk that was not queued for decoding.
+    unqueued: u64,
+    ahead: Ahead,
+}
+
+/// The state of requests to a source ahead of a sequential reader.
+#[derive(Default)]
+struct Ahead {
+    /// Bytes of the array to request ahead. The number doubles as the reader continues.
+    reach: u64,
+    /// The first unit that was not requested.
+    unasked: u64,
+}
+
+impl Ahead {
+    /// Returns the units to request now, at most `most` units of `bytes` bytes each. The reader has
+    /// reached unit `next` of an array of `count` units. A batch is at least half of the window
+    /// ahead, so that neighbouring units are requested together.
+    fn go_on(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
+        self.reach = self.reach.max(limits::AHEAD_LEAST);
+        let reach = (self.reach / bytes.max(1)).clamp(1, most);
+        let from = self.unasked.max(next);
+        let to = next.with_more(reach).min(count);
+        let is_due = to == count || to.left_after(from) >= reach.div_ceil(2);
+        if from >= to || !is_due {
+            return None;
+        }
+        self.reach = self.reach.times(2).min(limits::AHEAD_BYTES);
+        self.unasked = to;
+        Some(from..to)
+    }
+}
+
+/// A part of the cache that is claimed for one reader.
+struct CacheClaim {
+    decoder: Arc<ChunkDecoder>,
+    bytes: u64,
+}
+
+impl CacheClaim {
+    fn claim(decoder: &Arc<ChunkDecoder>, bytes: u64) -> Self {
+        decoder.cache.claim(bytes);
+        CacheClaim {
+            decoder: Arc::clone(decoder),
+            bytes,
+        }
+    }
+}
+
+impl Drop for CacheClaim {
+    fn drop(&mut self) {
+        self.decoder.cache.release(self.bytes);
+    }
+}
+
+/// A read belongs to the current run if its distance from the run's end is at most this many times
+/// its own length.
+const DISORDER: u64 = 4;
+
+impl Stream {
+    /// Creates the stream of a file that has just been opened.
+    pub fn new() -> Self {
+        Stream::default()
+    }
+
+    /// Records a read of bytes that a source stores unencoded, in an array of `length` bytes. If
+    /// the reads are sequential, returns the following bytes to request.
+    pub fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
+        let mut progress = lock(&self.progress);
+        if !progress.goes_on(offset, end) {
+            *progress = PrefetchState::default();
+        }
+        progress.end = progress.end.max(end);
+        let next = progress.end;
+        let sequential = std::mem::replace(&mut progress.sequential, true);
+        sequential.then(|| progress.ahead.go_on(next, 1, length, u64::MAX))?
+    }
+
+    /// Records a read of `chunks`, which must be encoded, before the read starts. If the reads are
+    /// sequential, queues the next chunks for decoding. A seek drops the queued chunks. Returns the
+    /// chunks to request from the source.
+    pub(in crate::array) fn advise(
+        &self,
+        decoder: &Arc<ChunkDecoder>,
+        chunks: &Arc<Chunks>,
+        span: &Span<'_>,
+    ) -> Option<Range<u64>> {
+        let (offset, end) = (span.start(), span.end());
+        let mut progress = lock(&self.progress);
+        if !progress.goes_on(offset, end) {
+            if chunks.is_sequential() && offset < progress.end {
+                // A decode on the way back passes through earlier chunks, which will be needed
+                // again.
+                let claim = || CacheClaim::claim(decoder, decoder.needed_backwards(chunks));
+                self.room_back.get_or_init(claim);
+            }
+            self.canceller.cancel();
+            *progress = PrefetchState::default();
+        }
+        progress.end = progress.end.max(end);
+        progress.untouched = progress.untouched.max(span.last_chunk() + 1);
+        let sequential = std::mem::replace(&mut progress.sequential, true);
+        if sequential || chunks.grid.band() > 1 {
+            let claim = || CacheClaim::claim(decoder, decoder.needed(chunks));
+            self.room.get_or_init(claim);
+        }
+        if !sequential {
+            return None;
+        }
+        let depth = decoder.depth(chunks);
+        let from = progress.untouched.max(progress.unqueued);
+        let mut to = (progress.untouched + depth).min(chunks.grid.chunks());
+        if chunks.is_far() {
+            // Chunks that have not arrived yet are queued by a later call.
+            to = (from..to)
+                .find(|&number| !chunks.is_here(number))
+                .unwrap_or(to);
+        }
+        if from < to {
+            // Chunks that are still to be read must not be evicted before chunks that were read
+            // meanwhile.
+            for number in progress.untouched..from {
+                decoder.cache.promote(chunks.key(number));
+            }
+            let numbers: Vec<u64> = (from..to).collect();
+            let taken = decoder
+                .queue
+                .push_expected(chunks, &numbers, &self.canceller);
+            progress.unqueued = from + taken as u64;
+        }
+        let (next, bytes) = (progress.untouched, chunks.grid.chunk_bytes());
+        const MOST: u64 = limits::RANGES_AT_ONCE as u64;
+        let asked = chunks.reads_ahead().then(|| {
+            let count = chunks.grid.chunks();
+            progress.ahead.go_on(next, bytes, count, MOST)
+        });
+        asked.flatten()
+    }
+}
+
+impl PrefetchState {
+    /// Returns whether a read of `offset..end` belongs to the current run.
+    fn goes_on(&self, offset: u64, end: u64) -> bool {
+        let disorder = (end - offset).times(DISORDER);
+        self.end != 0 && offset.abs_diff(self.end) <= disorder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_and_more_is_asked_for_ahead_of_a_reader() {
+        const CHUNK: u64 = 64 << 10;
+        let mut ahead = Ahead::default();
+        let mut batches = Vec::new();
+        for next in 0..10_000 {
+            if let Some(asked) = ahead.go_on(next, CHUNK, 10_000, 4096) {
+                assert!(asked.start >= next && asked.end - next <= limits::AHEAD_BYTES / CHUNK);
+                batches.push((next, asked));
+            }
+        }
+        assert_eq!(batches[..3], [(0, 0..16), (1, 16..33), (2, 33..66)]);
+        let asked: Vec<u64> = batches
+            .iter()
+            .flat_map(|(_, asked)| asked.clone())
+            .collect();
+        assert_eq!(asked, (0..10_000).collect::<Vec<_>>());
+        // Each batch but the last is half of the window ahead.
+        assert!(batches.len() < 40, "{}", batches.len());
+    }
+
+    #[test]
+    fn no_more_units_are_asked_for_at_once_than_may_be() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.go_on(0, 1, 1 << 30, 100), Some(0..100));
+        assert_eq!(ahead.go_on(49, 1, 1 << 30, 100), None);
+        assert_eq!(ahead.go_on(50, 1, 1 << 30, 100), Some(100..150));
+    }
+
+    #[test]
+    fn a_chunk_larger_than_what_is_ahead_is_asked_for_alone() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), Some(3..4));
+        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), None);
+        assert_eq!(ahead.go_on(100, 1 << 30, 100, 4096), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! A block that is decoded in order, from a state that is kept between reads.
+
+use std::any::Any;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::asdf::compression::decoder_states::Resumes;
+use crate::asdf::compression::encoded::EncodedBlock;
+use crate::error::{Error, Result};
+use crate::memory::buffer::Buffer;
+use crate::model::storage::{Help, Pieces, StoredExtent};
+
+/// The decoder of a block's stream.
+pub trait Codec: Sized {
+    /// The state for continuing the decoding.
+    type ResumeState: Any + Send + Default;
+
+    /// Decodes one of the block's pieces.
+    ///
+    /// # Errors
+    /// `Corrupt` if the stream is damaged, or its length differs from the header.
+    fn decode(
+        block: &ResumableBlock<Self>,
+        state: &mut Self::ResumeState,
+        piece: u64,
+        help: &mut Help<'_>,
+    ) -> Result<Buffer>;
+}
+
+/// A block in pieces of `piece` bytes.
+pub struct ResumableBlock<C> {
+    pub(super) codec: C,
+    pub(super) encoded: EncodedBlock,
+    pub(super) piece: u64,
+    pub(super) resumes: Arc<Resumes>,
+}
+
+impl<C> ResumableBlock<C> {
+    /// Returns the block in pieces of `piece` bytes, whose states are kept in `resumes`.
+    pub fn with_states(
+        codec: C,
+        encoded: EncodedBlock,
+        piece: NonZeroU64,
+        resumes: Arc<Resumes>,
+    ) -> Self {
+        ResumableBlock {
+            codec,
+            encoded,
+            piece: piece.get(),
+            resumes,
+        }
+    }
+}
+
+impl<C: fmt::Debug> fmt::Debug for ResumableBlock<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}", self.codec, self.encoded.stored.start())
+    }
+}
+
+impl<C: Codec + fmt::Debug + Send + Sync> Pieces for ResumableBlock<C> {
+    fn bytes(&self) -> u64 {
+        self.encoded.decoded
+    }
+
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(self.piece)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.encoded.stored.length()
+    }
+
+    fn stored_extents(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
+        self.encoded.estimated_extents(pieces, self.piece)
+    }
+
+    fn is_sequential(&self) -> bool {
+        true
+    }
+
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+        if self.encoded.piece(piece, self.piece).is_empty() {
+            return Err(Error::NotFound);
+        }
+        let decode = |state: &mut C::ResumeState| C::decode(self, state, piece, help);
+        let bytes = self
+            .resumes
+            .decode_with(self.encoded.stored.start(), decode);
+        bytes.map_err(|error| self.encoded.placed(error))
+    }
+}

@@ -1,0 +1,90 @@
+//! Consecutive frames or streams, for decoders that stop at the end of the first.
+
+use crate::wire::Count;
+use std::io::{self, BufReader, Read, Seek};
+
+/// The first of the sixteen magic numbers of skippable frames, which contain no content.
+const SKIPPABLE: u32 = 0x184d_2a50;
+
+/// Maximum padding zeros that are searched between two .xz streams.
+const PADDING: u64 = 64 << 10;
+
+/// A reader of the content of all consecutive frames or streams. It ends before any other bytes.
+pub struct ConsecutiveFrames<S, D> {
+    decoder: Option<D>,
+    magic: &'static [u8],
+    begin: fn(BufReader<S>) -> D,
+    end: fn(D) -> BufReader<S>,
+}
+
+impl<S: Read + Seek, D: Read> ConsecutiveFrames<S, D> {
+    /// Creates the reader. `begin` creates a decoder of one frame, which begins with `magic`. `end`
+    /// returns the bytes after the frame.
+    pub fn new(
+        stored: BufReader<S>,
+        magic: &'static [u8],
+        begin: fn(BufReader<S>) -> D,
+        end: fn(D) -> BufReader<S>,
+    ) -> Self {
+        ConsecutiveFrames {
+            decoder: Some(begin(stored)),
+            magic,
+            begin,
+            end,
+        }
+    }
+
+    /// Starts the next frame, if there is one.
+    fn follow(&mut self) -> io::Result<()> {
+        let Some(decoder) = self.decoder.take() else {
+            return Ok(());
+        };
+        let mut stored = (self.end)(decoder);
+        if is_followed(&mut stored, self.magic)? {
+            self.decoder = Some((self.begin)(stored));
+        }
+        Ok(())
+    }
+}
+
+impl<S: Read + Seek, D: Read> Read for ConsecutiveFrames<S, D> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(decoder) = &mut self.decoder {
+            let read = decoder.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            self.follow()?;
+        }
+        Ok(0)
+    }
+}
+
+/// Returns whether `magic` follows, after padding and skippable frames, and moves to it.
+fn is_followed<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::Result<bool> {
+    let mut padding = 0_u64;
+    loop {
+        let mut first = Vec::new();
+        let most = u64::try_from(magic.len()).unwrap_or(0);
+        stored.by_ref().take(most).read_to_end(&mut first)?;
+        if first == magic {
+            let back = i64::try_from(most).unwrap_or(0).saturating_neg();
+            stored.seek_relative(back)?;
+            return Ok(true);
+        }
+        let Some(&word) = first.first_chunk::<4>() else {
+            return Ok(false);
+        };
+        let beyond = i64::try_from(first.len().left_after(word.len())).unwrap_or(0);
+        stored.seek_relative(beyond.saturating_neg())?;
+        match u32::from_le_bytes(word) {
+            0 if padding < PADDING => padding = padding.with_more(4),
+            word if word & !0xf == SKIPPABLE => {
+                let mut length = [0; 4];
+                stored.read_exact(&mut length)?;
+                stored.seek_relative(i64::from(u32::from_le_bytes(length)))?;
+            }
+            _ => return Ok(false),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Blocks that are decoded in one piece.
+
+use std::ops::Range;
+
+use crate::asdf::compression::encoded::EncodedBlock;
+use crate::asdf::compression::stream::codec::StreamCodec;
+use crate::error::{Error, Result};
+use crate::filter::{self, Context, Length};
+use crate::limits;
+use crate::memory::buffer::Buffer;
+use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::wire::{Count, to_u64, to_usize};
+
+/// The codec of a block that is decoded in one piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WholeCodec {
+    /// One zlib stream.
+    Zlib,
+    /// One .bz2 stream.
+    Bzip2,
+    /// A stream codec.
+    Stream(StreamCodec),
+    /// One Blosc-1 buffer or Blosc-2 chunk.
+    Blosc,
+    /// One Blosc-2 contiguous frame.
+    Blosc2Frame,
+}
+
+/// Fails with `Limit` if more bytes are stored than the content can need, because all of them are
+/// in memory at once.
+pub fn limit_stored(encoded: &EncodedBlock) -> Result<()> {
+    let needed = encoded.decoded.with_more(encoded.decoded / 8);
+    encoded.limit_stored(needed, limits::WHOLE_SURPLUS)
+}
+
+/// A block of one piece.
+#[derive(Debug)]
+pub struct WholeBlock {
+    encoded: EncodedBlock,
+    codec: WholeCodec,
+}
+
+impl WholeBlock {
+    /// Returns the block as one piece.
+    ///
+    /// # Errors
+    /// `Limit` if the decoded or stored bytes are too many to decode at once.
+    pub fn new(encoded: EncodedBlock, codec: WholeCodec) -> Result<Self> {
+        if encoded.decoded > limits::CHUNK_BYTES {
+            let what = "bytes of a block that must be decoded whole";
+            return Err(Error::limit(what, limits::CHUNK_BYTES));
+        }
+        limit_stored(&encoded)?;
+        Ok(WholeBlock { encoded, codec })
+    }
+
+    fn decoded(&self, help: &Help<'_>) -> Result<Buffer> {
+        let context = &mut Context::new(help.pool);
+        let length = Length::Exactly(to_usize(self.encoded.decoded)?);
+        let stored = self.encoded.read(help.pool, help.is_wanted)?;
+        match self.codec {
+            WholeCodec::Zlib => filter::deflate::decode(&stored, length, context),
+            WholeCodec::Bzip2 => {
+                let decoded = filter::bzip2::decode(&stored, length, context, help.is_wanted);
+                decoded.or_else(|error| match error {
+                    error if error.is_unwanted() => Err(error),
+                    error => self.cut(&stored).ok_or(error),
+                })
+            }
+            WholeCodec::Stream(codec) => codec.decode(&stored, length, context),
+            WholeCodec::Blosc => filter::blosc::decode(&stored, length, context),
+            WholeCodec::Blosc2Frame => filter::blosc2::decode(&stored, length, context),
+        }
+    }
+}
+
+impl WholeBlock {
+    /// Returns the content of a bzip2 stream that is truncated only after all of its content.
+    fn cut(&self, stored: &[u8]) -> Option<Buffer> {
+        let (content, _) = filter::bzip2::grow_cut(stored, self.encoded.decoded).ok()?;
+        let is_all = to_u64(content.len()) == self.encoded.decoded;
+        is_all.then(|| self.encoded.warn_of_cut());
+        is_all.then(|| content.into())
+    }
+}
+
+impl Pieces for WholeBlock {
+    fn bytes(&self) -> u64 {
+        self.encoded.decoded
+    }
+
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(self.encoded.decoded.max(1))
+    }
+
+    fn stored_at_once(&self) -> Result<u64> {
+        Ok(self.encoded.stored.length())
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.encoded.stored.length()
+    }
+
+    fn stored_extents(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
+        self.encoded.estimated_extents(pieces, self.encoded.decoded)
+    }
+
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+        if piece > 0 {
+            return Err(Error::NotFound);
+        }
+        self.decoded(help)
+            .map_err(|error| self.encoded.placed(error))
+    }
+}

@@ -1,0 +1,172 @@
+//! The transfer of packets by the two threads of a connection.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::error::line::one_line;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::lock::wait;
+use crate::source::local::rights;
+use crate::source::remote::connection::{Call, ConnectionState, SharedConnection};
+use crate::source::remote::failure::{changed, failed};
+use crate::source::remote::message::{Failure, ListedName, PACKET, Reply, Request};
+use crate::source::remote::page_location::PageLocation;
+use crate::source::remote::staging::Staging;
+use crate::wire::Count;
+
+impl SharedConnection {
+    /// Sends packets until the connection ends.
+    pub(super) fn send_all(&self) {
+        let mut state = self.state();
+        loop {
+            let Some(packet) = state.packets.pop_front() else {
+                if state.is_over {
+                    return;
+                }
+                state = wait(&self.sending, state);
+                continue;
+            };
+            drop(state);
+            let sent = rustix::io::retry_on_intr(|| rustix::io::write(&self.socket, &packet));
+            if sent != Ok(packet.len()) {
+                return self.end();
+            }
+            state = self.state();
+        }
+    }
+
+    /// Receives replies until the connection ends.
+    pub(super) fn receive_all(&self) {
+        let mut packet = vec![0; PACKET.one_more()];
+        loop {
+            let (reply, files) = match rights::receive(self.socket.as_fd(), &mut packet) {
+                Ok((0, _)) | Err(_) => return self.end(),
+                Ok((length, _)) if length > PACKET => {
+                    (Err(Error::corrupt("the reply is too long", None)), vec![])
+                }
+                Ok((length, files)) => {
+                    let packet = packet.get(..length).unwrap_or_default();
+                    (Reply::decode(packet), files)
+                }
+            };
+            if let Err(error) = reply.and_then(|reply| self.process_reply(reply, files)) {
+                log::error!("the connection to the fetcher failed: {error}");
+                return self.end();
+            }
+            self.answered.notify_all();
+        }
+    }
+
+    fn process_reply(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
+        let mut state = self.state();
+        state.note(&reply);
+        if let Reply::Warned { text, .. } = reply {
+            state.warnings.truncate(limits::EARLY_LINES.left_after(1));
+            state.warnings.push(one_line(&text));
+            return Ok(());
+        }
+        let id = reply.id();
+        if let Some((length, place)) = state.record_arrival(&reply, files)? {
+            if let Some(object) = state.pages.staged(id, length, &place)? {
+                object.confirm();
+            }
+            drop(place);
+            state.close_segments();
+        } else if let Some(call) = state.calls.get_mut(&id) {
+            match call {
+                Call::Waits(answer) => *answer = Some(prepend_names(answer.take(), reply)?),
+                Call::Looks(object) => {
+                    object.record_check(check_result(object, &reply));
+                    state.calls.remove(&id);
+                }
+            }
+        } else if let Reply::Failed { failure, text, .. } = reply {
+            let over = failure_error(failure, &text);
+            let error = over.clone().unwrap_or_else(|| failed(failure, &text));
+            if let (Some(object), Some(over)) = (state.pages.failed(id, &error), over) {
+                object.end(over);
+            }
+        } else if let Reply::Opened { object, .. } = reply {
+            // The caller who opened the object has timed out.
+            state.send(&Request::Close { object });
+        }
+        self.send_due_packets(state);
+        Ok(())
+    }
+}
+
+impl ConnectionState {
+    /// Returns how many bytes of a run have arrived according to a reply, and their place.
+    ///
+    /// # Errors
+    /// `Corrupt` if files do not belong to the reply.
+    fn record_arrival(
+        &mut self,
+        reply: &Reply,
+        files: Vec<OwnedFd>,
+    ) -> Result<Option<(u64, PageLocation)>> {
+        let mut files = files.into_iter();
+        match (reply, files.next(), files.next()) {
+            (Reply::Kept { length, key, .. }, Some(file), None) => {
+                let segment = self.segments.insert(file, *key)?;
+                Ok(Some((*length, PageLocation::Segment(segment))))
+            }
+            (Reply::Staged { length, .. }, None, None) => Ok(Some((*length, PageLocation::Stage))),
+            (Reply::Kept { .. }, ..) | (_, Some(_), _) => Err(Error::corrupt(
+                "reply of the fetcher: wrong number of files",
+                None,
+            )),
+            _ => Ok(None),
+        }
+    }
+
+    /// Closes segments above the limit, except those that are being read.
+    fn close_segments(&mut self) {
+        for segment in self.segments.surplus() {
+            self.pages.drop_in(&segment);
+        }
+    }
+}
+
+/// Prepends the names of the replies `before` to a reply.
+///
+/// # Errors
+/// `Corrupt` if there are more names than a server's page has.
+fn prepend_names(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
+    let Reply::Listed { entries, .. } = &mut reply else {
+        return Ok(reply);
+    };
+    if let Some(Reply::Listed {
+        entries: mut all, ..
+    }) = before
+    {
+        all.append(entries);
+        *entries = all;
+    }
+    let bytes = usize::sum(entries.iter().map(ListedName::bytes));
+    if entries.len() > limits::LISTING_NAMES || bytes > limits::LISTING_BYTES {
+        let what = "reply of the fetcher: a page is too long";
+        return Err(Error::corrupt(what, None));
+    }
+    Ok(reply)
+}
+
+/// Returns the result of a check: whether the reply confirms the object's state, or why the state
+/// has ended. Returns `None` if the reply is inconclusive.
+fn check_result(object: &Staging, reply: &Reply) -> Option<Result<()>> {
+    match reply {
+        Reply::Opened { state, .. } if state.is_same(object.state()) => Some(Ok(())),
+        Reply::Opened { .. } => Some(Err(changed())),
+        Reply::Failed { failure, text, .. } => failure_error(*failure, text).map(Err),
+        _ => None,
+    }
+}
+
+/// Returns the error of a failure that ends the object's state.
+fn failure_error(failure: Failure, text: &str) -> Option<Error> {
+    match failure {
+        Failure::Changed => Some(failed(failure, text)),
+        Failure::NotFound => Some(changed()),
+        _ => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! Objects of a prefix that stay open between reads, so that their staged bytes can be reused.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use lru::LruCache;
+
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::object::RemoteObject;
+use crate::wire::Count;
+
+/// Objects by name. The most recently used is first.
+#[derive(Debug)]
+pub(super) struct KeptObjects(Mutex<ObjectCache>);
+
+#[derive(Debug)]
+struct ObjectCache {
+    objects: LruCache<Vec<u8>, KeptObject>,
+    /// Number of objects that were never read.
+    unread: usize,
+}
+
+#[derive(Debug)]
+struct KeptObject {
+    object: Arc<RemoteObject>,
+    is_read: bool,
+}
+
+impl KeptObjects {
+    /// Creates an empty cache.
+    pub(super) fn new() -> Self {
+        KeptObjects(Mutex::new(ObjectCache {
+            objects: LruCache::sparse(limits::KEPT_OBJECTS),
+            unread: 0,
+        }))
+    }
+
+    /// Returns the object called `name`, if it is cached and unchanged.
+    pub(super) fn unchanged(&self, name: &[u8]) -> Option<Arc<RemoteObject>> {
+        let object = lock(&self.0)
+            .objects
+            .get(name)
+            .map(|kept| Arc::clone(&kept.object))?;
+        object.is_unchanged().then_some(object)
+    }
+
+    /// Caches the object called `name`. `is_read` says whether it is being read.
+    pub(super) fn keep(&self, name: &[u8], object: &Arc<RemoteObject>, is_read: bool) {
+        let mut kept = lock(&self.0);
+        let new = KeptObject {
+            object: Arc::clone(object),
+            is_read,
+        };
+        // The insertion may evict another object.
+        let gone = kept.objects.push(name.to_vec(), new);
+        if !is_read {
+            kept.unread = kept.unread.one_more();
+        }
+        if gone.as_ref().is_some_and(|(_, gone)| !gone.is_read) {
+            kept.unread = kept.unread.left_after(1);
+        }
+        // Closing the evicted object locks the connection.
+        drop(kept);
+        drop(gone);
+    }
+
+    /// Returns whether one more object may be opened before it is read.
+    pub(super) fn may_open_unread(&self) -> bool {
+        lock(&self.0).unread < limits::UNREAD_OBJECTS
+    }
+}

@@ -1,0 +1,86 @@
+//! Places where the bytes of pages are stored, and reads from there.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::source::remote::segment::{PAGE, Segment};
+use crate::source::remote::staging::{Staging, length};
+use crate::wire::{Count, Extent, to_u64, to_usize};
+
+/// The place of a page.
+#[derive(Debug, Clone)]
+pub(super) enum PageLocation {
+    /// The stage.
+    Stage,
+    /// A file of the fetcher's disk cache.
+    Segment(Arc<Segment>),
+}
+
+impl PageLocation {
+    fn is_stage(&self) -> bool {
+        matches!(self, PageLocation::Stage)
+    }
+}
+
+/// Fills `buffer` with the object's bytes at `at`, whose pages are in these `places`. Returns the
+/// numbers of pages in segments that failed verification.
+///
+/// # Errors
+/// `Io` if the stage cannot be read.
+pub(super) fn fill(
+    buffer: &mut [u8],
+    object: &Staging,
+    mut at: u64,
+    places: &[PageLocation],
+    stage: &File,
+) -> Result<Vec<u64>> {
+    let mut wrong = Vec::new();
+    let mut left = buffer;
+    let mut number = object.pages_of(at, to_u64(left.len())).start;
+    for group in places.chunk_by(|one, next| one.is_stage() && next.is_stage()) {
+        let pages = Extent::cut(number, to_u64(group.len())).range();
+        let bytes = object.bytes_of(&pages).end.left_after(at);
+        let count = left.len().min(to_usize(bytes)?);
+        let (part, more) = left.split_at_mut(count);
+        match group.first() {
+            Some(PageLocation::Segment(segment))
+                if !read_page(part, object, at, number, segment) =>
+            {
+                wrong.push(number);
+            }
+            Some(PageLocation::Segment(_)) => {}
+            _ => {
+                let read = stage.read_exact_at(part, Extent::cut(object.region, at).end());
+                read.map_err(|error| Error::io(&error, format!("stage, {count} bytes at {at}")))?;
+            }
+        }
+        (left, number) = (more, pages.end);
+        at = Extent::cut(at, to_u64(count)).end();
+    }
+    Ok(wrong)
+}
+
+/// Reads a part of a page of the object. Returns whether the whole page matches its checksum.
+fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &Segment) -> bool {
+    let bytes = object.bytes_of(&(number..number.one_more()));
+    let number = bytes.start / PAGE;
+    let Ok(whole) = to_usize(length(&bytes)) else {
+        return false;
+    };
+    if part.len() == whole {
+        return segment.read(number, part).unwrap_or(false);
+    }
+    let mut page = vec![0; whole];
+    let from = to_usize(at.left_after(bytes.start)).unwrap_or(whole);
+    let own = from..from.with_more(part.len());
+    let is_right = segment.read(number, &mut page).unwrap_or(false);
+    if let Some(own) = page.get(own)
+        && is_right
+    {
+        part.copy_from_slice(own);
+        return true;
+    }
+    false
+}

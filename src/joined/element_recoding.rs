@@ -1,0 +1,408 @@
+//! Converts elements of members to elements of the joined array.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::allocation_size;
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Recode;
+use h5fs_reader::model::attribute_value::numbers;
+use h5fs_reader::model::datatype::{ByteOrder, Class, Member};
+use h5fs_reader::wire::{Count, to_u64, to_usize};
+
+use crate::view::cf::packing::Packing;
+use crate::view::cf::stored_type::ExactNumber;
+
+/// Length of the prefix before a pointer of a member. The prefix is the number of the file plus
+/// one, or [`OWN`].
+pub(super) const PREFIX: usize = 8;
+
+/// The prefix before the number of a node of the joined file.
+pub(super) const OWN: [u8; PREFIX] = [0xFF; PREFIX];
+
+/// A conversion of the elements of one member to elements of the joined array.
+#[derive(Debug)]
+pub(super) enum Recoding {
+    /// Unpacks numbers to floats of this size in bytes.
+    Unpacked(Arc<Packing>, usize),
+    /// Pads texts to the common length with this byte.
+    Padded(u8),
+    /// Writes a prefix before each pointer.
+    Pointers {
+        spans: Arc<[Span]>,
+        prefix: [u8; PREFIX],
+    },
+    /// Converts each field separately.
+    Fields(Vec<(FieldCopy, Numbering)>),
+}
+
+/// A field of a stored element, or the whole element, and its position in the joined element.
+#[derive(Debug, Clone)]
+pub(super) struct FieldCopy {
+    pub(super) from: Range<usize>,
+    pub(super) to: Range<usize>,
+    /// Number of values in the field. Texts may be longer in the joined array.
+    pub(super) values: usize,
+    /// The stored and the joined type of the field's numbers, if they are renumbered.
+    pub(super) numbers: Option<(Datatype, Datatype)>,
+}
+
+/// The renumbering of one file.
+#[derive(Debug, Clone)]
+pub(super) enum Numbering {
+    Same,
+    /// Number i becomes element i of the list. Negative numbers, which mean missing, become -1.
+    Codes(Arc<[u64]>),
+    /// Adds `by` to numbers. Each number must be at most `most`.
+    Moved {
+        by: u64,
+        most: u64,
+    },
+}
+
+/// How the numbers of each file become those of the joined array, by the numbers of the files.
+pub(super) type Numberings = HashMap<usize, Numbering>;
+
+/// Bytes of memory that the numberings of all files take, about. Files with equal lists share their
+/// codes.
+pub(super) fn weight_of(numberings: &Numberings) -> u64 {
+    /// Bytes that an entry of a hash map takes besides its key and its value, about.
+    const ENTRY: usize = 16;
+    let entry = size_of::<(usize, Numbering)>().with_more(ENTRY);
+    let codes = numberings.values().filter_map(|own| match own {
+        Numbering::Codes(codes) => Some((codes.as_ptr(), size_of_val(&**codes))),
+        _ => None,
+    });
+    let codes: HashMap<_, _> = codes.collect();
+    let codes = codes.into_values().map(allocation_size);
+    to_u64(numberings.len().times(entry)).with_more(u64::sum(codes))
+}
+
+impl Numbering {
+    /// Returns the new number.
+    ///
+    /// # Errors
+    /// `Corrupt` if the number has no target.
+    fn number(&self, own: i128) -> Result<i128> {
+        let nowhere = || Error::corrupt("joined: a number without a target", None);
+        match self {
+            Numbering::Same => Ok(own),
+            Numbering::Codes(_) if own < 0 => Ok(-1),
+            Numbering::Codes(numbers) => {
+                let place = usize::try_from(own).ok();
+                let found = place.and_then(|place| numbers.get(place));
+                found.map(|&number| number.into()).ok_or_else(nowhere)
+            }
+            Numbering::Moved { by, most } => {
+                let is_known = (0..=i128::from(*most)).contains(&own);
+                is_known.then(|| own + i128::from(*by)).ok_or_else(nowhere)
+            }
+        }
+    }
+}
+
+impl FieldCopy {
+    fn recode(&self, numbering: &Numbering, stored: &[u8], element: &mut [u8]) -> Result<()> {
+        let own = stored.get(self.from.clone()).ok_or_else(short)?;
+        let element = element.get_mut(self.to.clone()).ok_or_else(short)?;
+        let Some((from, to)) = &self.numbers else {
+            let own_size = (own.len() / self.values.max(1)).max(1);
+            let size = (element.len() / self.values.max(1)).max(1);
+            let values = own
+                .chunks_exact(own_size)
+                .zip(element.chunks_exact_mut(size));
+            for (own, value) in values {
+                value
+                    .get_mut(..own.len())
+                    .ok_or_else(short)?
+                    .copy_from_slice(own);
+            }
+            return Ok(());
+        };
+        let size = to_usize(to.size.into())?.max(1);
+        let numbers = numbers(from, own).ok_or_else(short)?;
+        for (number, element) in numbers.into_iter().zip(element.chunks_exact_mut(size)) {
+            write_integer(numbering.number(number)?, to, element);
+        }
+        Ok(())
+    }
+}
+
+/// Writes an integer that fits in the type.
+pub(super) fn write_integer(number: i128, datatype: &Datatype, element: &mut [u8]) {
+    for (byte, own) in element.iter_mut().zip(number.to_le_bytes()) {
+        *byte = own;
+    }
+    if let Class::Integer { order, .. } = datatype.class
+        && order == ByteOrder::Big
+    {
+        element.reverse();
+    }
+}
+
+/// Bytes that are copied unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    from: usize,
+    to: usize,
+    length: usize,
+    /// Whether the bytes are a pointer, which receives the number of its member as a prefix.
+    is_pointer: bool,
+}
+
+impl Recode for Recoding {
+    fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()> {
+        match self {
+            Recoding::Unpacked(packing, size) => unpack(packing, stored, *size, element),
+            Recoding::Padded(byte) => {
+                let (own, rest) = element
+                    .split_at_mut_checked(stored.len())
+                    .ok_or_else(short)?;
+                own.copy_from_slice(stored);
+                rest.fill(*byte);
+            }
+            Recoding::Pointers { spans, prefix } => {
+                for span in &**spans {
+                    let own = stored
+                        .get(span.from..span.from + span.length)
+                        .ok_or_else(short)?;
+                    let mut to = span.to;
+                    if span.is_pointer {
+                        write_bytes(element, to, prefix)?;
+                        to += PREFIX;
+                    }
+                    write_bytes(element, to, own)?;
+                }
+            }
+            Recoding::Fields(fields) => {
+                for (field, numbering) in fields {
+                    field.recode(numbering, stored, element)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn short() -> Error {
+    Error::corrupt("joined: an element of an unexpected length", None)
+}
+
+fn write_bytes(element: &mut [u8], at: usize, bytes: &[u8]) -> Result<()> {
+    let place = element.get_mut(at..at + bytes.len()).ok_or_else(short)?;
+    place.copy_from_slice(bytes);
+    Ok(())
+}
+
+/// Unpacks a stored number. A missing value becomes NaN.
+fn unpack(packing: &Packing, stored: &[u8], size: usize, element: &mut [u8]) {
+    let number = packing.number(stored);
+    let number = number.map_or(f64::NAN, ExactNumber::as_f64);
+    if size == 4 {
+        element.copy_from_slice(&(number as f32).to_le_bytes());
+    } else {
+        element.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Returns whether an element contains a reference, whose target does not exist in the joined file.
+pub(super) fn has_references(datatype: &Datatype) -> bool {
+    match &datatype.class {
+        Class::Reference(_) => true,
+        Class::Compound(members) => members
+            .iter()
+            .any(|member| has_references(&member.datatype)),
+        Class::Array { base, .. } | Class::VariableLength(base) => has_references(base),
+        _ => false,
+    }
+}
+
+/// Returns the element type with a prefix before each pointer, and the spans that convert an
+/// element. Returns `None` if the type is too long, or contains references or nested pointers.
+pub(super) fn with_members(datatype: &Datatype) -> Option<(Datatype, Vec<Span>)> {
+    let mut spans = Vec::new();
+    let own = widened(datatype, 0, 0, &mut spans)?;
+    Some((own, spans))
+}
+
+/// Limit of spans in one element, because a compound may have thousands of fields.
+const SPANS: usize = 4096;
+
+fn widened(datatype: &Datatype, from: usize, to: usize, spans: &mut Vec<Span>) -> Option<Datatype> {
+    if spans.len() > SPANS {
+        return None;
+    }
+    let size = to_usize(datatype.size.into()).ok()?;
+    let class = match &datatype.class {
+        Class::Compound(members) => return compound(members, from, to, spans),
+        Class::Array { base, dims } if base.has_pointers() => {
+            let count = dims.iter().try_fold(1_usize, |all, &dim| {
+                all.checked_mul(to_usize(dim.into()).ok()?)
+            })?;
+            if count > SPANS {
+                return None;
+            }
+            let length = to_usize(base.size.into()).ok()?;
+            let mut own: Option<Datatype> = None;
+            for number in 0..count {
+                let step = own.as_ref().map_or(0, |own| own.size as usize);
+                own = Some(widened(
+                    base,
+                    from + number * length,
+                    to + number * step,
+                    spans,
+                )?);
+            }
+            let base = own?;
+            let size = base.size.checked_mul(u32::try_from(count).ok()?)?;
+            let class = Class::Array {
+                base: Box::new(base),
+                dims: dims.clone(),
+            };
+            return Some(Datatype { size, class });
+        }
+        Class::VariableLength(base) if base.has_pointers() => return None,
+        Class::Reference(_) => return None,
+        class => class.clone(),
+    };
+    let is_pointer = datatype.has_pointers();
+    spans.push(Span {
+        from,
+        to,
+        length: size,
+        is_pointer,
+    });
+    let prefix = if is_pointer { PREFIX } else { 0 };
+    Some(Datatype {
+        size: u32::try_from(size + prefix).ok()?,
+        class,
+    })
+}
+
+fn compound(members: &[Member], from: usize, to: usize, spans: &mut Vec<Span>) -> Option<Datatype> {
+    let mut offset = 0_usize;
+    let mut own = Vec::new();
+    for member in members {
+        let at = from + to_usize(member.offset.into()).ok()?;
+        let datatype = widened(&member.datatype, at, to + offset, spans)?;
+        let size = to_usize(datatype.size.into()).ok()?;
+        own.push(Member {
+            name: member.name.clone(),
+            offset: u32::try_from(offset).ok()?,
+            datatype,
+        });
+        offset = offset.checked_add(size)?;
+    }
+    Some(Datatype {
+        size: u32::try_from(offset).ok()?,
+        class: Class::Compound(own),
+    })
+}
+
+/// Returns the prefix for the pointers of a file.
+pub(super) fn prefix(file: usize) -> [u8; PREFIX] {
+    (to_u64(file) + 1).to_le_bytes()
+}
+
+/// Returns the file number and the original pointer. Returns `None` if the pointer is null, or
+/// belongs to the joined file itself.
+pub(super) fn split_pointer(element: &[u8]) -> Option<(usize, &[u8])> {
+    let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
+    if *prefix == OWN {
+        return None;
+    }
+    let file = u64::from_le_bytes(*prefix).checked_sub(1)?;
+    Some((usize::try_from(file).ok()?, own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use h5fs_reader::model::datatype::{Charset, StringPadding};
+    use h5fs_reader::testing::{int, member, type_of};
+
+    #[test]
+    fn pointers_say_which_file_they_are_of() {
+        let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
+        let text = type_of(16, Class::VariableString { padding, charset });
+        // Two bytes of padding separate the fields.
+        let table = type_of(
+            22,
+            Class::Compound(vec![member("n", 0, int(4)), member("s", 6, text)]),
+        );
+        let (own, spans) = with_members(&table).unwrap();
+        assert_eq!(own.size, 4 + 8 + 16);
+        let stored: Vec<u8> = (0..22).collect();
+        let mut element = vec![0xAA; 28];
+        let recoding = Recoding::Pointers {
+            spans: spans.into(),
+            prefix: prefix(2),
+        };
+        recoding.recode(&stored, &mut element).unwrap();
+        assert_eq!(element[..4], [0, 1, 2, 3]);
+        assert_eq!(split_pointer(&element[4..]), Some((2, &stored[6..])));
+        assert_eq!(split_pointer(&[0; 24]), None);
+    }
+
+    /// In the merged list `a x y z`, the names `x z` have the codes 1 and 3, and -1 stays missing.
+    /// The second field is copied.
+    #[test]
+    fn codes_become_those_of_the_merged_list() {
+        let byte = Datatype::integer(1, true, ByteOrder::Little);
+        let wide = Datatype::integer(2, true, ByteOrder::Big);
+        let codes = FieldCopy {
+            from: 0..1,
+            to: 0..2,
+            values: 1,
+            numbers: Some((byte, wide)),
+        };
+        let rest = FieldCopy {
+            from: 1..3,
+            to: 2..6,
+            values: 2,
+            numbers: None,
+        };
+        let numbering = Numbering::Codes([1, 3].into());
+        let recoding = Recoding::Fields(vec![(codes, numbering), (rest, Numbering::Same)]);
+        let recode = |code: u8| {
+            let mut element = vec![0; 6];
+            let made = recoding.recode(&[code, b'a', b'b'], &mut element);
+            made.map(|()| element)
+        };
+        assert_eq!(recode(1).unwrap(), [0, 3, b'a', 0, b'b', 0]);
+        assert_eq!(recode(0xFF).unwrap(), [0xFF, 0xFF, b'a', 0, b'b', 0]);
+        assert!(recode(2).is_err());
+    }
+
+    #[test]
+    fn rows_of_a_later_file_are_moved_and_none_leads_into_another_file() {
+        let moved = Numbering::Moved { by: 7, most: 2 };
+        assert_eq!(moved.number(2).unwrap(), 9);
+        assert!(moved.number(3).is_err() && moved.number(-1).is_err());
+    }
+
+    #[test]
+    fn a_short_text_is_filled_up_with_the_byte_of_its_padding() {
+        let mut element = *b"......";
+        Recoding::Padded(b' ').recode(b"ab", &mut element).unwrap();
+        assert_eq!(&element, b"ab    ");
+        Recoding::Padded(0).recode(b"abc", &mut element).unwrap();
+        assert_eq!(&element, b"abc\0\0\0");
+        Recoding::Padded(0)
+            .recode(b"longer than that", &mut element)
+            .unwrap_err();
+    }
+
+    #[test]
+    fn what_is_no_part_of_the_joined_file() {
+        use h5fs_reader::model::datatype::ReferenceKind;
+        let reference = type_of(8, Class::Reference(ReferenceKind::Object));
+        assert!(has_references(&reference) && with_members(&reference).is_none());
+        let list = type_of(16, Class::VariableLength(Box::new(reference)));
+        assert!(has_references(&list) && with_members(&list).is_none());
+        let numbers = type_of(16, Class::VariableLength(Box::new(int(4))));
+        assert_eq!(with_members(&numbers).unwrap().0.size, 24);
+    }
+}

@@ -1,0 +1,282 @@
+//! Stores the scans of members in a file for the next time.
+//!
+//! A member is identified by its key, a hash of its path and state. Data that several members share
+//! are stored once: skeletons, attributes of an object, elements. A record refers to them by their
+//! digests. If a part of a record cannot be read, the member is scanned again.
+
+pub(crate) mod frames;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use h5fs_reader::wire::{Count, to_u64};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::joined::members::content::{ElementSummary, TreeScalar, hashes};
+use crate::joined::members::member_cache::frames::{Digest, Head, RecordFrame};
+use crate::joined::members::opener::MemberKey;
+use crate::joined::members::scan::{AttributeList, Common, Scan};
+use crate::joined::members::skeleton::Skeleton;
+use crate::joined::paths::Path;
+use crate::limits;
+
+/// Version of the records. It changes with the content or the encoding of a scan.
+const FORM: u32 = 6;
+
+/// The kinds of frames.
+const SKELETON: u8 = 1;
+const ATTRIBUTES: u8 = 2;
+const ELEMENTS: u8 = 3;
+const RECORD: u8 = 4;
+
+/// The scan of one member.
+#[derive(Serialize, Deserialize)]
+struct MemberRecord {
+    maker: Maker,
+    key: MemberKey,
+    skeleton: Digest,
+    /// Digests of the attributes of groups, then of variables.
+    attributes: Vec<Digest>,
+    scalars: BTreeMap<Path, TreeScalar>,
+    lengths: Box<[u64]>,
+    short: Vec<(usize, Box<[u64]>)>,
+    values: Vec<SummaryRecord>,
+}
+
+/// The known elements of a variable.
+#[derive(Serialize, Deserialize)]
+enum SummaryRecord {
+    Nothing,
+    Hash([u64; 2]),
+    Ends(Digest, [u64; 2]),
+    Elements(Digest),
+}
+
+/// The program that wrote a record. Another version may scan the same file differently.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct Maker {
+    version: String,
+    form: u32,
+    /// Its hash of a fixed text, because values are compared by hashes, which may differ between
+    /// builds.
+    hash: [u64; 2],
+}
+
+impl Maker {
+    fn current() -> Self {
+        Maker {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            form: FORM,
+            hash: hashes(b"h5fs"),
+        }
+    }
+}
+
+/// The file with the stored scans. New records are appended.
+pub(super) struct MemberCache<'f> {
+    file: &'f File,
+    head: Head,
+    /// Digests of the frames in the file.
+    known: HashSet<Digest>,
+    /// Number of bytes that may still be added.
+    left: u64,
+    /// Digests of stored elements, by their addresses in memory, which do not change.
+    elements: HashMap<usize, Digest>,
+}
+
+impl<'f> MemberCache<'f> {
+    /// Reads the file, and calls `take` for each stored scan of a member with one of these keys.
+    ///
+    /// # Errors
+    /// Fails with the system's error. `InvalidData` if the file has no valid head.
+    pub(super) fn read(
+        file: &'f File,
+        keys: &HashMap<MemberKey, usize>,
+        take: &mut dyn FnMut(usize, Scan),
+    ) -> io::Result<Self> {
+        let length = file.metadata()?.len().min(limits::JOINED_KEPT);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        file.read_exact_at(&mut bytes, 0)?;
+        let (head, rest) = Head::parse(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+        let frames = head.frames(rest);
+        let mut library = Library::from_frames(&frames);
+        let mut taken = HashSet::new();
+        for frame in frames.iter().filter(|frame| frame.kind == RECORD) {
+            let record = decoded::<MemberRecord>(frame.content);
+            let record = record.filter(|record| record.maker == Maker::current());
+            let Some((record, &number)) =
+                record.and_then(|own| keys.get(&own.key).map(|number| (own, number)))
+            else {
+                continue;
+            };
+            if let Some(scan) = library.scan(record).filter(|_| taken.insert(number)) {
+                take(number, scan);
+            }
+        }
+        Ok(MemberCache {
+            file,
+            head,
+            known: library.frames.into_keys().collect(),
+            left: limits::JOINED_KEPT.left_after(length),
+            elements: HashMap::new(),
+        })
+    }
+
+    /// Appends the scan of a member. Its elements must keep their addresses in memory.
+    pub(super) fn write_member(&mut self, key: MemberKey, scan: &Scan) {
+        let mut out = Vec::new();
+        let record = MemberRecord {
+            maker: Maker::current(),
+            key,
+            skeleton: self.write_once(SKELETON, &encoded(&*scan.skeleton), &mut out),
+            attributes: scan
+                .common
+                .attributes
+                .iter()
+                .map(|own| self.write_once(ATTRIBUTES, &encoded(&**own), &mut out))
+                .collect(),
+            scalars: scan.common.scalars.clone(),
+            lengths: scan.lengths.clone(),
+            short: scan.short.clone(),
+            values: scan
+                .values
+                .iter()
+                .map(|known| self.value(known, &mut out))
+                .collect(),
+        };
+        self.write_once(RECORD, &encoded(&record), &mut out);
+        let Some(left) = self.left.checked_sub(to_u64(out.len())) else {
+            self.left = 0;
+            return;
+        };
+        self.left = left;
+        if let Err(error) = self.file.write_all(&out) {
+            log::debug!("writing what is known about joined files: {error}");
+            self.left = 0;
+        }
+    }
+
+    /// Returns the digest of a frame. Adds the frame to `out` if the file does not contain it.
+    fn write_once(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Digest {
+        let digest = self.head.digest(kind, content);
+        if self.known.insert(digest) {
+            self.head.append(kind, digest, content, out);
+        }
+        digest
+    }
+
+    fn value(&mut self, known: &ElementSummary, out: &mut Vec<u8>) -> SummaryRecord {
+        match known {
+            ElementSummary::Nothing => SummaryRecord::Nothing,
+            ElementSummary::Hash(hash) => SummaryRecord::Hash(*hash),
+            ElementSummary::Ends(ends, hash) => {
+                SummaryRecord::Ends(self.write_once(ELEMENTS, ends, out), *hash)
+            }
+            ElementSummary::Elements(elements) => {
+                let place = elements.as_ptr().addr();
+                if let Some(&digest) = self.elements.get(&place).filter(|_| !elements.is_empty()) {
+                    return SummaryRecord::Elements(digest);
+                }
+                let digest = self.write_once(ELEMENTS, elements, out);
+                self.elements.insert(place, digest);
+                SummaryRecord::Elements(digest)
+            }
+        }
+    }
+}
+
+/// The frames of a file, and the objects decoded from them.
+struct Library<'b> {
+    frames: HashMap<Digest, RecordFrame<'b>>,
+    skeletons: HashMap<Digest, Arc<Skeleton>>,
+    attributes: HashMap<Digest, AttributeList>,
+    elements: HashMap<Digest, Arc<[u8]>>,
+}
+
+impl<'b> Library<'b> {
+    fn from_frames(frames: &[RecordFrame<'b>]) -> Self {
+        let frames = frames.iter().map(|frame| (frame.digest, *frame));
+        Library {
+            frames: frames.collect(),
+            skeletons: HashMap::new(),
+            attributes: HashMap::new(),
+            elements: HashMap::new(),
+        }
+    }
+
+    /// Decodes the scan of a record. Returns `None` if a frame is missing.
+    fn scan(&mut self, record: MemberRecord) -> Option<Scan> {
+        let Library {
+            frames,
+            skeletons,
+            attributes,
+            elements,
+        } = self;
+        let content = |digest: &Digest, kind| {
+            let frame = frames.get(digest).filter(|frame| frame.kind == kind);
+            frame.map(|frame| frame.content)
+        };
+        let of_object = |digest: &Digest| {
+            shared(attributes, digest, || {
+                decoded(content(digest, ATTRIBUTES)?).map(Arc::new)
+            })
+        };
+        let attributes = record.attributes.iter().map(of_object);
+        let attributes = attributes.collect::<Option<_>>()?;
+        let mut elements =
+            |digest: &Digest| shared(elements, digest, || Some(content(digest, ELEMENTS)?.into()));
+        let known = |value: &SummaryRecord| match value {
+            SummaryRecord::Nothing => Some(ElementSummary::Nothing),
+            SummaryRecord::Hash(hash) => Some(ElementSummary::Hash(*hash)),
+            SummaryRecord::Ends(digest, hash) => {
+                Some(ElementSummary::Ends(elements(digest)?, *hash))
+            }
+            SummaryRecord::Elements(digest) => elements(digest).map(ElementSummary::Elements),
+        };
+        let values = record.values.iter().map(known);
+        let values = values.collect::<Option<_>>()?;
+        let skeleton = shared(skeletons, &record.skeleton, || {
+            decoded(content(&record.skeleton, SKELETON)?).map(Arc::new)
+        });
+        Some(Scan {
+            skeleton: skeleton?,
+            common: Common {
+                attributes,
+                scalars: record.scalars,
+                differing: BTreeSet::new(),
+            },
+            lengths: record.lengths,
+            short: record.short,
+            values,
+            // Refusals are not stored, because they may be permitted the next time.
+            refused: Vec::new(),
+        })
+    }
+}
+
+/// Returns the object with this digest, and makes it if it does not exist.
+fn shared<T: ?Sized>(
+    known: &mut HashMap<Digest, Arc<T>>,
+    digest: &Digest,
+    make: impl FnOnce() -> Option<Arc<T>>,
+) -> Option<Arc<T>> {
+    if let Some(own) = known.get(digest) {
+        return Some(Arc::clone(own));
+    }
+    let made = make()?;
+    known.insert(*digest, Arc::clone(&made));
+    Some(made)
+}
+
+fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
+    // Encoding fails only for sequences of unknown length, which these types do not contain.
+    postcard::to_allocvec(value).unwrap_or_default()
+}
+
+fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}

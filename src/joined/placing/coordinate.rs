@@ -1,0 +1,307 @@
+//! The values of a dimension, which determine the place of a member.
+
+use std::cmp::Ordering;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::wire::to_usize;
+
+use crate::joined::instants;
+use crate::joined::members::content::{ElementSummary, trimmed};
+use crate::joined::members::skeleton::Variable;
+use crate::view::cf::stored_type::{ExactNumber, StoredType};
+
+/// The values of a dimension.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::joined) struct Coordinate {
+    /// Number of values.
+    length: u64,
+    /// All values, or only the first and the last if there are many.
+    values: CoordinateValues,
+    /// Hashes of all values, if there are many.
+    hash: Option<[u64; 2]>,
+}
+
+/// Values of a dimension.
+#[derive(Debug, Clone, PartialEq)]
+enum CoordinateValues {
+    /// Integers, and times in nanoseconds.
+    Integers(Vec<i128>),
+    Reals(Vec<f64>),
+    /// Texts, and opaque elements.
+    Texts(Vec<Box<[u8]>>),
+}
+
+/// A single value, which can be compared with others.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::joined) enum OrderedValue {
+    Integer(i128),
+    Real(f64),
+    Text(Box<[u8]>),
+}
+
+impl OrderedValue {
+    pub(in crate::joined) fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (OrderedValue::Integer(a), OrderedValue::Integer(b)) => a.cmp(b),
+            (OrderedValue::Text(a), OrderedValue::Text(b)) => a.cmp(b),
+            (OrderedValue::Text(_), _) => Ordering::Greater,
+            (_, OrderedValue::Text(_)) => Ordering::Less,
+            (a, b) => a.number().total_cmp(&b.number()),
+        }
+    }
+
+    fn number(&self) -> f64 {
+        match self {
+            OrderedValue::Integer(number) => *number as f64,
+            OrderedValue::Real(number) => *number,
+            OrderedValue::Text(_) => f64::INFINITY,
+        }
+    }
+}
+
+/// Number of leading bytes of a text that determine its order.
+const ORDERED: usize = 256;
+
+/// Two values are equal if they differ by less than the smallest step divided by this number.
+const TOLERANCE: f64 = 1000.0;
+
+impl Coordinate {
+    /// Converts the known elements of a variable with `length` values.
+    ///
+    /// # Errors
+    /// `Unsupported` if a value is missing, or the elements are not known.
+    pub(in crate::joined) fn from_variable(
+        variable: &Variable,
+        known: &ElementSummary,
+        length: u64,
+    ) -> Result<Self> {
+        let (elements, hash) = match known {
+            ElementSummary::Elements(elements) => (elements, None),
+            ElementSummary::Ends(ends, hash) => (ends, Some(*hash)),
+            ElementSummary::Nothing | ElementSummary::Hash(_) => {
+                return Err(Error::unsupported("joined: unknown values", None));
+            }
+        };
+        let values = CoordinateValues::from_elements(variable, elements, length)?;
+        Ok(Coordinate {
+            length,
+            values,
+            hash,
+        })
+    }
+
+    /// Returns whether both have the same values. They may differ by at most a thousandth of the
+    /// smallest step, because files of one grid may round it differently.
+    pub(in crate::joined) fn is_same(&self, other: &Self) -> bool {
+        let are_same = match (self.hash, other.hash) {
+            (None, None) => self.values.is_same(&other.values),
+            (own, other) => own == other,
+        };
+        self.length == other.length && are_same
+    }
+
+    /// Returns whether both represent equal numbers, times or texts, even if their types differ.
+    pub(in crate::joined) fn is_equal(&self, other: &Self) -> bool {
+        let are_equal = match (&self.values, &other.values) {
+            (CoordinateValues::Integers(_), CoordinateValues::Reals(_))
+            | (CoordinateValues::Reals(_), CoordinateValues::Integers(_)) => {
+                self.values.reals() == other.values.reals()
+            }
+            (own, other) => own == other,
+        };
+        self.length == other.length && self.hash == other.hash && are_equal
+    }
+
+    /// Returns whether both are the same cell bounds, with `each` bounds per cell. Compares the
+    /// first bounds of all cells as coordinate values, then the second bounds, and so on.
+    pub(in crate::joined) fn are_same_bounds(&self, other: &Self, each: usize) -> bool {
+        let of = |own: &Self, number| {
+            let reals = own.values.reals().into_iter().skip(number);
+            reals.step_by(each).collect::<Vec<_>>()
+        };
+        let are_whole = self.hash.is_none() && other.hash.is_none();
+        let are_numbers = |own: &Self| !matches!(own.values, CoordinateValues::Texts(_));
+        let are_near = |number| are_near(&of(self, number), &of(other, number));
+        self.length == other.length
+            && are_whole
+            && [self, other].into_iter().all(are_numbers)
+            && each > 0
+            && (0..each).all(are_near)
+    }
+}
+
+/// A summary of the values of a member.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::joined) struct CoordinateSummary {
+    pub(in crate::joined) length: u64,
+    /// The first and the last value. `None` if there are no values.
+    pub(in crate::joined) ends: Option<(OrderedValue, OrderedValue)>,
+    /// The minimum and the maximum.
+    pub(in crate::joined) range: Option<(OrderedValue, OrderedValue)>,
+    pub(in crate::joined) is_text: bool,
+    pub(in crate::joined) has_nan: bool,
+}
+
+impl Coordinate {
+    pub(in crate::joined) fn summary(&self) -> CoordinateSummary {
+        let has_nan = |values: &[f64]| values.iter().any(|value| value.is_nan());
+        CoordinateSummary {
+            length: self.length,
+            ends: self.values.ends(),
+            range: self.values.range(),
+            is_text: matches!(self.values, CoordinateValues::Texts(_)),
+            has_nan: matches!(&self.values, CoordinateValues::Reals(values) if has_nan(values)),
+        }
+    }
+}
+
+impl CoordinateValues {
+    fn from_elements(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+        let missing = || Error::unsupported("joined: a coordinate with missing values", None);
+        let Some(packing) = &variable.meaning.packing else {
+            return Self::of_texts(variable, elements, length);
+        };
+        let size = to_usize(variable.datatype.size.into())?.max(1);
+        let numbers = elements
+            .chunks_exact(size)
+            .map(|element| packing.number(element));
+        let numbers: Vec<ExactNumber> = numbers.collect::<Option<_>>().ok_or_else(missing)?;
+        if let Some(time) = &variable.meaning.time {
+            let times = numbers
+                .iter()
+                .map(|&number| instants::instant(time, number)?.ok_or_else(missing));
+            return Ok(CoordinateValues::Integers(times.collect::<Result<_>>()?));
+        }
+        let integers = numbers.iter().map(|number| number.as_integer());
+        Ok(match integers.collect::<Option<_>>() {
+            Some(integers)
+                if StoredType::new(&packing.datatype()).is_some_and(|own| own.sign().is_some()) =>
+            {
+                CoordinateValues::Integers(integers)
+            }
+            _ => CoordinateValues::Reals(numbers.iter().map(|number| number.as_f64()).collect()),
+        })
+    }
+
+    fn of_texts(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+        let is_text = matches!(
+            variable.datatype.class,
+            Class::String { .. } | Class::VariableString { .. }
+        );
+        let size = elements.len() / to_usize(length)?.max(1);
+        let each = elements.chunks_exact(size.max(1));
+        let each = each.map(|element| if is_text { trimmed(element) } else { element });
+        Ok(CoordinateValues::Texts(each.map(Into::into).collect()))
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            CoordinateValues::Integers(values) => values.len(),
+            CoordinateValues::Reals(values) => values.len(),
+            CoordinateValues::Texts(values) => values.len(),
+        }
+    }
+
+    fn step(&self, number: usize) -> Option<OrderedValue> {
+        match self {
+            CoordinateValues::Integers(values) => {
+                values.get(number).copied().map(OrderedValue::Integer)
+            }
+            CoordinateValues::Reals(values) => values.get(number).copied().map(OrderedValue::Real),
+            CoordinateValues::Texts(values) => {
+                let text = values.get(number)?;
+                Some(OrderedValue::Text(
+                    text.get(..ORDERED).unwrap_or(text).into(),
+                ))
+            }
+        }
+    }
+
+    fn steps(&self) -> impl Iterator<Item = OrderedValue> + '_ {
+        (0..self.len()).filter_map(|number| self.step(number))
+    }
+
+    /// Returns the first and the last value.
+    fn ends(&self) -> Option<(OrderedValue, OrderedValue)> {
+        self.step(0).zip(self.step(self.len().checked_sub(1)?))
+    }
+
+    /// Returns the minimum and the maximum.
+    fn range(&self) -> Option<(OrderedValue, OrderedValue)> {
+        let lowest = self.steps().min_by(OrderedValue::compare);
+        lowest.zip(self.steps().max_by(OrderedValue::compare))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        match (self, other) {
+            (CoordinateValues::Integers(a), CoordinateValues::Integers(b)) => a == b,
+            (CoordinateValues::Texts(a), CoordinateValues::Texts(b)) => a == b,
+            (CoordinateValues::Texts(_), _) | (_, CoordinateValues::Texts(_)) => false,
+            (a, b) => are_near(&a.reals(), &b.reals()),
+        }
+    }
+
+    fn reals(&self) -> Vec<f64> {
+        self.steps().map(|step| step.number()).collect()
+    }
+}
+
+fn are_near(a: &[f64], b: &[f64]) -> bool {
+    if a == b {
+        return true;
+    }
+    let steps = a.iter().zip(a.iter().skip(1)).map(|(a, b)| (b - a).abs());
+    let Some(smallest) = steps.min_by(f64::total_cmp) else {
+        return false;
+    };
+    let most = smallest / TOLERANCE;
+    smallest > 0.0 && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_were_rounded_are_the_same() {
+        let reals = |values: &[f64]| CoordinateValues::Reals(values.to_vec());
+        let grid = reals(&[-89.5, -79.5, -69.5]);
+        assert!(grid.is_same(&reals(&[-89.499, -79.5, -69.5])));
+        assert!(!grid.is_same(&reals(&[-89.4, -79.5, -69.5])));
+        assert!(!grid.is_same(&reals(&[-89.5, -79.5])));
+        assert!(!reals(&[1.0]).is_same(&reals(&[1.000_001])));
+        assert!(CoordinateValues::Integers(vec![1, 2]).is_same(&reals(&[1.0, 2.0])));
+        assert!(
+            !CoordinateValues::Integers(vec![0, 5000])
+                .is_same(&CoordinateValues::Integers(vec![3, 5000]))
+        );
+    }
+
+    #[test]
+    fn bounds_that_were_rounded_are_the_same() {
+        let bounds = |values: &[f64]| Coordinate {
+            length: values.len() as u64,
+            values: CoordinateValues::Reals(values.to_vec()),
+            hash: None,
+        };
+        let cells = bounds(&[0.0, 1.0, 1.0, 2.0, 2.0, 3.0]);
+        assert!(cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0005, 2.0, 2.0, 3.0]), 2));
+        assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.1, 2.0, 2.0, 3.0]), 2));
+        assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0, 2.0]), 2));
+        // A single cell has no step.
+        assert!(!bounds(&[0.0, 1.0]).are_same_bounds(&bounds(&[0.0, 1.000_001]), 2));
+    }
+
+    #[test]
+    fn ends_and_range_differ_where_values_fall() {
+        let falling = CoordinateValues::Integers(vec![5, 3, 1]);
+        let (five, one) = (OrderedValue::Integer(5), OrderedValue::Integer(1));
+        assert_eq!(falling.ends(), Some((five.clone(), one.clone())));
+        assert_eq!(falling.range(), Some((one, five)));
+        assert_eq!(CoordinateValues::Reals(Vec::new()).ends(), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! The placement of members: the joined dimensions with their blocks, and new dimensions.
+
+use std::collections::HashSet;
+
+use h5fs_reader::wire::{Count, to_u64};
+
+use crate::joined::paths::Path;
+
+/// The placement of the members of a kind.
+#[derive(Debug, Default)]
+pub(in crate::joined) struct Placement {
+    pub(in crate::joined) axes: Vec<JoinAxis>,
+    /// For each member of the kind, its block on each axis.
+    pub(in crate::joined) places: Vec<Vec<usize>>,
+    /// Dimensions whose coordinates are equal in all members.
+    pub(in crate::joined) shared: HashSet<Path>,
+    /// Dimensions whose coordinates differ, but that are not joined.
+    pub(in crate::joined) apart: HashSet<Path>,
+}
+
+/// A direction of the joined arrays, with blocks that follow each other.
+#[derive(Debug)]
+pub(in crate::joined) struct JoinAxis {
+    /// The dimensions that are joined in this direction.
+    pub(in crate::joined) dims: Vec<JoinedDimension>,
+    pub(in crate::joined) blocks: usize,
+    /// The dimension of this axis if no member has it.
+    pub(in crate::joined) new: Option<NewDimension>,
+    /// Whether blocks overlap.
+    pub(in crate::joined) overlaps: bool,
+    /// Whether tables are joined by rows along this axis, each along its own dimension.
+    pub(in crate::joined) has_tables: bool,
+}
+
+/// A joined dimension.
+#[derive(Debug)]
+pub(in crate::joined) struct JoinedDimension {
+    pub(in crate::joined) key: Path,
+    /// The start of each block, and the end of the last block.
+    pub(in crate::joined) starts: Vec<u64>,
+    /// Whether the first element is omitted in every block except the first.
+    pub(in crate::joined) is_cut: bool,
+}
+
+impl JoinedDimension {
+    /// Returns the length of the whole dimension.
+    pub(in crate::joined) fn length(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Returns the start of a block.
+    pub(in crate::joined) fn start(&self, block: usize) -> u64 {
+        self.starts.get(block).copied().unwrap_or(0)
+    }
+
+    /// Returns the number of omitted elements at the start of a block.
+    pub(in crate::joined) fn cut(&self, block: usize) -> u64 {
+        u64::from(self.is_cut && block > 0)
+    }
+
+    /// Creates a dimension whose blocks, except the first, omit their first element.
+    pub(in crate::joined) fn cut_of(key: &Path, lengths: &[u64]) -> Self {
+        let numbered = lengths.iter().enumerate();
+        let cut = numbered.map(|(block, length)| length.left_after(u64::from(block > 0)));
+        JoinedDimension {
+            is_cut: true,
+            ..JoinedDimension::new(key, &cut.collect::<Vec<_>>())
+        }
+    }
+
+    pub(in crate::joined) fn new(key: &Path, lengths: &[u64]) -> Self {
+        let mut starts = vec![0];
+        let mut end: u64 = 0;
+        for &length in lengths {
+            end = end.with_more(length);
+            starts.push(end);
+        }
+        JoinedDimension {
+            key: Path::clone(key),
+            starts,
+            is_cut: false,
+        }
+    }
+}
+
+impl Placement {
+    /// Returns whether the block at a place has length 0 on one of the axes.
+    pub(in crate::joined) fn is_empty_at(&self, place: &[usize]) -> bool {
+        self.axes.iter().zip(place).any(|(axis, &block)| {
+            let length = |dim: &JoinedDimension| {
+                let end = dim.start(block.saturating_add(1));
+                end.left_after(dim.start(block))
+            };
+            !axis.dims.is_empty() && axis.dims.iter().all(|dim| length(dim) == 0)
+        })
+    }
+
+    /// Returns the approximate memory of the placement, in bytes.
+    pub(in crate::joined) fn weight(&self) -> u64 {
+        let places = self.places.iter().map(|place| size_of_val(&**place));
+        let axes = self.axes.iter().flat_map(|axis| &axis.dims);
+        let axes = axes.map(|dim| size_of_val(&*dim.starts));
+        let own = size_of::<Vec<usize>>().times(2);
+        to_u64(places.map(|place| place.with_more(own)).chain(axes).sum())
+    }
+
+    /// Finds the dimension with this key. Returns its axis, and its index in the axis.
+    pub(in crate::joined) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
+        let axes = self.axes.iter().enumerate();
+        axes.filter_map(|(number, axis)| {
+            let place = axis.dims.iter().position(|dim| &*dim.key == key)?;
+            Some((number, place))
+        })
+        .next()
+    }
+
+    /// Returns the dimension at the given axis and index.
+    pub(in crate::joined) fn dim(&self, (axis, place): (usize, usize)) -> Option<&JoinedDimension> {
+        self.axes.get(axis)?.dims.get(place)
+    }
+}
+
+/// A dimension that no member has.
+#[derive(Debug)]
+pub(in crate::joined) struct NewDimension {
+    pub(in crate::joined) name: Path,
+    pub(in crate::joined) values: NewDimensionValues,
+}
+
+/// The values of a new dimension.
+#[derive(Debug)]
+pub(in crate::joined) enum NewDimensionValues {
+    Texts(Vec<Vec<u8>>),
+    Integers(Vec<i64>),
+    /// Times in nanoseconds, from the variable at the dimension's path in each member.
+    Times(Vec<i128>),
+}
+
+impl NewDimensionValues {
+    pub(in crate::joined) fn len(&self) -> usize {
+        match self {
+            NewDimensionValues::Texts(values) => values.len(),
+            NewDimensionValues::Integers(values) => values.len(),
+            NewDimensionValues::Times(values) => values.len(),
+        }
+    }
+}
+
+impl Placement {
+    /// Creates a placement of `members` members without axes.
+    pub(in crate::joined) fn without_axes(members: usize) -> Self {
+        Placement {
+            axes: Vec::new(),
+            places: vec![Vec::new(); members],
+            ..Placement::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arrays `indptr` of three matrices with 2, 0 and 3 rows: 3, 1 and 4 elements become 1 + 2
+    /// + 0 + 3.
+    #[test]
+    fn later_blocks_of_a_cut_dimension_lack_their_first_element() {
+        let dim = JoinedDimension::cut_of(&Path::from(&b"indptr"[..]), &[3, 1, 4]);
+        assert_eq!(dim.starts, [0, 3, 3, 6]);
+        assert_eq!([0, 1, 2].map(|block| dim.cut(block)), [0, 1, 1]);
+        let whole = JoinedDimension::new(&Path::from(&b"data"[..]), &[3, 1, 4]);
+        assert_eq!((whole.starts.last(), whole.cut(1)), (Some(&8), 0));
+    }
+}

@@ -1,0 +1,375 @@
+//! The variables of all members of a kind, by path.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::{Count, to_usize};
+
+use crate::joined::instants::instant;
+use crate::joined::member_mapping::PlacedMembers;
+use crate::joined::members::content::ElementSummary;
+use crate::joined::members::convention::MemberTable;
+use crate::joined::members::skeleton::{Dimension, NamedAttribute, Role, Skeleton, Variable};
+use crate::joined::members::{Member, Members};
+use crate::joined::paths::Path;
+use crate::joined::placing::member_kind::has_data;
+use crate::joined::variable::related_times::{Relatives, add_relations};
+use crate::limits;
+use crate::view::cf::time::TimeUnits;
+
+/// The members of a kind with their placement, and their objects by path.
+pub(in crate::joined) struct MemberComparison<'m> {
+    pub(in crate::joined) members: &'m Members,
+    pub(in crate::joined) placed: &'m Arc<PlacedMembers>,
+    /// The variables of each path, in the order of the members: index of the skeleton, and index of
+    /// the variable in the skeleton.
+    variables: HashMap<&'m Path, Vec<(usize, usize)>>,
+    /// The groups of each path, in the same form.
+    groups: HashMap<&'m Path, Vec<(usize, usize)>>,
+    /// The members of each skeleton, by their positions in the kind.
+    of_skeleton: HashMap<usize, Vec<usize>>,
+    pub(super) relatives: Relatives<'m>,
+}
+
+/// A variable of several members.
+pub(in crate::joined) struct SharedVariable<'m> {
+    pub(in crate::joined) of: &'m MemberComparison<'m>,
+    pub(in crate::joined) path: Path,
+    /// The variable in each skeleton that has it, in the order of the members.
+    pub(in crate::joined) specimens: Vec<Specimen<'m>>,
+    /// The members that have the variable: position in the kind, and index in `specimens`.
+    members: Vec<(usize, usize)>,
+}
+
+/// A variable in one skeleton.
+#[derive(Clone, Copy)]
+pub(in crate::joined) struct Specimen<'m> {
+    pub(in crate::joined) number: usize,
+    pub(in crate::joined) skeleton: &'m Skeleton,
+    /// Its index in the skeleton.
+    pub(in crate::joined) place: usize,
+    pub(in crate::joined) variable: &'m Variable,
+}
+
+impl<'m> Specimen<'m> {
+    /// Returns the role of the variable, as `Skeleton::role` does.
+    pub(in crate::joined) fn role(self) -> (bool, bool, Option<&'m [u8]>) {
+        self.skeleton.role(self.variable)
+    }
+}
+
+impl<'m> MemberComparison<'m> {
+    pub(in crate::joined) fn new(members: &'m Members, placed: &'m Arc<PlacedMembers>) -> Self {
+        let mut compared = MemberComparison {
+            members,
+            placed,
+            variables: HashMap::new(),
+            groups: HashMap::new(),
+            of_skeleton: HashMap::new(),
+            relatives: Relatives::new(),
+        };
+        for (place, &member) in placed.members.iter().enumerate() {
+            let number = members.list[member].skeleton;
+            let own = compared.of_skeleton.entry(number).or_default();
+            own.push(place);
+            if own.len() > 1 {
+                continue;
+            }
+            let skeleton = &members.skeletons[number];
+            add_relations(skeleton, &mut compared.relatives);
+            for (variable, own) in skeleton.variables.iter().enumerate() {
+                let same = compared.variables.entry(&own.path).or_default();
+                same.push((number, variable));
+            }
+            for (group, path) in skeleton.groups.iter().enumerate() {
+                compared
+                    .groups
+                    .entry(path)
+                    .or_default()
+                    .push((number, group));
+            }
+        }
+        compared
+    }
+
+    /// Returns the member at a position in the kind, with its place on the axes.
+    fn member(&self, place: usize) -> (&'m Member, &'m [usize]) {
+        let (members, placed) = (self.members, self.placed);
+        let member = &members.list[placed.members[place]];
+        (member, &placed.placement.places[place])
+    }
+
+    /// Returns the indices of the skeletons, in the order of the members.
+    fn skeletons(&self) -> Vec<usize> {
+        let mut all: Vec<_> = self.of_skeleton.iter().collect();
+        all.sort_by_key(|(_, members)| members.first());
+        all.into_iter().map(|(number, _)| *number).collect()
+    }
+
+    /// Returns the paths of all variables, in the order of the members.
+    pub(in crate::joined) fn variables(&self) -> Vec<Path> {
+        let mut known = HashSet::new();
+        let skeletons = self.skeletons();
+        let all = skeletons.iter();
+        let all = all.flat_map(|&number| &self.members.skeletons[number].variables);
+        let paths = all.map(|variable| &variable.path);
+        paths.filter(|path| known.insert(*path)).cloned().collect()
+    }
+
+    /// Returns the paths of objects that some member cannot show, with reasons.
+    pub(in crate::joined) fn refusals(&self) -> BTreeMap<Path, String> {
+        let mut all = BTreeMap::new();
+        for &member in &self.placed.members {
+            for (path, reason) in refused_by(&self.members.list[member]) {
+                all.entry(path).or_insert(reason);
+            }
+        }
+        // What a member without data cannot show may be a variable of these.
+        for member in without_data(self.members) {
+            let own = refused_by(member).filter(|(path, _)| self.variables.contains_key(path));
+            for (path, reason) in own {
+                all.entry(path).or_insert(reason);
+            }
+        }
+        all
+    }
+
+    /// Returns the paths of all groups, in the order of the members.
+    pub(in crate::joined) fn groups(&self) -> Vec<Path> {
+        let mut known = HashSet::new();
+        let skeletons = self.skeletons();
+        let all = skeletons.iter();
+        let all = all.flat_map(|&number| &self.members.skeletons[number].groups);
+        all.filter(|path| known.insert(*path)).cloned().collect()
+    }
+
+    /// Iterates over the tables of all members, in the order of the members.
+    pub(in crate::joined) fn tables(&self) -> impl Iterator<Item = &'m MemberTable> {
+        let members = self.members;
+        let all = self.skeletons().into_iter();
+        all.flat_map(move |number| &members.skeletons[number].tables)
+    }
+
+    /// Returns the attributes of the group or variable at `path` that are equal in all members that
+    /// have it.
+    pub(in crate::joined) fn attributes(&self, path: &Path) -> Vec<NamedAttribute> {
+        let none = Vec::new();
+        let groups = self.groups.get(path).unwrap_or(&none).iter().copied();
+        let variables = self.variables.get(path).unwrap_or(&none).iter();
+        let behind = |number: usize| self.members.skeletons[number].groups.len();
+        let variables = variables.map(|&(number, at)| (number, behind(number) + at));
+        let mut common: Option<Vec<NamedAttribute>> = None;
+        for (number, at) in groups.chain(variables) {
+            let Some(own) = self.members.common[number].attributes.get(at) else {
+                continue;
+            };
+            match &mut common {
+                None => common = Some(own.to_vec()),
+                Some(common) => {
+                    let own: HashMap<_, _> =
+                        own.iter().map(|(name, value)| (name, value)).collect();
+                    common.retain(|(name, value)| own.get(name) == Some(&value));
+                }
+            }
+        }
+        common.unwrap_or_default()
+    }
+
+    /// Returns the scalars of the tree that are equal in all members.
+    pub(in crate::joined) fn scalars(&self) -> crate::joined::members::scan::Common {
+        let mut all = self
+            .skeletons()
+            .into_iter()
+            .map(|number| &self.members.common[number]);
+        let mut common = all.next().cloned().unwrap_or_default();
+        common.attributes.clear();
+        all.for_each(|other| common.keep(other));
+        common
+    }
+
+    /// Returns the path of the array that is bounded by the array at `path`, if the bounds have no
+    /// units.
+    pub(in crate::joined) fn bounded(&self, path: &Path) -> Option<&'m Path> {
+        let (number, place) = *self.variables.get(path)?.first()?;
+        let skeleton = &self.members.skeletons[number];
+        let own = &skeleton.variables[place];
+        let Role::Bounds(of) = own.role else {
+            return None;
+        };
+        let bounded = skeleton.variables.get(of);
+        bounded
+            .filter(|_| own.mark(b"units").is_none())
+            .map(|bounded| &bounded.path)
+    }
+
+    /// Returns the variable at `path` with all members that have it.
+    pub(in crate::joined) fn variable(&'m self, path: &Path) -> SharedVariable<'m> {
+        let of = self.variables.get(path).map_or(&[][..], |of| of);
+        let specimens: Vec<Specimen<'m>> = of
+            .iter()
+            .map(|&(number, place)| {
+                let skeleton = &*self.members.skeletons[number];
+                Specimen {
+                    number,
+                    skeleton,
+                    place,
+                    variable: &skeleton.variables[place],
+                }
+            })
+            .collect();
+        let mut members: Vec<(usize, usize)> = Vec::new();
+        for (at, specimen) in specimens.iter().enumerate() {
+            let own = self.of_skeleton.get(&specimen.number);
+            members.extend(own.into_iter().flatten().map(|&place| (place, at)));
+        }
+        members.sort_unstable();
+        SharedVariable {
+            of: self,
+            path: Path::clone(path),
+            specimens,
+            members,
+        }
+    }
+}
+
+impl<'m> SharedVariable<'m> {
+    /// Returns the variable of the first member.
+    pub(in crate::joined) fn first(&self) -> &'m Variable {
+        self.specimens[0].variable
+    }
+
+    /// Iterates over the dimensions of the first member's variable.
+    pub(in crate::joined) fn dims(&self) -> impl Iterator<Item = &'m Dimension> {
+        let first = self.specimens[0];
+        first.skeleton.dims(first.variable)
+    }
+
+    pub(in crate::joined) fn variables(&self) -> impl Iterator<Item = &'m Variable> + '_ {
+        self.specimens.iter().map(|specimen| specimen.variable)
+    }
+
+    /// Iterates over the members that have the variable, with their places on the axes.
+    pub(in crate::joined) fn occurrences(
+        &self,
+    ) -> impl Iterator<Item = (&'m Member, &'m [usize], Specimen<'m>)> + '_ {
+        self.members.iter().map(|&(place, at)| {
+            let (member, along) = self.of.member(place);
+            (member, along, self.specimens[at])
+        })
+    }
+
+    /// Returns the number of members that have the variable.
+    pub(in crate::joined) fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns whether all members have the variable.
+    pub(in crate::joined) fn is_everywhere(&self) -> bool {
+        self.count() == self.of.placed.members.len()
+    }
+
+    /// Returns whether the elements are equal in all members, or `None` if this is not known.
+    pub(in crate::joined) fn is_equal(&self) -> Option<bool> {
+        if self.count() == 1 {
+            return Some(true);
+        }
+        let first = self.first();
+        if !self.variables().all(|own| own.is_same_meaning(first)) {
+            return Some(false);
+        }
+        self.are_hashes_equal()
+    }
+
+    /// Returns whether all members have the same lengths and hashes, or `None` if a hash is
+    /// missing.
+    fn are_hashes_equal(&self) -> Option<bool> {
+        let mut first = None;
+        for (member, _, own) in self.occurrences() {
+            let hash = member
+                .values
+                .get(own.place)
+                .and_then(ElementSummary::hash)?;
+            let own = (hash, member.lengths_of(own));
+            if *first.get_or_insert_with(|| own.clone()) != own {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    /// Returns the name of the first file that has the variable, and of the first file that has it
+    /// as in `other`.
+    pub(in crate::joined) fn files(&self, other: Specimen<'_>) -> (String, String) {
+        let name = |number: usize| {
+            let members = self.of.of_skeleton.get(&number);
+            let first = members.and_then(|members| members.first());
+            let name = first.map(|&place| self.of.member(place).0.name.escape_ascii());
+            name.map_or_else(String::new, |name| name.to_string())
+        };
+        (name(self.specimens[0].number), name(other.number))
+    }
+
+    /// Returns the time units of all variables that are times.
+    pub(in crate::joined) fn times(&self) -> Vec<TimeUnits> {
+        self.variables()
+            .filter_map(|variable| variable.meaning.time)
+            .collect()
+    }
+
+    /// Returns the times of a member's elements in nanoseconds. Returns `None` if an element is
+    /// unknown or not a time.
+    pub(in crate::joined) fn instants(member: &Member, own: Specimen<'_>) -> Option<Vec<i128>> {
+        let ElementSummary::Elements(elements) = member.values.get(own.place)? else {
+            return None;
+        };
+        let units = own.variable.meaning.time.as_ref()?;
+        let packing = own.variable.meaning.packing.as_ref()?;
+        let size = to_usize(own.variable.datatype.size.into()).ok()?.max(1);
+        let each = elements.chunks_exact(size);
+        each.map(|element| instant(units, packing.number(element)?).ok()?)
+            .collect()
+    }
+
+    /// Returns the times of all members.
+    pub(in crate::joined) fn all_instants(&self) -> Option<Vec<i128>> {
+        /// Limit of times, so that they need at most the memory of a coordinate.
+        const MOST: u64 = limits::JOINED_INLINE / 8;
+        let mut counts = self
+            .occurrences()
+            .map(|(member, _, own)| product(&member.lengths_of(own)));
+        let count = counts.try_fold(0_u64, |all, own| Some(all.with_more(own.ok()?)))?;
+        if count > MOST {
+            return None;
+        }
+        let mut all = Vec::new();
+        for (member, _, own) in self.occurrences() {
+            all.extend(Self::instants(member, own)?);
+        }
+        Some(all)
+    }
+}
+
+impl Member {
+    /// Returns the lengths of the dimensions of a variable.
+    pub(in crate::joined) fn lengths_of(&self, own: Specimen<'_>) -> Vec<u64> {
+        let dims = own.variable.dims.iter();
+        dims.map(|&dim| self.lengths.get(dim).copied().unwrap_or(0))
+            .collect()
+    }
+}
+
+/// The members that are of no kind.
+pub(in crate::joined) fn without_data(members: &Members) -> impl Iterator<Item = &Member> {
+    let all = members.list.iter();
+    all.filter(move |member| !has_data(members.skeleton(member)))
+}
+
+/// What a member cannot show, by its path, and why.
+pub(in crate::joined) fn refused_by(member: &Member) -> impl Iterator<Item = (Path, String)> + '_ {
+    let all = member.refused.iter();
+    all.map(move |(path, why)| {
+        let reason = format!("{why} ({})", member.name.escape_ascii());
+        (Path::clone(path), reason)
+    })
+}

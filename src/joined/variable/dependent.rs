@@ -1,0 +1,561 @@
+//! Joins variables whose elements depend on other arrays: numbers of categories, numbers of rows,
+//! and ends of lists.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::{Class, Member, StringPadding};
+use h5fs_reader::wire::to_usize;
+
+use crate::joined::element_recoding::{FieldCopy, Numbering, Numberings};
+use crate::joined::joined_array::ArrayContent;
+use crate::joined::member_mapping::{FieldNumbering, MappedPart, Recipe, weight_of_recipes};
+use crate::joined::members::convention::{CodedField, FirstDimension, Relation};
+use crate::joined::paths::{OrReason, Path};
+use crate::joined::placing::placement::JoinedDimension;
+use crate::joined::variable::common_type::common;
+use crate::joined::variable::names::MergedNames;
+use crate::joined::variable::{Rules, VariablePlacement};
+
+/// The type of an array whose elements are converted differently for each file, with the
+/// conversions by skeleton index.
+pub(super) struct DependentType {
+    pub(super) datatype: Datatype,
+    recipes: HashMap<usize, Recipe>,
+}
+
+/// Elements, or fields of elements, that are numbers of names in an array.
+struct Coded<'a> {
+    /// `None` of whole elements.
+    field: Option<&'a [u8]>,
+    names: &'a Path,
+    is_ordered: bool,
+}
+
+impl<'a> From<&'a CodedField> for Coded<'a> {
+    fn from(own: &'a CodedField) -> Self {
+        Coded {
+            field: Some(&own.name),
+            names: &own.names,
+            is_ordered: own.is_ordered,
+        }
+    }
+}
+
+impl Coded<'_> {
+    /// Returns the reason why ordered categories are not joined: lists that differ have no order
+    /// together. pandas and AnnData refuse them as well, or forget the order.
+    fn refusal(&self) -> String {
+        let what = "its ordered categories differ between files";
+        match self.field {
+            None => what.to_owned(),
+            Some(_) => format!("{what}: /{}", self.names.escape_ascii()),
+        }
+    }
+}
+
+impl Rules<'_, '_> {
+    /// Returns the conversion of elements that depend on other arrays, or `None` if the elements
+    /// stay unchanged.
+    pub(super) fn related(&self, standing: &VariablePlacement) -> OrReason<Option<DependentType>> {
+        if self.alike.of.placed.members.len() < 2 {
+            return Ok(None);
+        }
+        match &self.alike.first().convention.relation {
+            Relation::Codes { names, is_ordered } => {
+                let whole = [Coded {
+                    field: None,
+                    names,
+                    is_ordered: *is_ordered,
+                }];
+                self.coded(&whole, standing)
+            }
+            Relation::Fields(fields) => {
+                let fields: Vec<_> = fields.iter().map(Coded::from).collect();
+                self.coded(&fields, standing)
+            }
+            Relation::RowsOf(rows) => self.moved(rows, true),
+            Relation::EndsIn(entries) | Relation::PointsTo { entries, .. } => {
+                self.moved(entries, false)
+            }
+            Relation::None if self.are_other_records() => self.coded(&[], standing),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns whether the variable contains table rows that are records of several types.
+    fn are_other_records(&self) -> bool {
+        let first = self.alike.first();
+        let differ = self
+            .alike
+            .variables()
+            .any(|own| own.datatype != first.datatype);
+        let are_records = matches!(first.datatype.class, Class::Compound(_));
+        differ && are_records && first.convention.rows == FirstDimension::Following
+    }
+
+    /// Converts numbers of names, in the whole element or in fields.
+    fn coded(
+        &self,
+        coded: &[Coded<'_>],
+        standing: &VariablePlacement,
+    ) -> OrReason<Option<DependentType>> {
+        let mut lists = Vec::new();
+        for own in coded {
+            let names = MergedNames::merge(&self.alike.of.variable(own.names))?;
+            if own.is_ordered && !names.are_equal {
+                return Err(own.refusal());
+            }
+            lists.push((own.field, names));
+        }
+        let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
+        let first = types.first().copied().ok_or_else(String::new)?;
+        let are_records = matches!(first.class, Class::Compound(_));
+        let are_plain = !are_records || types.iter().all(|own| *own == first);
+        if lists.iter().all(|(_, names)| names.are_equal) && are_plain {
+            return Ok(None);
+        }
+        if matches!(
+            standing,
+            VariablePlacement::Once | VariablePlacement::Repeated
+        ) {
+            return Err("the names of its numbers differ between files".to_owned());
+        }
+        let none = || {
+            if are_records {
+                "its records have several types".to_owned()
+            } else {
+                "its integer type is too small for the merged categories".to_owned()
+            }
+        };
+        let datatype = if are_records {
+            records(&types, &lists).ok_or_else(none)?
+        } else {
+            let common = common(&types).ok_or_else(none)?;
+            let most = lists.iter().map(|(_, names)| names.count()).max();
+            holding(&common, most.unwrap_or(0)).ok_or_else(none)?
+        };
+        let recipe = |own: &Datatype| {
+            let fields = match &own.class {
+                Class::Compound(members) => of_records(members, &datatype, &lists)?,
+                _ => {
+                    let (_, names) = lists.first()?;
+                    vec![FieldNumbering {
+                        field: whole_field(own, &datatype)?,
+                        files: Arc::clone(&names.numbers),
+                    }]
+                }
+            };
+            Some(Recipe::Numbered(fields.into()))
+        };
+        let recipes = self.recipes(recipe)?.ok_or_else(none)?;
+        Ok(Some(DependentType { datatype, recipes }))
+    }
+
+    /// Makes the recipe of each structure; structures with one datatype share theirs. `None` if
+    /// `recipe` has none for a datatype.
+    fn recipes(
+        &self,
+        recipe: impl Fn(&Datatype) -> Option<Recipe>,
+    ) -> OrReason<Option<HashMap<usize, Recipe>>> {
+        let mut known: HashMap<&Datatype, Recipe> = HashMap::new();
+        let mut recipes = HashMap::new();
+        for own in &self.alike.specimens {
+            let datatype = &own.variable.datatype;
+            let made = known.get(datatype).cloned();
+            let Some(made) = made.or_else(|| recipe(datatype)) else {
+                return Ok(None);
+            };
+            known.insert(datatype, made.clone());
+            recipes.insert(own.number, made);
+        }
+        let weight = weight_of_recipes(known.values());
+        if !self.alike.of.members.reserve_inline(weight) {
+            return Err("how its numbers become others takes too many bytes in memory".to_owned());
+        }
+        Ok(Some(recipes))
+    }
+
+    /// Converts numbers of elements of another array. For each file, the rows of the earlier files
+    /// are added.
+    fn moved(&self, target: &Path, are_rows: bool) -> OrReason<Option<DependentType>> {
+        let placement = &self.alike.of.placed.placement;
+        let target = self.alike.of.variable(target);
+        let dim = if target.count() > 0 && target.is_everywhere() {
+            target.dims().next()
+        } else {
+            return Err("some files do not have the array that it refers to".to_owned());
+        };
+        let at = dim.and_then(|dim| placement.find(&dim.key));
+        let Some((at, dim)) = at.and_then(|at| Some((at, placement.dim(at)?))) else {
+            return if placement.axes.iter().any(|axis| axis.new.is_none()) && self.is_joined() {
+                Err("the array that it refers to is not joined".to_owned())
+            } else {
+                Ok(None)
+            };
+        };
+        if !self.is_joined() {
+            return Err("it is not joined, but the array that it refers to is".to_owned());
+        }
+        let none = || "its integer type is too small for the joined numbers".to_owned();
+        let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
+        let common = common(&types).ok_or_else(none)?;
+        let datatype = holding(&common, dim.length()).ok_or_else(none)?;
+        let files = self.alike.occurrences().map(|(member, place, _)| {
+            let block = place.get(at.0).copied().unwrap_or(0);
+            (member.number, moved(dim, block, are_rows))
+        });
+        let files: Arc<Numberings> = Arc::new(files.collect());
+        let recipe = |own: &Datatype| {
+            let field = whole_field(own, &datatype)?;
+            let files = Arc::clone(&files);
+            Some(Recipe::Numbered([FieldNumbering { field, files }].into()))
+        };
+        let recipes = self.recipes(recipe)?.ok_or_else(none)?;
+        Ok(Some(DependentType { datatype, recipes }))
+    }
+
+    /// Returns the content of the joined array.
+    pub(super) fn mapped_by(
+        &self,
+        related: &DependentType,
+        standing: &VariablePlacement,
+    ) -> ArrayContent {
+        let parts = self.alike.specimens.iter().map(|own| {
+            let recipe = related.recipes.get(&own.number);
+            let recipe = recipe.cloned().unwrap_or(Recipe::Plain);
+            let variable = own.place;
+            (own.number, MappedPart { variable, recipe })
+        });
+        let added = usize::from(matches!(
+            standing,
+            VariablePlacement::Along { is_new: true }
+        ));
+        ArrayContent::Mapped(self.map_members(added, parts.collect()))
+    }
+}
+
+/// Returns the renumbering for the file of a block.
+fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
+    let by = dim.start(block);
+    let length = dim.start(block.saturating_add(1)).saturating_sub(by);
+    let most = length.checked_sub(u64::from(are_rows));
+    match most {
+        Some(most) => Numbering::Moved { by, most },
+        // In a file without rows, every number is invalid.
+        None => Numbering::Codes(Arc::default()),
+    }
+}
+
+/// Returns a field that is a whole element of numbers.
+fn whole_field(from: &Datatype, to: &Datatype) -> Option<FieldCopy> {
+    Some(FieldCopy {
+        from: 0..to_usize(from.size.into()).ok()?,
+        to: 0..to_usize(to.size.into()).ok()?,
+        values: 1,
+        numbers: Some((from.clone(), to.clone())),
+    })
+}
+
+/// Returns an integer type of the same sign that represents the numbers up to `most`: the given
+/// type, or a larger one.
+fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
+    let Class::Integer { order, signed, .. } = datatype.class else {
+        return None;
+    };
+    let size = u16::try_from(datatype.size).ok()?;
+    let sizes = [1_u16, 2, 4, 8].into_iter().filter(|&own| own >= size);
+    let mut fitting = sizes.filter(|&size| {
+        let bits = u32::from(size) * 8 - u32::from(signed);
+        bits >= u64::BITS || most < 1 << bits
+    });
+    let size = fitting.next()?;
+    let is_own = u32::from(size) == datatype.size;
+    Some(if is_own {
+        datatype.clone()
+    } else {
+        Datatype::integer(size, signed, order)
+    })
+}
+
+/// Returns the number of values in a field.
+fn values_of(datatype: &Datatype) -> usize {
+    match &datatype.class {
+        Class::Array { base, .. } => (datatype.size / base.size.max(1)) as usize,
+        _ => 1,
+    }
+}
+
+/// Returns the integer type of a field, which is one integer or an array of integers.
+fn numbers_of(datatype: &Datatype) -> &Datatype {
+    match &datatype.class {
+        Class::Array { base, .. } => base,
+        _ => datatype,
+    }
+}
+
+/// Returns a record type whose texts and coded fields can represent the values of all files.
+fn records(types: &[&Datatype], lists: &[(Option<&[u8]>, MergedNames)]) -> Option<Datatype> {
+    let all: Option<Vec<&[Member]>> = types.iter().map(|own| members_of(own)).collect();
+    let all = all?;
+    let (first, others) = all.split_first()?;
+    if others.iter().any(|other| other.len() != first.len()) {
+        return None;
+    }
+    let mut offset = 0_u32;
+    let mut own = Vec::new();
+    for (place, member) in first.iter().enumerate() {
+        let fields: Vec<&Member> = all
+            .iter()
+            .filter_map(|members| members.get(place))
+            .collect();
+        if fields.iter().any(|field| field.name != member.name) {
+            return None;
+        }
+        let types: Vec<&Datatype> = fields.iter().map(|field| &field.datatype).collect();
+        let datatype = field_type(&types)?;
+        let datatype = match names_of(lists, member) {
+            Some(names) => widened(&datatype, names.count())?,
+            None => datatype,
+        };
+        let end = offset.checked_add(datatype.size)?;
+        own.push(Member {
+            name: member.name.clone(),
+            offset,
+            datatype,
+        });
+        offset = end;
+    }
+    let has_pointers = types.iter().any(|own| own.has_pointers());
+    (!has_pointers).then_some(Datatype {
+        size: offset,
+        class: Class::Compound(own),
+    })
+}
+
+fn members_of(datatype: &Datatype) -> Option<&[Member]> {
+    match &datatype.class {
+        Class::Compound(members) => Some(members),
+        _ => None,
+    }
+}
+
+/// Returns the common type of a field: the same type in all files, or the longest text type.
+fn field_type(types: &[&Datatype]) -> Option<Datatype> {
+    let (first, others) = types.split_first()?;
+    if others.iter().all(|other| other == first) {
+        return Some((*first).clone());
+    }
+    match &first.class {
+        Class::Array { base, dims } => {
+            let bases = types.iter().map(|own| match &own.class {
+                Class::Array { base, dims: own } if own == dims => Some(&**base),
+                _ => None,
+            });
+            let longest = field_type(&bases.collect::<Option<Vec<_>>>()?)?;
+            let size = (first.size / base.size.max(1)).checked_mul(longest.size)?;
+            let class = Class::Array {
+                base: Box::new(longest),
+                dims: dims.clone(),
+            };
+            Some(Datatype { size, class })
+        }
+        Class::String { padding, .. } => {
+            let are_alike = others.iter().all(|other| other.class == first.class);
+            let is_filled = are_alike && *padding != StringPadding::SpacePadded;
+            let longest = types.iter().max_by_key(|own| own.size)?;
+            is_filled.then(|| (*longest).clone())
+        }
+        _ => None,
+    }
+}
+
+fn names_of<'l>(
+    lists: &'l [(Option<&[u8]>, MergedNames)],
+    member: &Member,
+) -> Option<&'l MergedNames> {
+    let mut lists = lists.iter();
+    let found = lists.find(|(field, _)| *field == Some(&member.name[..]));
+    found.map(|(_, names)| names)
+}
+
+fn widened(datatype: &Datatype, most: u64) -> Option<Datatype> {
+    let Class::Array { base, dims } = &datatype.class else {
+        return holding(datatype, most);
+    };
+    let wide = holding(base, most)?;
+    let size = datatype.size / base.size.max(1) * wide.size;
+    let class = Class::Array {
+        base: Box::new(wide),
+        dims: dims.clone(),
+    };
+    Some(Datatype { size, class })
+}
+
+/// Returns the conversion of each field of a record.
+fn of_records(
+    members: &[Member],
+    to: &Datatype,
+    lists: &[(Option<&[u8]>, MergedNames)],
+) -> Option<Vec<FieldNumbering>> {
+    let Class::Compound(others) = &to.class else {
+        return None;
+    };
+    let range = |member: &Member| {
+        let start = to_usize(member.offset.into()).ok()?;
+        Some(start..start + to_usize(member.datatype.size.into()).ok()?)
+    };
+    let pairs = members.iter().zip(others);
+    let fields = pairs.map(|(member, other)| {
+        let names = names_of(lists, member);
+        let types = || {
+            let [from, to] = [member, other].map(|own| numbers_of(&own.datatype).clone());
+            (from, to)
+        };
+        Some(FieldNumbering {
+            field: FieldCopy {
+                from: range(member)?,
+                to: range(other)?,
+                values: values_of(&member.datatype),
+                numbers: names.map(|_| types()),
+            },
+            files: names.map_or_else(Arc::default, |names| Arc::clone(&names.numbers)),
+        })
+    });
+    fields.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::joined::members::content::text_of;
+    use h5fs_reader::model::datatype::ByteOrder;
+    use h5fs_reader::testing::{int, member, type_of};
+
+    use crate::joined::joined_array::JoinedArray;
+    use crate::joined::testing::{JoinedTest, TestFile, i16s, i32s, joined, text};
+    /// Files of one row, each with its own list of two categories, `number` and `number + 1`. The mark
+    /// that `mark` gives makes files differ in structure.
+    fn cells(mark: impl Fn(i32) -> String) -> JoinedTest {
+        let names: Vec<String> = (0..40).map(|number| format!("{number:02}.h5ad")).collect();
+        let files = names.iter().zip(0..).map(|(name, number)| {
+            let file = TestFile::new()
+                .described("", &[("encoding-type", text("anndata"))])
+                .described("obs", &[("encoding-type", text("dataframe"))])
+                .described("obs/ct", &[("encoding-type", text("categorical"))])
+                .with_variable("obs/_index", &[("", 1)], i32s(&[number]), &[])
+                .with_variable(
+                    "obs/ct/categories",
+                    &[("", 2)],
+                    i32s(&[number, number + 1]),
+                    &[],
+                );
+            let mark = [("ancillary_variables", text(&mark(number)))];
+            let file = file.with_variable("obs/ct/codes", &[("", 1)], i16s(&[0]), &mark);
+            (&name[..], file)
+        });
+        joined(files.collect())
+    }
+
+    fn numberings(made: &JoinedArray) -> Vec<&Arc<Numberings>> {
+        let ArrayContent::Mapped(mapped) = &made.content else {
+            panic!("{made:?}");
+        };
+        let fields = mapped.parts.values().flat_map(|part| match &part.recipe {
+            Recipe::Numbered(fields) => fields.iter(),
+            other => panic!("{other:?}"),
+        });
+        fields.map(|own| &own.files).collect()
+    }
+
+    /// 40 files of 40 structures have 40 entries, not 1600.
+    #[test]
+    fn numbers_of_files_are_in_memory_once_however_many_structures_they_have() {
+        let (one, many) = (
+            cells(|_| "n".to_owned()),
+            cells(|number| format!("n{number}")),
+        );
+        let [one, many] = [&one, &many].map(|shown| {
+            let codes: Vec<f64> = (0..40).map(f64::from).collect();
+            assert_eq!(
+                shown.numbers("obs/ct/codes"),
+                codes,
+                "{:?}",
+                shown.omissions()
+            );
+            shown.made("obs/ct/codes")
+        });
+        assert_eq!((numberings(one).len(), numberings(many).len()), (1, 40));
+        let shared: HashSet<_> = numberings(many).into_iter().map(Arc::as_ptr).collect();
+        assert_eq!(shared.len(), 1);
+        assert_eq!(numberings(many)[0].len(), 40);
+        // The weight counts the entries, and grows by no more than a part for each structure.
+        let entries = 40 * size_of::<(usize, Numbering)>() as u64;
+        assert!(one.weight() > entries, "{}", one.weight());
+        let parts = 40 * size_of::<(usize, MappedPart)>() as u64;
+        assert!(
+            many.weight() - one.weight() <= parts,
+            "{} {}",
+            one.weight(),
+            many.weight()
+        );
+    }
+
+    /// A signed byte has codes up to 127, and an unsigned byte has offsets up to 255.
+    #[test]
+    fn numbers_get_a_type_that_holds_the_joined_ones() {
+        let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
+        assert_eq!(holding(&int(1, true), 127), Some(int(1, true)));
+        assert_eq!(holding(&int(1, true), 128), Some(int(2, true)));
+        assert_eq!(holding(&int(1, false), 255), Some(int(1, false)));
+        assert_eq!(holding(&int(1, false), 70_000), Some(int(4, false)));
+        assert_eq!(holding(&int(8, false), u64::MAX), Some(int(8, false)));
+        assert_eq!(holding(&int(8, true), u64::MAX), None);
+        assert_eq!(holding(&Datatype::ieee(8, ByteOrder::Big), 1), None);
+    }
+
+    /// The expected type is the type of the records that `numpy.concatenate` returns for fields
+    /// `S2` and `S5`.
+    #[test]
+    fn texts_of_records_have_the_longest_type() {
+        let record = |size, dims: Vec<u32>| {
+            let count: u32 = dims.iter().product();
+            let class = Class::Array {
+                base: Box::new(text_of(size)),
+                dims,
+            };
+            let texts = type_of(count * size as u32, class);
+            let end = 4 + texts.size;
+            let fields = vec![member("index", 0, int(4)), member("s", 4, texts)];
+            type_of(end, Class::Compound(fields))
+        };
+        let [short, long] = [2, 5].map(|size| record(size, vec![3]));
+        assert_eq!(records(&[&short, &long], &[]), Some(long.clone()));
+        assert_eq!(records(&[&long, &record(5, vec![2])], &[]), None);
+        assert_eq!(records(&[&long, &text_of(19)], &[]), None);
+        let fields = of_records(members_of(&short).unwrap(), &long, &[]).unwrap();
+        let last = &fields[1].field;
+        assert_eq!(
+            (last.from.clone(), last.to.clone(), last.values),
+            (4..10, 4..19, 3)
+        );
+    }
+
+    #[test]
+    fn numbers_are_moved_by_the_rows_of_earlier_files() {
+        let dim = JoinedDimension::new(&Path::from(&b"id"[..]), &[3, 0, 2]);
+        assert!(matches!(
+            moved(&dim, 2, true),
+            Numbering::Moved { by: 3, most: 1 }
+        ));
+        assert!(matches!(
+            moved(&dim, 2, false),
+            Numbering::Moved { by: 3, most: 2 }
+        ));
+        // The second file lacks rows, so all its numbers are invalid.
+        assert!(matches!(moved(&dim, 1, true), Numbering::Codes(none) if none.is_empty()));
+    }
+}

@@ -1,0 +1,316 @@
+//! Collects the elements of a variable in memory, for coordinates, bounds, times and scalars.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::datatype::Class;
+use h5fs_reader::model::shape::product;
+use h5fs_reader::wire::{Count, to_u64, to_usize};
+
+use crate::joined::joined_array::ArrayContent;
+use crate::joined::member_mapping::Recipe;
+use crate::joined::members::content::{ElementSummary, text_of};
+use crate::joined::members::skeleton::Variable;
+use crate::joined::members::{Member, Members};
+use crate::joined::paths::OrReason;
+use crate::joined::variable::comparison::{SharedVariable, Specimen};
+use crate::joined::variable::{
+    JoinedForm, JoinedNumbers, Rules, VariablePlacement, nan, padding_of,
+};
+use crate::limits;
+
+impl Rules<'_, '_> {
+    pub(super) fn are_known(&self) -> bool {
+        let mut all = self.alike.occurrences();
+        all.all(|(member, _, own)| {
+            member
+                .values
+                .get(own.place)
+                .is_some_and(|known| known.elements().is_some())
+        })
+    }
+
+    /// Converts the elements of a member to the form of the joined array, with `size` bytes each.
+    fn piece(
+        &self,
+        (member, own): (&Member, Specimen<'_>),
+        form: &JoinedForm,
+        size: usize,
+    ) -> OrReason<Vec<u8>> {
+        if let JoinedNumbers::Times(unit, _) = form.meaning {
+            let times = SharedVariable::instants(member, own).ok_or_else(unknown)?;
+            let numbers = times.iter().map(|&time| unit.number(time));
+            let numbers = numbers
+                .collect::<Result<Vec<i64>>>()
+                .map_err(|error| error.to_string())?;
+            return Ok(numbers.into_iter().flat_map(i64::to_le_bytes).collect());
+        }
+        let Some(ElementSummary::Elements(elements)) = member.values.get(own.place) else {
+            return Err(unknown());
+        };
+        let dims = member.lengths_of(own);
+        let count = product(&dims).and_then(to_usize);
+        let made = count.and_then(|count| piece(own.variable, elements, count, form, size));
+        made.map_err(|error| error.to_string())
+    }
+
+    /// Returns the size of one element in bytes. For variable-length texts, this is the size of the
+    /// longest text.
+    fn text_size(&self, form: &JoinedForm) -> Option<usize> {
+        if !matches!(form.datatype.class, Class::VariableString { .. }) {
+            return to_usize(form.datatype.size.into()).ok();
+        }
+        let lengths = self.alike.occurrences().map(|(member, _, own)| {
+            let count = product(&member.lengths_of(own)).ok()?;
+            let bytes = member.values.get(own.place)?.elements()?.len();
+            Some(bytes / to_usize(count).ok()?.max(1))
+        });
+        lengths
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .max()
+            .map(|size| size.max(1))
+    }
+
+    /// Repeats the scalar of each member in its block.
+    pub(super) fn repeated(
+        &self,
+        shape: &[u64],
+        form: &JoinedForm,
+    ) -> OrReason<(ArrayContent, Datatype)> {
+        let size = self.text_size(form).ok_or_else(unknown)?;
+        if size > 16 {
+            return Err("it differs between files".to_owned());
+        }
+        let mut out = GatheredBlock::new(self.alike.of.members, shape, size)?;
+        let axis = &self.alike.of.placed.placement.axes[0];
+        let dim = axis.dims.first();
+        for (member, place, own) in self.alike.occurrences() {
+            let piece = self.piece((member, own), form, size)?;
+            let block = place.first().copied().unwrap_or(0);
+            let range = dim.map_or(0..0, |dim| dim.start(block)..dim.start(block + 1));
+            for step in range {
+                out.write_elements(step, &piece);
+            }
+        }
+        let datatype = fixed(form, size);
+        Ok((ArrayContent::Elements(out.finish(&datatype)?), datatype))
+    }
+
+    /// Collects the elements of all members in memory.
+    pub(super) fn gathered(
+        &self,
+        standing: &VariablePlacement,
+        form: &JoinedForm,
+        shape: &[u64],
+    ) -> OrReason<(ArrayContent, Datatype)> {
+        let size = self.text_size(form).ok_or_else(unknown)?;
+        let mut out = GatheredBlock::new(self.alike.of.members, shape, size)?;
+        let added = usize::from(matches!(
+            standing,
+            VariablePlacement::Along { is_new: true }
+        ));
+        let mapped = self.map_members(added, HashMap::new());
+        let mut taken = HashSet::new();
+        for (member, place, own) in self.alike.occurrences() {
+            // Members at one place have equal values except for rounding, so only the first one is
+            // used.
+            if !taken.insert(mapped.blocks(place)) {
+                continue;
+            }
+            let piece = self.piece((member, own), form, size)?;
+            let lengths = std::iter::repeat_n(1, added);
+            let stored = member.lengths_of(own);
+            let lengths: Vec<u64> = lengths.chain(stored).collect();
+            out.write_block(shape, &mapped.start(place), &lengths, &piece);
+        }
+        let datatype = fixed(form, size);
+        Ok((ArrayContent::Elements(out.finish(&datatype)?), datatype))
+    }
+}
+
+fn unknown() -> String {
+    "its elements are unknown".to_owned()
+}
+
+/// The elements of an array that is being assembled.
+struct GatheredBlock {
+    elements: Vec<u8>,
+    /// Flags of the elements that were written.
+    is_there: Vec<bool>,
+    size: usize,
+}
+
+impl GatheredBlock {
+    /// Allocates memory for all elements.
+    fn new(members: &Members, shape: &[u64], size: usize) -> OrReason<Self> {
+        let count = product(shape).ok();
+        let bytes = count.map(|count| count.times(to_u64(size)));
+        let bytes =
+            bytes.filter(|&bytes| bytes <= limits::JOINED_INLINE && members.reserve_inline(bytes));
+        let count = count.zip(bytes).and_then(|(count, _)| to_usize(count).ok());
+        let count = count.ok_or_else(|| {
+            let most = limits::JOINED_INLINE;
+            format!(
+                "it needs more than {most} bytes of memory, or too many together with other arrays"
+            )
+        })?;
+        Ok(GatheredBlock {
+            elements: vec![0; count.saturating_mul(size)],
+            is_there: vec![false; count],
+            size,
+        })
+    }
+
+    /// Writes elements at a position. Omits elements beyond the end.
+    fn write_elements(&mut self, at: u64, piece: &[u8]) {
+        let at = to_usize(at).unwrap_or(usize::MAX);
+        let count = piece.len() / self.size.max(1);
+        let begin = at.saturating_mul(self.size);
+        if let Some(place) = self
+            .elements
+            .get_mut(begin..begin.saturating_add(piece.len()))
+        {
+            place.copy_from_slice(piece);
+        }
+        if let Some(there) = self.is_there.get_mut(at..at.saturating_add(count)) {
+            there.fill(true);
+        }
+    }
+
+    /// Writes the elements of a block, in C order, at its position in an array with these
+    /// dimensions.
+    fn write_block(&mut self, shape: &[u64], start: &[u64], lengths: &[u64], piece: &[u8]) {
+        let row = lengths.last().copied().unwrap_or(1);
+        let bytes = to_usize(row).unwrap_or(0).saturating_mul(self.size);
+        for (number, row) in piece.chunks_exact(bytes.max(1)).enumerate() {
+            let mut rest = to_u64(number);
+            let mut at = start.last().copied().unwrap_or(0);
+            let mut stride = shape.last().copied().unwrap_or(1);
+            let outer = shape.iter().zip(start).zip(lengths).rev().skip(1);
+            for ((&dim, &start), &length) in outer {
+                let step = start.with_more(rest % length.max(1));
+                at = at.with_more(step.times(stride));
+                rest /= length.max(1);
+                stride = stride.times(dim);
+            }
+            self.write_elements(at, row);
+        }
+    }
+
+    /// Returns all elements. Missing elements become NaN.
+    ///
+    /// # Errors
+    /// Fails if elements are missing and the type lacks NaN.
+    fn finish(mut self, datatype: &Datatype) -> OrReason<Arc<[u8]>> {
+        if self.is_there.iter().all(|there| *there) {
+            return Ok(self.elements.into());
+        }
+        let Some(Fill::Value(nan)) = nan(datatype) else {
+            return Err("not in all files, and without a fill value".to_owned());
+        };
+        let elements = self.elements.chunks_exact_mut(self.size.max(1));
+        for (element, _) in elements.zip(&self.is_there).filter(|(_, there)| !**there) {
+            element.copy_from_slice(&nan);
+        }
+        Ok(self.elements.into())
+    }
+}
+
+/// Returns the type of elements in memory. Variable-length texts have the length of the longest
+/// text.
+fn fixed(form: &JoinedForm, size: usize) -> Datatype {
+    match form.datatype.class {
+        Class::VariableString { .. } => text_of(size),
+        _ => form.datatype.clone(),
+    }
+}
+
+/// Converts the elements of one member to the form of the joined array.
+fn piece(
+    variable: &Variable,
+    elements: &[u8],
+    count: usize,
+    form: &JoinedForm,
+    size: usize,
+) -> Result<Vec<u8>> {
+    let own = elements.len() / count.max(1);
+    let bytes = to_u64(size.saturating_mul(count));
+    if bytes > limits::JOINED_INLINE {
+        return Err(Error::limit(
+            "joined: bytes of elements in memory",
+            limits::JOINED_INLINE,
+        ));
+    }
+    let mut out = vec![padding_of(&form.datatype); to_usize(bytes)?];
+    let pairs = elements
+        .chunks_exact(own.max(1))
+        .zip(out.chunks_exact_mut(size.max(1)));
+    match (&form.meaning, &variable.meaning.packing) {
+        (JoinedNumbers::Unpacked, Some(packing)) => {
+            let recoding = Recipe::Unpacked(Arc::new(packing.clone()), size).recoding(0);
+            for (stored, element) in pairs {
+                recoding
+                    .as_ref()
+                    .map_or(Ok(()), |own| own.recode(stored, element))?;
+            }
+        }
+        _ if variable.datatype == form.datatype || own <= size && is_text(&variable.datatype) => {
+            for (stored, element) in pairs {
+                let place = element.get_mut(..stored.len());
+                let place = place.ok_or_else(|| {
+                    Error::corrupt("joined: a string of an unexpected length", None)
+                })?;
+                place.copy_from_slice(stored);
+            }
+        }
+        _ => h5fs_reader::array::convert(&variable.datatype, &form.datatype, elements, &mut out)?,
+    }
+    Ok(out)
+}
+
+fn is_text(datatype: &Datatype) -> bool {
+    matches!(
+        datatype.class,
+        Class::String { .. } | Class::VariableString { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use h5fs_reader::model::datatype::ByteOrder;
+
+    fn block(count: usize, size: usize) -> GatheredBlock {
+        GatheredBlock {
+            elements: vec![0; count * size],
+            is_there: vec![false; count],
+            size,
+        }
+    }
+
+    #[test]
+    fn a_block_lies_among_others() {
+        let mut out = block(12, 1);
+        out.write_block(&[4, 3], &[2, 1], &[2, 2], &[1, 2, 3, 4]);
+        assert_eq!(out.elements, [0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 4]);
+        let byte = Datatype::integer(1, false, ByteOrder::Little);
+        assert!(out.finish(&byte).is_err());
+        let mut out = block(1, 2);
+        out.write_block(&[], &[], &[], &[7, 8]);
+        assert_eq!(out.finish(&byte).unwrap()[..], [7, 8]);
+    }
+
+    #[test]
+    fn what_no_member_has_is_nan() {
+        let mut out = block(2, 4);
+        out.write_elements(1, &1.5_f32.to_le_bytes());
+        let single = Datatype::ieee(4, ByteOrder::Little);
+        let made = out.finish(&single).unwrap();
+        assert!(f32::from_le_bytes(made[..4].try_into().unwrap()).is_nan());
+        assert_eq!(made[4..], 1.5_f32.to_le_bytes());
+    }
+}

@@ -1,0 +1,42 @@
+//! Relations between the time variables of a file: a coordinate, its bounds or climatology, and its
+//! ancillary times.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::joined::members::skeleton::{Role, Skeleton, Variable};
+use crate::joined::paths::{Path, child_path, split};
+
+/// For the path of each time variable, the time variables that it names, and those that name it.
+pub(super) type Relatives<'m> = HashMap<&'m Path, HashSet<&'m Path>>;
+
+/// Adds the relations between the time variables of a skeleton.
+pub(super) fn add_relations<'m>(skeleton: &'m Skeleton, relatives: &mut Relatives<'m>) {
+    let times = skeleton.variables.iter();
+    let times = times.filter(|variable| variable.meaning.time.is_some());
+    let known: HashMap<&Path, &Path> = times.clone().map(|time| (&time.path, &time.path)).collect();
+    for time in times {
+        for named in names(skeleton, time) {
+            let Some(&other) = known.get(&named).filter(|other| ***other != time.path) else {
+                continue;
+            };
+            relatives.entry(&time.path).or_default().insert(other);
+            relatives.entry(other).or_default().insert(&time.path);
+        }
+    }
+}
+
+/// Iterates over the paths of a variable's bounds, climatology and ancillary variables, and the
+/// path of the variable that it bounds.
+fn names<'s>(skeleton: &'s Skeleton, variable: &'s Variable) -> impl Iterator<Item = Path> + 's {
+    let bounded = match variable.role {
+        Role::Bounds(of) => skeleton.variables.get(of),
+        _ => None,
+    };
+    let marks = [&b"bounds"[..], b"climatology", b"ancillary_variables"];
+    let texts = marks.into_iter().filter_map(|mark| variable.text(mark));
+    let names = texts.flat_map(|text| text.split(u8::is_ascii_whitespace));
+    let group = split(&variable.path).0;
+    let names = names.filter(|name| !name.is_empty());
+    let bounded = bounded.map(|bounded| Path::clone(&bounded.path));
+    names.map(|name| child_path(group, name)).chain(bounded)
+}

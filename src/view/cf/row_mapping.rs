@@ -1,0 +1,184 @@
+//! The rows of a long table, and the element of a coordinate for each row.
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::selection::{Axis, AxisPositions};
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::shape::product;
+
+use crate::view::cf::decoding::Decoding;
+use crate::view::cf::variable::Variable;
+
+/// The rows of a table: one for each decoded element of a variable, or of a selection from it.
+pub(super) struct VariableRows {
+    /// The index of each row dimension in the variable, slowest first.
+    pub(super) dimensions: Vec<usize>,
+    axes: Vec<Axis>,
+    /// For each dimension of the variable, the position of the first row.
+    first: Vec<u64>,
+    /// For each dimension of the variable, the bytes between two neighbours.
+    strides: Vec<u64>,
+}
+
+/// The mapping from rows to elements.
+#[derive(Clone)]
+pub(in crate::view) struct RowMapping {
+    start: u64,
+    /// One step for each dimension of the rows, slowest first.
+    steps: Vec<AxisStep>,
+}
+
+#[derive(Clone)]
+struct AxisStep {
+    /// Number of rows in the dimension.
+    count: u64,
+    /// The positions of the rows in the variable, and the bytes between two neighbours; `None` if
+    /// rows are counted.
+    along: Option<(Axis, u64)>,
+    /// Number of elements between two neighbours.
+    stride: u64,
+}
+
+impl VariableRows {
+    /// Creates the rows of a selection from `variable`, or of the whole variable.
+    ///
+    /// # Errors
+    /// `NotFound` if the variable does not have the part, or if the part does not have the
+    /// dimension of characters; `Limit` for an array that is longer than any file can be.
+    pub(super) fn new(variable: &Variable, selector: Option<&Selector>) -> Result<Self> {
+        variable.check(selector)?;
+        let stored = &variable.array;
+        let dims = stored.shape.dims();
+        let whole = || Selector::parse(b"[...]").ok_or(Error::NotFound);
+        let selector = selector.cloned().map_or_else(whole, Ok)?;
+        let selection = selector.select(&stored.datatype, &stored.shape)?;
+        let mut dimensions = selector.dimensions(dims.len())?;
+        let mut axes = selection.axes;
+        if matches!(variable.decoding, Decoding::Characters) {
+            axes.pop();
+            dimensions.pop();
+        }
+        let inner = (1..=dims.len()).map(|next| product(&dims[next..]));
+        let size = u64::from(stored.datatype.size);
+        let strides = inner.map(|inner| inner.map(|inner| inner.saturating_mul(size)));
+        let strides: Vec<u64> = strides.collect::<Result<_>>()?;
+        let places = strides.iter().zip(dims);
+        let first = places.map(|(stride, &count)| {
+            let place = selection.offset.checked_div(*stride).unwrap_or(0);
+            place.checked_rem(count).unwrap_or(0)
+        });
+        Ok(VariableRows {
+            dimensions,
+            axes,
+            first: first.collect(),
+            strides,
+        })
+    }
+
+    /// Returns the number of rows.
+    pub(super) fn count(&self) -> Result<u64> {
+        let counts: Vec<u64> = self.axes.iter().map(|axis| axis.count).collect();
+        product(&counts)
+    }
+
+    /// Returns the mapping to a coordinate over the dimensions `dimensions` of the variable.
+    /// `extents` has the lengths of the coordinate's dimensions.
+    pub(super) fn map_to(&self, dimensions: &[usize], extents: &[u64]) -> RowMapping {
+        let stride = |number: usize| {
+            let inner = extents.get(number + 1..).unwrap_or_default();
+            inner
+                .iter()
+                .fold(1_u64, |all, &extent| all.saturating_mul(extent))
+        };
+        let start = dimensions
+            .iter()
+            .enumerate()
+            .map(|(number, &dimension)| self.first[dimension].saturating_mul(stride(number)));
+        let steps = self
+            .axes
+            .iter()
+            .zip(&self.dimensions)
+            .map(|(axis, dimension)| {
+                let own = dimensions.iter().position(|own| own == dimension);
+                AxisStep {
+                    count: axis.count,
+                    along: Some((axis.clone(), self.strides[*dimension])),
+                    stride: own.map_or(0, stride),
+                }
+            });
+        RowMapping {
+            start: start.fold(0, u64::saturating_add),
+            steps: steps.collect(),
+        }
+    }
+
+    /// Returns the mapping to the row number in dimension `number` of the rows.
+    pub(super) fn number(&self, number: usize) -> RowMapping {
+        let steps = self
+            .axes
+            .iter()
+            .enumerate()
+            .map(|(axis_number, axis)| AxisStep {
+                count: axis.count,
+                along: None,
+                stride: u64::from(axis_number == number),
+            });
+        RowMapping {
+            start: 0,
+            steps: steps.collect(),
+        }
+    }
+}
+
+impl RowMapping {
+    /// Returns an upper bound of the element numbers. It is exact if positions have constant
+    /// strides.
+    pub(in crate::view) fn upper_bound(&self) -> u64 {
+        let ends = self.steps.iter().filter(|step| step.count > 1);
+        let more = ends.map(|step| match &step.along {
+            Some((axis, bytes)) => {
+                let furthest = match &axis.places {
+                    AxisPositions::Every(_) => axis.distance(step.count - 1).max(0),
+                    AxisPositions::Listed(all) => all.iter().copied().max().unwrap_or(0).max(0),
+                };
+                let places = furthest.unsigned_abs() / (*bytes).max(1);
+                places.saturating_mul(step.stride)
+            }
+            None => (step.count - 1).saturating_mul(step.stride),
+        });
+        more.fold(self.start, u64::saturating_add)
+    }
+
+    /// Returns whether the element depends only on the slowest dimension, so that it never
+    /// decreases from row to row.
+    pub(in crate::view) fn ascends(&self) -> bool {
+        let mut steps = self.steps.iter().filter(|step| step.count > 1);
+        let first = steps.next();
+        let is_along = |step: &AxisStep| match &step.along {
+            Some((axis, _)) => matches!(axis.places, AxisPositions::Every(stride) if stride >= 0),
+            None => true,
+        };
+        first.is_none_or(is_along) && steps.all(|step| step.stride == 0)
+    }
+
+    /// Returns the element number of a row.
+    pub(in crate::view) fn element(&self, row: u64) -> u64 {
+        let mut rest = row;
+        let mut element = self.start;
+        for step in self.steps.iter().rev() {
+            let at = rest % step.count.max(1);
+            rest /= step.count.max(1);
+            if step.stride == 0 {
+                continue;
+            }
+            let places = match &step.along {
+                Some((axis, bytes)) => {
+                    axis.distance(at) / i64::try_from(*bytes).unwrap_or(i64::MAX).max(1)
+                }
+                None => at.cast_signed(),
+            };
+            let stride = step.stride.cast_signed();
+            element = element.wrapping_add_signed(places.wrapping_mul(stride));
+        }
+        element
+    }
+}

@@ -1,0 +1,189 @@
+//! The appearance of an array, read from its attributes in the file.
+
+use std::sync::Arc;
+
+use h5fs_reader::array::Engine;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::attribute_value::{integers, target_at, text, texts};
+use h5fs_reader::model::{Container, Node, NodeId};
+
+use crate::view::elements::dimensions::{is_scale, listed_at};
+use crate::view::elements::element_type;
+use crate::view::pictures::appearance::{Appearance, Interlace, Origin};
+use crate::view::pictures::image::{Image, Pixel, PixelKind};
+use crate::view::pictures::palette::Palette;
+
+/// The appearance of a picture, together with its palette.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PictureStyle {
+    pub(crate) appearance: Appearance,
+    pub(crate) palette: Option<Palette>,
+}
+
+impl PictureStyle {
+    /// Returns the appearance of the part that a selector picks from an array. An empty selector
+    /// picks the whole array.
+    ///
+    /// # Errors
+    /// Fails if the attributes or the palette cannot be read.
+    pub(crate) fn read(
+        container: &dyn Container,
+        engine: &Arc<Engine>,
+        node: &Node,
+        selector: &[u8],
+    ) -> Result<Self> {
+        let appearance = appearance_of(container, node)?;
+        Self::of_part((container, engine), node, appearance, selector)
+    }
+
+    /// Like [`of`](Self::of), with the known appearance of the whole array.
+    ///
+    /// # Errors
+    /// Fails as [`of`](Self::of) does.
+    pub(crate) fn of_part(
+        (container, engine): (&dyn Container, &Arc<Engine>),
+        node: &Node,
+        whole: Appearance,
+        selector: &[u8],
+    ) -> Result<Self> {
+        let rank = numbers(node)?.map_or(0, |(_, dims)| dims.len());
+        let appearance = whole.of_part(selector, rank);
+        let palette = appearance.palette;
+        let palette = palette.map(|palette| Palette::read(container, engine, palette));
+        Ok(PictureStyle {
+            appearance,
+            palette: palette.transpose()?,
+        })
+    }
+}
+
+/// Returns the appearance of `node` if it is an array of numbers with rows and columns.
+///
+/// # Errors
+/// Fails if an attribute cannot be read, because it may change the appearance.
+pub(crate) fn appearance_of(container: &dyn Container, node: &Node) -> Result<Appearance> {
+    let mut appearance = Appearance::default();
+    let Some((pixel, dims)) = numbers(node)?.filter(|(_, dims)| dims.len() > 1) else {
+        return Ok(appearance);
+    };
+    let id = node.id;
+    let class = text(container, id, b"CLASS")?;
+    appearance.is_image = class.is_some_and(|class| class == b"IMAGE");
+    appearance.interlace = interlace(container, id, pixel, &dims, appearance.is_image)?;
+    if !appearance.is_image {
+        return Ok(appearance);
+    }
+    let corner = text(container, id, b"DISPLAY_ORIGIN")?;
+    appearance.origin = corner.map_or(Origin::default(), |corner| Origin::from_name(&corner));
+    if appearance.interlace.is_none() {
+        appearance.is_white_zero = is_set(container, id, b"IMAGE_WHITE_IS_ZERO")?;
+        if (pixel.kind, pixel.bytes) == (PixelKind::Unsigned, 1) {
+            appearance.palette = palette(container, id)?;
+        }
+    }
+    Ok(appearance)
+}
+
+/// Returns the pictures of the array `node`; `None` if it does not have pictures.
+///
+/// # Errors
+/// Fails as [`appearance_of`] does.
+pub(crate) fn image_of(container: &dyn Container, node: &Node) -> Result<Option<Image>> {
+    let Some(array) = node.array() else {
+        return Ok(None);
+    };
+    let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
+    let dims = dims.unwrap_or_default();
+    if Image::from_datatype(&datatype, &dims, Appearance::default()).is_none() {
+        return Ok(None);
+    }
+    let appearance = appearance_of(container, node)?;
+    Ok(Image::from_datatype(&datatype, &dims, appearance))
+}
+
+/// Returns the number type and the dimensions of an array of numbers.
+fn numbers(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
+    let Some(array) = node.array() else {
+        return Ok(None);
+    };
+    let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
+    Ok(Pixel::from_datatype(&datatype).zip(dims))
+}
+
+/// Returns the axis of the samples of an array of `dims`.
+fn interlace(
+    container: &dyn Container,
+    node: NodeId,
+    pixel: Pixel,
+    dims: &[u64],
+    is_image: bool,
+) -> Result<Option<Interlace>> {
+    let mut modes = [Interlace::Pixel, Interlace::Line, Interlace::Plane].into_iter();
+    if !modes.any(|mode| mode.fits(dims)) {
+        return Ok(None);
+    }
+    let subclass = if is_image {
+        text(container, node, b"IMAGE_SUBCLASS")?
+    } else {
+        None
+    };
+    if subclass
+        .as_ref()
+        .is_some_and(|class| class != b"IMAGE_TRUECOLOR")
+    {
+        return Ok(None);
+    }
+    let mode = text(container, node, b"INTERLACE_MODE")?;
+    let mode = match mode.and_then(|mode| Interlace::from_name(&mode)) {
+        Some(mode) => Some(mode),
+        None if is_image || is_last_of_colours(container, node, pixel, dims)? => {
+            Some(Interlace::Pixel)
+        }
+        None => None,
+    };
+    Ok(mode.filter(|mode| mode.fits(dims)))
+}
+
+/// Returns whether the last axis of an array without `CLASS` = `IMAGE` has colours.
+fn is_last_of_colours(
+    container: &dyn Container,
+    node: NodeId,
+    pixel: Pixel,
+    dims: &[u64],
+) -> Result<bool> {
+    let last = dims.len() - 1;
+    if let Some(meaning) = text(container, node, b"interpretation")? {
+        return Ok(meaning.starts_with(b"rgb"));
+    }
+    let labels = texts(container, node, b"DIMENSION_LABELS")?.unwrap_or_default();
+    if let Some(label) = labels.get(last).filter(|label| !label.is_empty()) {
+        let label = label.to_ascii_lowercase();
+        let names: [&[u8]; 8] = [
+            b"c",
+            b"channel",
+            b"channels",
+            b"color",
+            b"colour",
+            b"rgb",
+            b"rgba",
+            b"s",
+        ];
+        return Ok(names.contains(&&*label));
+    }
+    let is_of_camera = pixel.kind == PixelKind::Unsigned && pixel.bytes <= 2;
+    Ok(is_of_camera && listed_at(container, node, last)?.is_none() && !is_scale(container, node)?)
+}
+
+fn is_set(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
+    let numbers = integers(container, node, name)?;
+    Ok(numbers.is_some_and(|numbers| numbers.first().is_some_and(|&number| number != 0)))
+}
+
+/// Returns the first palette of an image with palette indices.
+fn palette(container: &dyn Container, node: NodeId) -> Result<Option<NodeId>> {
+    let subclass = text(container, node, b"IMAGE_SUBCLASS")?;
+    match subclass.as_deref() {
+        None | Some(b"IMAGE_INDEXED") => target_at(container, node, b"PALETTE", 0),
+        Some(_) => Ok(None),
+    }
+}

@@ -1,0 +1,409 @@
+//! A text of units (elements, rows or lines), each of which can be written by its number.
+//!
+//! The bytes of the text are counted once. Several threads write all units, and record their total
+//! length. At intervals of some kilobytes, they also record a mark: the offset where a unit begins.
+//! A read begins at the last mark before its offset.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Instant;
+
+use h5fs_reader::array::{CancelToken, Engine};
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::marks::Marks;
+use h5fs_reader::wire::to_u64;
+
+use crate::limits;
+use crate::view::texts::bounds::CountBounds;
+use crate::view::texts::streamed::{ResumableText, StreamedText};
+
+/// The units of a text. A text before the first unit or after the last one is part of that unit.
+pub(crate) trait Units: Send + Sync {
+    /// Returns the number of units.
+    fn count(&self) -> u64;
+
+    /// Returns the number of values that are formatted when all units are written. Costly values
+    /// count several times.
+    fn values(&self) -> u64 {
+        self.count()
+    }
+
+    /// Returns the lengths of the units if all units except the first have the same length.
+    fn uniform_units(&self) -> Option<UniformUnits> {
+        None
+    }
+
+    /// Appends some units of the non-empty range `units` to `out`: at least one, and further ones
+    /// until `out` holds `enough` bytes. Returns the number of the next unit. The function may stop
+    /// earlier, in particular if units take long.
+    ///
+    /// # Errors
+    /// Fails if a unit cannot be written. `out` may then contain a part of the text.
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64>;
+
+    /// Measures the text that [`write`](Self::write) would append. Returns the number of the next
+    /// unit, and the bytes of the units before it. `scratch` is empty.
+    ///
+    /// # Errors
+    /// Fails as [`write`](Self::write) does.
+    fn measure(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(u64, u64)> {
+        let next = self.write(units, enough, scratch)?;
+        Ok((next, to_u64(scratch.len())))
+    }
+
+    /// Returns the number of items of variable-length sequences that were read while units were
+    /// written or measured. If several elements share one sequence, its items count for each
+    /// element.
+    fn followed_items(&self) -> u64 {
+        0
+    }
+
+    /// Returns the bytes of memory that the units take.
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// The lengths of units if all units except the first have the same length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UniformUnits {
+    /// Length of the first unit in bytes.
+    pub(crate) first: u64,
+    /// Length of every other unit in bytes.
+    pub(crate) width: u64,
+}
+
+/// The length of a text, and the offsets where its units begin.
+#[derive(Debug)]
+pub(crate) struct Count {
+    bytes: u64,
+    places: UnitOffsets,
+}
+
+/// The known offsets of units.
+#[derive(Debug)]
+enum UnitOffsets {
+    Even(UniformUnits),
+    /// Only the offset of the first unit is known.
+    FirstAlone,
+    /// The numbers of some units, by the offset where the unit begins.
+    Marked(Marks<u64>),
+}
+
+/// An open file whose content is a text of units.
+pub(crate) type CountedFile<U> = StreamedText<UnitText<U>>;
+
+/// A text of units, with its count.
+pub(crate) struct UnitText<U> {
+    units: U,
+    count: Arc<Count>,
+}
+
+/// Minimum bytes between two marks.
+const STRETCH: usize = 32 << 10;
+
+/// Maximum number of marks of a text.
+const MARKS: usize = (limits::COUNTED_BYTES / STRETCH as u64) as usize;
+
+/// Number of units that a thread counts at a time.
+const SHARE: u64 = 8192;
+
+impl Count {
+    /// Counts the text of `units`; `None` if the text is too long. `effort` is the metadata budget
+    /// of the request.
+    ///
+    /// # Errors
+    /// `Io` if the count takes too long. Fails if a unit cannot be written.
+    pub(crate) fn count(
+        units: &dyn Units,
+        engine: &Engine,
+        effort: &Effort,
+    ) -> Result<Option<Self>> {
+        Self::since(Instant::now(), units, engine, effort)
+    }
+
+    /// Like [`of`](Self::of), for a count that began at `started`.
+    fn since(
+        started: Instant,
+        units: &dyn Units,
+        engine: &Engine,
+        effort: &Effort,
+    ) -> Result<Option<Self>> {
+        if let Some(even) = units.uniform_units() {
+            return Self::from_uniform(units, even).map(Some);
+        }
+        if units.values() > limits::COUNTED_VALUES {
+            return Ok(None);
+        }
+        let shares = units.count().div_ceil(SHARE);
+        let helpers = engine.helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
+        let counting = CountInProgress {
+            units,
+            effort,
+            shares,
+            next: AtomicU64::new(0),
+            bounds: CountBounds::since(started, effort.cancel(), limits::COUNTED_BYTES),
+            is_over: AtomicBool::new(false),
+            found: Mutex::default(),
+        };
+        thread::scope(|scope| {
+            for _ in 0..helpers.count() {
+                let thread = thread::Builder::new().name("h5fs-count".to_owned());
+                if thread.spawn_scoped(scope, || counting.work()).is_err() {
+                    break;
+                }
+            }
+            counting.work();
+        });
+        counting.result()
+    }
+
+    /// Counts a text that can only be written from front to back; `None` if the text is too long.
+    /// `effort` is the metadata budget of the request. `begin_heavy` is called once the text is
+    /// known to have more than one part.
+    ///
+    /// # Errors
+    /// `Io` if the count takes too long. Fails if a part of the text cannot be written, or with the
+    /// error of `begin_heavy`.
+    pub(crate) fn of_parts<T: ResumableText>(
+        text: &T,
+        effort: &Effort,
+        mut begin_heavy: impl FnMut() -> Result<()>,
+    ) -> Result<Option<Self>> {
+        let bounds = CountBounds::new(effort.cancel(), limits::COUNTED_BYTES);
+        let (mut place, mut bytes, mut part) = (text.begin(), 0, Vec::new());
+        let mut is_short = true;
+        // One part may describe many objects.
+        effort.lift();
+        loop {
+            bounds.cancel().go_on()?;
+            part.clear();
+            let is_more = text.write_on(&mut place, STRETCH, &mut part)?;
+            bytes += to_u64(part.len());
+            if !is_more {
+                let places = UnitOffsets::FirstAlone;
+                return Ok(Some(Count { bytes, places }));
+            }
+            if !bounds.pass(to_u64(part.len()))? {
+                return Ok(None);
+            }
+            if std::mem::take(&mut is_short) {
+                begin_heavy()?;
+            }
+        }
+    }
+
+    /// Returns the length of the text in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn from_uniform(units: &dyn Units, even: UniformUnits) -> Result<Self> {
+        const MOST: u64 = i64::MAX.unsigned_abs();
+        let others = units.count().saturating_sub(1);
+        let bytes = others.checked_mul(even.width);
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(even.first));
+        let bytes = bytes.filter(|&bytes| bytes <= MOST);
+        Ok(Count {
+            bytes: bytes.ok_or_else(|| Error::limit("size of a text", MOST))?,
+            places: UnitOffsets::Even(even),
+        })
+    }
+
+    /// Returns the last unit at or before `offset` whose offset is known, and that offset.
+    fn near(&self, offset: u64) -> Option<(u64, u64)> {
+        match &self.places {
+            UnitOffsets::FirstAlone => None,
+            UnitOffsets::Marked(marks) => {
+                let (start, unit) = marks.last_before(offset)?;
+                Some((*unit, start))
+            }
+            UnitOffsets::Even(UniformUnits { first, width }) => {
+                let others = offset.checked_sub(*first)?.checked_div(*width)?;
+                Some((others + 1, first + others * width))
+            }
+        }
+    }
+
+    /// Returns the bytes of memory that the count takes.
+    pub(crate) fn weight(&self) -> u64 {
+        match &self.places {
+            UnitOffsets::Even(_) | UnitOffsets::FirstAlone => 0,
+            UnitOffsets::Marked(marks) => marks.weight(),
+        }
+    }
+}
+
+/// A count in progress.
+struct CountInProgress<'a> {
+    units: &'a dyn Units,
+    effort: &'a Effort,
+    shares: u64,
+    /// Number of the next share to count.
+    next: AtomicU64,
+    bounds: CountBounds,
+    /// Whether the count must stop.
+    is_over: AtomicBool,
+    found: Mutex<PartialCount>,
+}
+
+/// The stretches into which one share of the units is divided. For each stretch, the number of the
+/// unit after it, and its length in bytes.
+type Stretches = Vec<(u64, u64)>;
+
+/// The text counted so far: all shares up to the first gap, and the shares after the gap.
+struct PartialCount {
+    shares: u64,
+    bytes: u64,
+    marks: Marks<u64>,
+    ahead: BTreeMap<u64, Stretches>,
+    error: Option<Error>,
+}
+
+impl Default for PartialCount {
+    fn default() -> Self {
+        PartialCount {
+            shares: 0,
+            bytes: 0,
+            marks: Marks::new(MARKS, to_u64(STRETCH)),
+            ahead: BTreeMap::new(),
+            error: None,
+        }
+    }
+}
+
+impl CountInProgress<'_> {
+    /// Counts shares until all are taken.
+    fn work(&self) {
+        let mut scratch = Vec::new();
+        while !self.is_over.load(Ordering::Relaxed) {
+            let share = self.next.fetch_add(1, Ordering::Relaxed);
+            if share >= self.shares {
+                return;
+            }
+            self.effort.renew();
+            match self.count(share, &mut scratch) {
+                Ok(stretches) => lock(&self.found).add(share, stretches),
+                Err(error) => {
+                    self.is_over.store(true, Ordering::Relaxed);
+                    lock(&self.found).error.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    fn count(&self, share: u64, scratch: &mut Vec<u8>) -> Result<Stretches> {
+        let end = (share * SHARE + SHARE).min(self.units.count());
+        let mut at = share * SHARE;
+        let mut stretches = Vec::new();
+        while at < end && !self.is_over.load(Ordering::Relaxed) {
+            scratch.clear();
+            let (next, bytes) = self.units.measure(at..end, STRETCH, scratch)?;
+            stretches.push((next, bytes));
+            at = self.bounds.cancel().advance(at, next)?;
+            let is_short = self.bounds.pass(bytes)?;
+            if !is_short || self.units.followed_items() > limits::COUNTED_VALUES {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(stretches)
+    }
+
+    fn result(self) -> Result<Option<Count>> {
+        let found = self.found.into_inner();
+        let found = found.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(error) = found.error {
+            return Err(error);
+        }
+        Ok((!self.is_over.into_inner()).then_some(Count {
+            bytes: found.bytes,
+            places: UnitOffsets::Marked(found.marks),
+        }))
+    }
+}
+
+impl PartialCount {
+    fn add(&mut self, share: u64, stretches: Stretches) {
+        self.ahead.insert(share, stretches);
+        while let Some(stretches) = self.ahead.remove(&self.shares) {
+            for (next, bytes) in stretches {
+                self.bytes += bytes;
+                self.marks.pass(self.bytes, || next);
+            }
+            self.shares += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+impl<T: ResumableText> StreamedText<T> {
+    /// Creates a file with the text `text`, and counts the text.
+    pub(crate) fn of_parts(text: T) -> Self {
+        let count = Count::of_parts(&text, &Effort::default(), || Ok(()));
+        let length = count.expect("a text").expect("a short one").bytes;
+        StreamedText::new(text, length)
+    }
+}
+
+#[cfg(test)]
+impl<U: Units> CountedFile<U> {
+    /// Creates a file with the text of `units`, and counts the text.
+    pub(crate) fn of_units(units: U) -> Self {
+        let count = Count::count(&units, &Engine::new(0, 2), &Effort::default());
+        let count = count.expect("a text").expect("a short one");
+        Self::from_count(units, Arc::new(count))
+    }
+}
+
+impl<U: Units> CountedFile<U> {
+    /// Creates a file with the text of `units`, which were counted before.
+    pub(crate) fn from_count(units: U, count: Arc<Count>) -> Self {
+        let length = count.bytes;
+        StreamedText::new(UnitText { units, count }, length)
+    }
+}
+
+impl<U: Units> ResumableText for UnitText<U> {
+    /// The number of the next unit.
+    type ResumePoint = u64;
+
+    fn begin(&self) -> u64 {
+        0
+    }
+
+    fn near(&self, offset: u64) -> Option<(u64, u64)> {
+        self.count.near(offset)
+    }
+
+    fn has_places(&self) -> bool {
+        true
+    }
+
+    fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        // Only one part is written, so that the reader can check for cancellation between two
+        // parts.
+        let count = self.units.count();
+        if *place < count {
+            let next = self.units.write(*place..count, enough, out)?;
+            *place = CancelToken::default().advance(*place, next)?;
+        }
+        Ok(*place < count)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.units.own_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

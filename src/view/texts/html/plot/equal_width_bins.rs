@@ -1,0 +1,151 @@
+//! The bins of an array's numbers by a coordinate, such as a time or an energy.
+
+use h5fs_reader::error::Result;
+use h5fs_reader::wire::to_usize;
+
+use crate::view::texts::html::plot::bin::{BINS, Bin};
+
+/// A function that reads coordinates. Its arguments are the first index and the count.
+pub(super) type ReadAlong<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;
+
+/// A bin and its position.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PositionedBin {
+    pub(super) bin: Bin,
+    /// The coordinate of the bin; finite if the bin has numbers.
+    pub(super) x: f64,
+}
+
+/// Bins at their positions in a range.
+#[derive(Debug)]
+pub(super) struct PlacedBins {
+    /// The bins in the order of the line.
+    pub(super) places: Vec<PositionedBin>,
+    /// The minimum and maximum of the coordinates. Their difference is finite and positive.
+    pub(super) range: (f64, f64),
+}
+
+/// Bins while they are filled.
+pub(super) enum BinBuilder {
+    /// One bin for each number, for few numbers.
+    Points(Vec<PositionedBin>),
+    /// Bins of equal width, for sorted coordinates.
+    Sorted(SortedBins),
+}
+
+/// Bins of equal width.
+pub(super) struct SortedBins {
+    range: (f64, f64),
+    bins: Vec<EqualWidthBin>,
+    last: Option<f64>,
+    rises: bool,
+    falls: bool,
+}
+
+/// A bin of equal width.
+#[derive(Clone, Copy)]
+struct EqualWidthBin {
+    bin: Bin,
+    /// The minimum and maximum coordinate of the numbers in the bin.
+    least: f64,
+    most: f64,
+}
+
+impl BinBuilder {
+    /// Creates bins for `count` numbers; `None` if the first and last coordinates show that they
+    /// are not sorted.
+    ///
+    /// # Errors
+    /// Fails if these coordinates cannot be read.
+    pub(super) fn new(along: &ReadAlong<'_>, count: u64) -> Result<Option<Self>> {
+        if count <= BINS {
+            return Ok(Some(BinBuilder::Points(Vec::new())));
+        }
+        let ends = [along(0, 1)?, along(count - 1, 1)?].concat();
+        let Some(range) = range(&ends).filter(|_| ends.iter().all(|end| end.is_finite())) else {
+            return Ok(None);
+        };
+        let empty = EqualWidthBin {
+            bin: Bin::Unread,
+            least: f64::INFINITY,
+            most: f64::NEG_INFINITY,
+        };
+        Ok(Some(BinBuilder::Sorted(SortedBins {
+            range,
+            bins: vec![empty; to_usize(BINS)?],
+            last: None,
+            rises: true,
+            falls: true,
+        })))
+    }
+
+    /// Adds numbers with their coordinates.
+    pub(super) fn add(&mut self, along: &[f64], numbers: &[f64]) {
+        for (&x, &number) in along.iter().zip(numbers) {
+            match self {
+                BinBuilder::Points(places) => {
+                    let mut bin = Bin::Unread;
+                    bin.add(if x.is_finite() { number } else { f64::NAN });
+                    places.push(PositionedBin { bin, x });
+                }
+                BinBuilder::Sorted(sorted) => sorted.add(x, number),
+            }
+        }
+    }
+
+    /// Returns the bins; `None` if the coordinates are not sorted, or do not span a range.
+    pub(super) fn finish(self) -> Option<PlacedBins> {
+        match self {
+            BinBuilder::Points(places) => {
+                let along: Vec<f64> = places.iter().map(|place| place.x).collect();
+                let range = range(&along)?;
+                Some(PlacedBins { places, range })
+            }
+            BinBuilder::Sorted(sorted) => sorted.finish(),
+        }
+    }
+}
+
+impl SortedBins {
+    fn add(&mut self, x: f64, number: f64) {
+        if !x.is_finite() {
+            return;
+        }
+        self.rises &= self.last.is_none_or(|last| x >= last);
+        self.falls &= self.last.is_none_or(|last| x <= last);
+        self.last = Some(x);
+        let (least, most) = self.range;
+        let count = self.bins.len();
+        let place = (x - least) / (most - least) * count as f64;
+        let place = (place.max(0.0) as usize).min(count.saturating_sub(1));
+        if let Some(wide) = self.bins.get_mut(place) {
+            wide.bin.add(number);
+            wide.least = wide.least.min(x);
+            wide.most = wide.most.max(x);
+        }
+    }
+
+    fn finish(self) -> Option<PlacedBins> {
+        if !self.rises && !self.falls {
+            return None;
+        }
+        let places = self.bins.iter().map(|wide| PositionedBin {
+            bin: wide.bin,
+            x: wide.least / 2.0 + wide.most / 2.0,
+        });
+        Some(PlacedBins {
+            places: places.collect(),
+            range: self.range,
+        })
+    }
+}
+
+/// Returns the minimum and maximum of the finite numbers; `None` if their difference is zero or
+/// overflows.
+fn range(numbers: &[f64]) -> Option<(f64, f64)> {
+    let finite = numbers.iter().copied().filter(|number| number.is_finite());
+    let ends = finite.map(|number| (number, number));
+    let (least, most) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let width = most - least;
+    (width > 0.0 && width.is_finite()).then_some((least, most))
+}

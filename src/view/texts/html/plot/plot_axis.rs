@@ -1,0 +1,125 @@
+//! The coordinates of the only dimension of an array, over which its numbers are drawn.
+
+use std::sync::Arc;
+
+use h5fs_reader::array::Reader;
+use h5fs_reader::error::Result;
+use h5fs_reader::model::{Array, NodeId};
+
+use crate::view::cf::decoded::numbers_or_times;
+use crate::view::cf::stored_type::StoredType;
+use crate::view::cf::time::TimeUnits;
+use crate::view::elements::Elements;
+use crate::view::elements::dimensions::has_no_values;
+use crate::view::texts::html::axes;
+use crate::view::texts::html::object::PageObject;
+use crate::view::texts::html::plot::bins::NumberReader;
+use crate::view::texts::html::plot::nexus_axis;
+use crate::view::texts::html::script::LineCoordinates;
+
+/// The name and the coordinates of a dimension.
+#[derive(Default)]
+pub(super) struct PlotAxis {
+    /// The name of the dimension; empty if unknown.
+    pub(super) name: Vec<u8>,
+    /// The name and the unit of the dimension.
+    pub(super) label: Vec<u8>,
+    /// The coordinates, one for each element.
+    pub(super) coordinate: Option<PlotCoordinate>,
+}
+
+/// The coordinate array of a dimension.
+pub(super) struct PlotCoordinate {
+    pub(super) array: Arc<Array>,
+    node: NodeId,
+    /// The units of coordinates that are times.
+    pub(super) times: Option<TimeUnits>,
+    numbers: NumberReader,
+    /// Whether the coordinates are bin edges, one more than there are elements.
+    are_edges: bool,
+}
+
+impl PlotAxis {
+    /// Finds the coordinates for the object's array of `count` elements: its dimension scale, or
+    /// the axis that NeXus names.
+    ///
+    /// # Errors
+    /// Fails if the attributes or the coordinate array cannot be read.
+    pub(super) fn find(object: &PageObject<'_>, count: u64) -> Result<Self> {
+        let scale = match axes::scale_of_line(object)? {
+            None => nexus_axis::find_axis(object)?,
+            scale => scale,
+        };
+        let Some(scale) = scale else {
+            return Ok(PlotAxis::default());
+        };
+        Ok(PlotAxis {
+            name: axes::name(object, scale)?,
+            label: axes::label(object, scale)?,
+            coordinate: PlotCoordinate::from_scale(object, scale, count)?,
+        })
+    }
+}
+
+impl PlotCoordinate {
+    /// Returns the numbers of `scale`; `None` if it is not an array of numbers with a fitting
+    /// length.
+    fn from_scale(object: &PageObject<'_>, scale: NodeId, count: u64) -> Result<Option<Self>> {
+        let container = &**object.container;
+        let node = container.node(scale)?;
+        let Some(array) = node.array() else {
+            return Ok(None);
+        };
+        let are_edges = match *array.shape.dims() {
+            [length] if length == count => false,
+            [length] if length.checked_sub(1) == Some(count) => true,
+            _ => return Ok(None),
+        };
+        if StoredType::new(&array.datatype).is_none() || has_no_values(container, scale)? {
+            return Ok(None);
+        }
+        let reader = Reader::new(object.engine, Arc::clone(array))?;
+        let elements = Elements::from_reader(Arc::new(reader))?;
+        let path = || Ok((object.paths)(scale)?.unwrap_or_default());
+        let (elements, times) = numbers_or_times(container, &node, &path, elements)?;
+        let stored = StoredType::new(&elements.datatype);
+        Ok(stored.map(|stored| PlotCoordinate {
+            array: Arc::clone(array),
+            node: scale,
+            times,
+            numbers: NumberReader {
+                elements,
+                stored,
+                missing: None,
+            },
+            are_edges,
+        }))
+    }
+
+    /// Returns the description of the coordinates for the script. `range` is the range of the
+    /// drawing.
+    pub(super) fn script_description(&self, range: (f64, f64)) -> LineCoordinates {
+        LineCoordinates {
+            node: self.node,
+            range,
+            is_time: self.times.is_some(),
+            are_edges: self.are_edges,
+        }
+    }
+
+    /// Reads `count` coordinates, from number `first` on. The coordinate of a bin is the middle
+    /// between its edges.
+    ///
+    /// # Errors
+    /// Fails if the coordinates cannot be read.
+    pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<f64>> {
+        if !self.are_edges {
+            return self.numbers.read(first, count);
+        }
+        let edges = self.numbers.read(first, count.saturating_add(1))?;
+        let middles = edges
+            .windows(2)
+            .map(|edges| edges[0] / 2.0 + edges[1] / 2.0);
+        Ok(middles.collect())
+    }
+}
