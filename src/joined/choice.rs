@@ -26,7 +26,7 @@ pub(super) enum Join {
     File,
 }
 
-/// The name of the directory that joins all files.
+/// The name of the directory below `.h5fs` that joins all files.
 pub(crate) const NAME: &[u8] = b"joined";
 
 impl Choice {
@@ -38,7 +38,8 @@ impl Choice {
         }
     }
 
-    /// Parses the name of a directory. Returns `None` if the name is not a choice.
+    /// Parses the name of a joined directory, such as `joined[tas_*.nc]`. Returns `None` if the
+    /// name does not have this form.
     pub(crate) fn parse(name: &[u8]) -> Option<Self> {
         let rest = name.strip_prefix(NAME)?;
         if rest.is_empty() {

@@ -23,13 +23,14 @@ use crate::joined::scales::own_sequence;
 use crate::joined::tree::{Tree, TreeEntry, TreeNode};
 use crate::limits;
 
-/// The cache of nodes has room for the arrays of a quarter of the limit.
+/// The cache of described arrays may use the memory limit of virtual datasets divided by this
+/// number.
 const OPEN: u64 = 4;
 
-/// A file, and a pointer of this file as stored.
+/// The container of a file, and a pointer as this file stores it.
 type StoredPointer<'e> = (Arc<dyn Container>, &'e [u8]);
 
-/// Many files as one.
+/// The members of a directory, shown as one file.
 pub(crate) struct JoinedContainer {
     members: Arc<Members>,
     tree: Arc<Tree>,
@@ -53,7 +54,7 @@ impl JoinedContainer {
         node.ok_or_else(|| Error::corrupt("joined: no object has that number", None))
     }
 
-    /// How an array is made, for tests.
+    /// Returns the joined array at a node, for tests.
     #[cfg(test)]
     pub(super) fn made(&self, id: NodeId) -> Option<&JoinedArray> {
         match &self.node(id).ok()?.kind {
@@ -75,7 +76,8 @@ impl JoinedContainer {
         })
     }
 
-    /// Returns the file of a stored pointer, and the pointer in the form of this file.
+    /// Splits a pointer of the joined file into the file that it points into and the pointer as
+    /// this file stores it. Returns `None` if the pointer does not point into a file.
     fn resolve_pointer<'e>(&self, element: &'e [u8]) -> Result<Option<StoredPointer<'e>>> {
         match split_pointer(element) {
             Some((file, own)) => {
@@ -195,7 +197,8 @@ impl Container for JoinedContainer {
         }
     }
 
-    /// Groups pointers of the same file.
+    /// Returns the number of the file that a pointer points into, so that the pointers of each file
+    /// are read together.
     fn variable_length_place(&self, element: &[u8]) -> u64 {
         split_pointer(element).map_or(0, |(file, _)| to_u64(file))
     }
@@ -242,7 +245,7 @@ struct Links {
     tree: Arc<Tree>,
     group: NodeId,
     position: u64,
-    /// The name of the previous link, if known.
+    /// The name of the last returned link, if known.
     last: Option<Box<[u8]>>,
 }
 

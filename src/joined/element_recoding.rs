@@ -15,11 +15,12 @@ use h5fs_reader::wire::{Count, to_u64, to_usize};
 use crate::view::cf::packing::Packing;
 use crate::view::cf::stored_type::ExactNumber;
 
-/// Length of the prefix before a pointer of a member. The prefix is the number of the file plus
-/// one, or [`OWN`].
+/// Length in bytes of the prefix that the joined file writes before each pointer of a member. The
+/// prefix is the number of the member's file plus one, or [`OWN`].
 pub(super) const PREFIX: usize = 8;
 
-/// The prefix before the number of a node of the joined file.
+/// The prefix of a pointer to an object that only the joined file has. The number of the object's
+/// node follows.
 pub(super) const OWN: [u8; PREFIX] = [0xFF; PREFIX];
 
 /// A conversion of the elements of one member to elements of the joined array.
@@ -38,37 +39,41 @@ pub(super) enum Recoding {
     Fields(Vec<(FieldCopy, Numbering)>),
 }
 
-/// A field of a stored element, or the whole element, and its position in the joined element.
+/// The byte range of a field in a stored element, and its byte range in the joined element. A whole
+/// element counts as one field.
 #[derive(Debug, Clone)]
 pub(super) struct FieldCopy {
     pub(super) from: Range<usize>,
     pub(super) to: Range<usize>,
-    /// Number of values in the field. Texts may be longer in the joined array.
+    /// Number of values in the field. Each value of a text field may be longer in the joined array.
     pub(super) values: usize,
-    /// The stored and the joined type of the field's numbers, if they are renumbered.
+    /// The stored and the joined integer type of the field, if its values are renumbered.
     pub(super) numbers: Option<(Datatype, Datatype)>,
 }
 
-/// The renumbering of one file.
+/// The conversion of the numbers in one file to numbers in the joined array. A number refers to a
+/// row, a category or an entry of another array.
 #[derive(Debug, Clone)]
 pub(super) enum Numbering {
     Same,
-    /// Number i becomes element i of the list. Negative numbers, which mean missing, become -1.
+    /// Replaces number i by element i of the list. A negative number means a missing value and
+    /// becomes -1.
     Codes(Arc<[u64]>),
-    /// Adds `by` to numbers. Each number must be at most `most`.
+    /// Adds `by` to each number. A number greater than `most` is an error.
     Moved {
         by: u64,
         most: u64,
     },
 }
 
-/// How the numbers of each file become those of the joined array, by the numbers of the files.
+/// The [`Numbering`] of each file, by file number.
 pub(super) type Numberings = HashMap<usize, Numbering>;
 
-/// Bytes of memory that the numberings of all files take, about. Files with equal lists share their
-/// codes.
+/// Returns the approximate memory of the numberings in bytes. Files with equal lists of codes share
+/// the memory of the list.
 pub(super) fn weight_of(numberings: &Numberings) -> u64 {
-    /// Bytes that an entry of a hash map takes besides its key and its value, about.
+    /// Approximate size in bytes of a hash map's own data for each entry, in addition to the key
+    /// and the value.
     const ENTRY: usize = 16;
     let entry = size_of::<(usize, Numbering)>().with_more(ENTRY);
     let codes = numberings.values().filter_map(|own| match own {
@@ -81,7 +86,7 @@ pub(super) fn weight_of(numberings: &Numberings) -> u64 {
 }
 
 impl Numbering {
-    /// Returns the new number.
+    /// Converts a number of the file to a number of the joined array.
     ///
     /// # Errors
     /// `Corrupt` if the number has no target.
@@ -130,7 +135,7 @@ impl FieldCopy {
     }
 }
 
-/// Writes an integer that fits in the type.
+/// Writes an integer as an element of the type `datatype`. The integer must fit in the type.
 pub(super) fn write_integer(number: i128, datatype: &Datatype, element: &mut [u8]) {
     for (byte, own) in element.iter_mut().zip(number.to_le_bytes()) {
         *byte = own;
@@ -142,13 +147,13 @@ pub(super) fn write_integer(number: i128, datatype: &Datatype, element: &mut [u8
     }
 }
 
-/// Bytes that are copied unchanged.
+/// A range of bytes that is copied unchanged from the stored element to the joined element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
     from: usize,
     to: usize,
     length: usize,
-    /// Whether the bytes are a pointer, which receives the number of its member as a prefix.
+    /// Whether the bytes are a pointer. The joined file writes the prefix of the member before it.
     is_pointer: bool,
 }
 
@@ -196,7 +201,7 @@ fn write_bytes(element: &mut [u8], at: usize, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks a stored number. A missing value becomes NaN.
+/// Unpacks a stored number to a float of `size` bytes. A missing value becomes NaN.
 fn unpack(packing: &Packing, stored: &[u8], size: usize, element: &mut [u8]) {
     let number = packing.number(stored);
     let number = number.map_or(f64::NAN, ExactNumber::as_f64);
@@ -219,7 +224,7 @@ pub(super) fn has_references(datatype: &Datatype) -> bool {
     }
 }
 
-/// Returns the element type with a prefix before each pointer, and the spans that convert an
+/// Returns the element type with a prefix before each pointer, and the spans that convert a stored
 /// element. Returns `None` if the type is too long, or contains references or nested pointers.
 pub(super) fn with_members(datatype: &Datatype) -> Option<(Datatype, Vec<Span>)> {
     let mut spans = Vec::new();
@@ -227,7 +232,7 @@ pub(super) fn with_members(datatype: &Datatype) -> Option<(Datatype, Vec<Span>)>
     Some((own, spans))
 }
 
-/// Limit of spans in one element, because a compound may have thousands of fields.
+/// Maximum number of spans in one element. A compound may have thousands of fields.
 const SPANS: usize = 4096;
 
 fn widened(datatype: &Datatype, from: usize, to: usize, spans: &mut Vec<Span>) -> Option<Datatype> {
@@ -301,13 +306,13 @@ fn compound(members: &[Member], from: usize, to: usize, spans: &mut Vec<Span>) -
     })
 }
 
-/// Returns the prefix for the pointers of a file.
+/// Returns the prefix for the pointers of the file with this number.
 pub(super) fn prefix(file: usize) -> [u8; PREFIX] {
     (to_u64(file) + 1).to_le_bytes()
 }
 
-/// Returns the file number and the original pointer. Returns `None` if the pointer is null, or
-/// belongs to the joined file itself.
+/// Splits a pointer of the joined file into a file number and the pointer as this file stores it.
+/// Returns `None` if the pointer is null, or points to an object that only the joined file has.
 pub(super) fn split_pointer(element: &[u8]) -> Option<(usize, &[u8])> {
     let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
     if *prefix == OWN {

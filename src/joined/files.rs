@@ -1,4 +1,4 @@
-//! A virtual array with the name of the file of each row of a table.
+//! A virtual array that contains, for each row of a joined table, the name of the file of the row.
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ use crate::joined::members::content::text_of;
 use crate::joined::paths::Path;
 use crate::limits;
 
-/// The names of the files of a joined dimension.
+/// The names of the files whose rows are joined, one name for each row.
 #[derive(Debug)]
 pub(super) struct FileNames {
     pub(super) placed: Arc<PlacedMembers>,
-    /// The axis of the dimension, and the dimension's index in the axis.
+    /// The joined dimension of the rows: the index of its axis, and its index in the axis.
     pub(super) at: (usize, usize),
 }
 
 impl FileNames {
-    /// Returns a string type with the length of the longest name.
+    /// Returns a string type whose length is the length of the longest file name.
     pub(super) fn datatype(&self, members: &Members) -> Datatype {
         let lengths = self.placed.members.iter();
         let lengths = lengths.map(|&member| members.list[member].name.len());
         text_of(lengths.max().unwrap_or(0).max(1))
     }
 
-    /// Returns one mapping for each file that has rows.
+    /// Returns one mapping for each file that has rows. The mapping repeats the file's name.
     ///
     /// # Errors
     /// `Limit` if there are too many files.
@@ -69,7 +69,7 @@ impl FileNames {
     }
 }
 
-/// A virtual source that repeats the name of one file for each of its rows.
+/// A virtual source whose every element is the name of one file.
 #[derive(Debug)]
 struct FileName {
     name: Path,

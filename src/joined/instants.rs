@@ -16,10 +16,12 @@ const UNITS: [(&str, i128); 7] = [
     ("nanoseconds", 1),
 ];
 
-/// 1582-10-15. From this date on, the standard calendar equals the proleptic Gregorian calendar.
+/// The start of 1582-10-15, in nanoseconds since 1970-01-01. From this date on, the standard
+/// calendar equals the proleptic Gregorian calendar.
 const REFORM: i128 = -141_427 * 86_400_000_000_000;
 
-/// Returns the nanoseconds since 1970-01-01 of the calendar, or `None` if the number is not a time.
+/// Converts a number with time units to nanoseconds since 1970-01-01 in the calendar of the units.
+/// Returns `None` if the number is not a time.
 ///
 /// # Errors
 /// `Limit` if the time is out of range.
@@ -45,12 +47,13 @@ impl Unit {
         Unit { name, nanoseconds }
     }
 
-    /// Returns the value of the attribute `units`.
+    /// Returns the text of the attribute `units` for this unit.
     pub(super) fn since(self) -> String {
         format!("{} since 1970-01-01", self.name)
     }
 
-    /// Converts a time to this unit. The result is an integer.
+    /// Converts a time in nanoseconds to a number of this unit. The time must be a multiple of the
+    /// unit.
     ///
     /// # Errors
     /// `Limit` if the result does not fit in 64 bits.
@@ -69,8 +72,8 @@ fn greatest_divisor(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Returns the common calendar of all units, or `None` if they differ. `lowest` returns the first
-/// time.
+/// Returns the common calendar of all units, or `None` if the calendars differ. `lowest` returns
+/// the earliest time.
 pub(super) fn calendar(
     units: &[TimeUnits],
     lowest: impl FnOnce() -> Option<i128>,

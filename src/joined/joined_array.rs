@@ -1,4 +1,4 @@
-//! An array of the joined file.
+//! Describes an array of the joined file.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::joined::members::Members;
 use crate::joined::members::skeleton::NamedAttribute;
 use crate::joined::paths::Path;
 
-/// An array of the joined file.
+/// An array of the joined file, with its attributes and the origin of its elements.
 #[derive(Debug)]
 pub(super) struct JoinedArray {
     pub(super) path: Path,
@@ -26,12 +26,13 @@ pub(super) struct JoinedArray {
     /// Whether the array is a dimension scale without values.
     pub(super) is_dimension: bool,
     pub(super) attributes: Vec<NamedAttribute>,
-    /// Attributes that refer to other objects of the joined file, by path.
+    /// The names of attributes that refer to other objects of the joined file, each with the path
+    /// of the object.
     pub(super) references: Vec<(Vec<u8>, Path)>,
     pub(super) content: ArrayContent,
 }
 
-/// A dimension of such an array.
+/// A dimension of a joined array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MadeDimension {
     /// The path of the scale if the dimension has one, or else its label or a unique key.
@@ -40,14 +41,14 @@ pub(super) struct MadeDimension {
     pub(super) length: u64,
 }
 
-/// The location of the elements of a joined array.
+/// The origin of the elements of a joined array.
 #[derive(Debug)]
 pub(super) enum ArrayContent {
-    /// In memory.
+    /// The elements are in memory.
     Elements(Arc<[u8]>),
     /// All elements are the fill value.
     Fill,
-    /// In the members.
+    /// The elements are read from the members.
     Mapped(MappedArray),
     /// Each element is the name of the file of its row.
     Files(FileNames),
@@ -58,7 +59,8 @@ impl JoinedArray {
         self.dims.iter().map(|dim| dim.length).collect()
     }
 
-    /// Returns the description of the array.
+    /// Returns the array's model, through which readers read the elements from `members` or from
+    /// memory.
     pub(super) fn array(&self, members: &Arc<Members>) -> Array {
         let (storage, layout) = match &self.content {
             ArrayContent::Elements(elements) => {

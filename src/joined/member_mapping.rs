@@ -1,4 +1,4 @@
-//! Maps the elements of members to the elements of one array.
+//! Maps the elements of arrays in members to the elements of one joined array.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -21,39 +21,40 @@ use crate::joined::placing::placement::Placement;
 use crate::limits;
 use crate::view::cf::packing::Packing;
 
-/// Members and their placement.
+/// The members of one kind, and their places in the joined arrays.
 #[derive(Debug)]
 pub(super) struct PlacedMembers {
-    /// Positions in the list of members.
+    /// Positions of the members in [`Members::list`].
     pub(super) members: Vec<usize>,
     pub(super) placement: Placement,
 }
 
-/// A joined array that is made of arrays of members.
+/// A joined array whose elements are read from arrays of members.
 #[derive(Debug)]
 pub(super) struct MappedArray {
     pub(super) placed: Arc<PlacedMembers>,
-    /// For each dimension, the axis and the dimension's index in the axis. `None` if the dimension
-    /// is not joined.
+    /// For each dimension of the array, the index of its join axis and its index in the axis.
+    /// `None` if the dimension is not joined.
     pub(super) axes: Vec<Option<(usize, usize)>>,
-    /// Number of leading dimensions that no member has.
+    /// Number of new dimensions before the dimensions that the members have.
     pub(super) added: usize,
-    /// Parts by the number of the member's skeleton. A member with another skeleton does not
-    /// contribute to the array.
+    /// Contributions by the index of the member's skeleton. A member whose skeleton is not in the
+    /// map does not contribute to the array.
     pub(super) parts: HashMap<usize, MappedPart>,
 }
 
-/// The contribution to an array of all members with the same skeleton.
+/// The contribution of all members with the same skeleton to a joined array: the index of the
+/// variable in the skeleton, and the conversion of its elements.
 #[derive(Debug, Clone)]
 pub(super) struct MappedPart {
     pub(super) variable: usize,
     pub(super) recipe: Recipe,
 }
 
-/// A conversion from elements of a member to elements of the array.
+/// A conversion of stored elements to elements of the joined array.
 #[derive(Debug, Clone)]
 pub(super) enum Recipe {
-    /// The elements are equal, or numbers of another type.
+    /// The stored elements are used as they are, or converted to another type of numbers.
     Plain,
     /// Packed numbers become floats of this size in bytes.
     Unpacked(Arc<Packing>, usize),
@@ -65,16 +66,17 @@ pub(super) enum Recipe {
     Numbered(Arc<[FieldNumbering]>),
 }
 
-/// The renumbering of one field.
+/// The renumbering of one field of an element.
 #[derive(Debug)]
 pub(super) struct FieldNumbering {
     pub(super) field: FieldCopy,
-    /// Renumberings by the number of the file. The recipes of all structures share one map.
+    /// The renumbering for each file. The recipes of all skeletons share one map.
     pub(super) files: Arc<Numberings>,
 }
 
 impl Recipe {
-    /// Returns the conversion for the elements of one file, or `None` if they need none.
+    /// Returns the conversion for the elements of the file with this number, or `None` if its
+    /// elements need none.
     pub(super) fn recoding(&self, file: usize) -> Option<Arc<dyn Recode>> {
         let recoding = match self {
             Recipe::Plain => return None,
@@ -96,7 +98,8 @@ impl Recipe {
     }
 }
 
-/// Bytes of memory that recipes take, about. What several of them share counts once.
+/// Returns the approximate memory of the recipes in bytes. Data that several recipes share are
+/// counted once.
 pub(super) fn weight_of_recipes<'r>(recipes: impl Iterator<Item = &'r Recipe>) -> u64 {
     let mut shared: HashMap<usize, u64> = HashMap::new();
     for recipe in recipes {
@@ -128,16 +131,16 @@ pub(super) fn weight_of_recipes<'r>(recipes: impl Iterator<Item = &'r Recipe>) -
 }
 
 impl MappedArray {
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory of the mapping in bytes.
     pub(super) fn weight(&self) -> u64 {
         let parts = self.parts.len().times(size_of::<(usize, MappedPart)>());
         let recipes = self.parts.values().map(|part| &part.recipe);
         to_u64(parts).with_more(weight_of_recipes(recipes))
     }
 
-    /// Iterates over the contributing members: position in the list, place, and part. If several
-    /// members have the same place on the array's axes, they have equal elements, so only the first
-    /// one is returned.
+    /// Iterates over the members that contribute to the array: the position in [`Members::list`],
+    /// the place, and the contribution. If several members have the same block on each axis of the
+    /// array, their elements are equal, so only the first of these members is returned.
     pub(super) fn parts<'m>(
         &'m self,
         members: &'m Members,
@@ -156,14 +159,16 @@ impl MappedArray {
         .filter(move |(_, place, _)| taken.insert(self.blocks(place)))
     }
 
-    /// Returns the blocks of a place on the axes of the array.
+    /// Returns the block of a member on each axis of the array. `place` contains the member's block
+    /// on every join axis.
     pub(super) fn blocks(&self, place: &[usize]) -> Vec<usize> {
         let axes = self.axes.iter().flatten();
         axes.filter_map(|(axis, _)| place.get(*axis).copied())
             .collect()
     }
 
-    /// Returns the offset in the array of a member's first element, for each dimension.
+    /// Returns the offset of a member's first element in the joined array, for each dimension.
+    /// `place` contains the member's block on every join axis.
     pub(super) fn start(&self, place: &[usize]) -> Vec<u64> {
         let axes = self.axes.iter().map(|axis| {
             let at = *axis;
@@ -174,7 +179,8 @@ impl MappedArray {
         axes.collect()
     }
 
-    /// Returns the number of leading elements of a member that are omitted, for each dimension.
+    /// Returns the number of a member's leading elements that the joined array omits, for each
+    /// dimension.
     fn leading_cuts(&self, place: &[usize]) -> Vec<u64> {
         let axes = self.axes.iter().map(|axis| {
             let at = *axis;
@@ -185,12 +191,12 @@ impl MappedArray {
         axes.collect()
     }
 
-    /// Returns the mappings of the array, in the order of the members.
+    /// Returns the mappings from the members to the array, in the order of the members.
     ///
     /// # Errors
-    /// `Limit` if there are too many of them.
+    /// `Limit` if there are too many mappings.
     pub(super) fn mappings(&self, members: &Arc<Members>) -> Result<Mappings> {
-        /// Approximate memory of a mapping without its axes, in bytes.
+        /// Approximate memory in bytes of one mapping, except its axes.
         const PART: usize = 200;
         let each = PART.with_more(self.axes.len().times(size_of::<RegionAxis>()));
         let count = self.parts(members).count();
@@ -234,7 +240,7 @@ impl MappedArray {
     }
 }
 
-/// Returns the region of an array after the first `cuts` elements of each dimension.
+/// Returns the region of an array without the first `cuts` elements of each dimension.
 fn rest_of(lengths: &[u64], cuts: &[u64]) -> Region {
     if cuts.iter().all(|&cut| cut == 0) {
         return Region::All;
@@ -246,10 +252,10 @@ fn rest_of(lengths: &[u64], cuts: &[u64]) -> Region {
     Region::Regular(axes.collect())
 }
 
-/// An array of a member.
+/// A virtual source that reads one variable of a member.
 struct MemberArray {
     members: Arc<Members>,
-    /// Its position in the list of members.
+    /// The position of the member in [`Members::list`].
     member: usize,
     /// The index of the variable in the member's skeleton.
     variable: usize,
@@ -267,7 +273,7 @@ impl MemberArray {
         &self.members.list[self.member]
     }
 
-    /// Returns the variable as it was when the member was scanned.
+    /// Returns the variable as the scan of the member found it.
     fn scanned(&self) -> &Variable {
         &self.members.skeleton(self.member()).variables[self.variable]
     }
@@ -289,8 +295,8 @@ impl MemberArray {
 }
 
 impl VirtualSource for MemberArray {
-    /// Always returns an array or an error. If the member no longer exists, the read fails, so that
-    /// it cannot return fill values.
+    /// Opens the member's array. Never returns `None`: if the member no longer exists, the read
+    /// fails, because `None` would read as fill values.
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>> {
         match self.find(cancel) {
             Ok(found) => Ok(Some(found)),

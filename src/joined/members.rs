@@ -1,4 +1,4 @@
-//! The members: a scan of each, and a cache of open ones.
+//! The members of a joined directory: the scan of each member, and a cache of open members.
 
 pub(super) mod content;
 pub(super) mod convention;
@@ -42,70 +42,70 @@ use crate::joined::paths::{Omission, Path};
 use crate::limits;
 use crate::view::elements::padded::padded;
 
-/// Options of a scan of members.
+/// Options of a scan of all members.
 pub(crate) struct ScanOptions<'a> {
-    /// Number of threads for local members.
+    /// Number of threads that scan local members.
     pub(crate) threads: usize,
-    /// The file that stores scans for the next time.
+    /// The cache file in which the scans of members are stored for later joins.
     pub(crate) kept: Option<&'a File>,
-    /// Cancels the scan if no request waits for it.
+    /// Cancels the scan once no request waits for its result.
     pub(crate) cancel: &'a CancelToken,
 }
 
-/// An array of a member that is open.
+/// An array in a member's open file.
 pub(super) struct MemberVariable {
-    /// The member, or the target file of one of its links.
+    /// The file that contains the array: the member, or the target file of one of its links.
     pub(super) file: Arc<OpenFile>,
     pub(super) node: NodeId,
     pub(super) array: Arc<Array>,
 }
 
-/// A member that was scanned successfully.
+/// The result of a successful scan of one member.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its index among all files of the directory.
+    /// The member's index among all files of the directory.
     pub(super) number: usize,
     pub(super) name: Path,
-    /// The index of its skeleton.
+    /// The index of the member's skeleton in [`Members::skeletons`].
     pub(super) skeleton: usize,
-    /// The length of each dimension.
+    /// The length of each dimension of the skeleton.
     pub(super) lengths: Box<[u64]>,
-    /// Stored lengths of variables that are shorter than their dimensions.
+    /// The stored lengths of variables that are shorter than their dimensions, by variable index.
     short: Vec<(usize, Box<[u64]>)>,
-    /// The known elements of each variable.
+    /// What the scan read of each variable's elements.
     pub(super) values: Box<[ElementSummary]>,
-    /// Paths of objects that cannot be shown, with reasons.
+    /// Paths of objects that the joined file cannot show, each with the reason.
     pub(super) refused: Vec<(Path, String)>,
 }
 
-/// All members.
+/// The members of a joined directory that were scanned.
 pub(super) struct Members {
     pub(super) list: Vec<Member>,
     pub(super) skeletons: Vec<Arc<Skeleton>>,
-    /// For each skeleton, the values that its members have in common.
+    /// For each skeleton, the attributes and scalars that all its members have in common.
     pub(super) common: Vec<Common>,
     opener: Box<dyn OpenMember>,
     engine: Arc<Engine>,
-    /// Open members by file number.
+    /// Cache of open members, by file number.
     open: Mutex<LruCache<usize, Arc<OpenFile>>>,
-    /// Remote members that are being opened.
+    /// Remote members that threads are opening.
     openings: PendingMembers<Arc<OpenFile>>,
-    /// Remaining bytes for arrays in memory.
+    /// Remaining budget in bytes for the elements of joined arrays in memory.
     inline: AtomicU64,
-    /// Remaining bytes that may be read for comparisons.
+    /// Remaining budget in bytes for elements that are read only to compare members.
     compared: AtomicU64,
-    /// Remaining number of files that may be opened again for comparisons.
+    /// Remaining number of members that may be opened again only to compare them.
     reopened: AtomicU64,
     weight: u64,
 }
 
-/// Limit of open members.
+/// Maximum number of members in the cache of open members.
 pub(in crate::joined) const OPEN: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
-/// Threads that scan remote members. They mostly wait.
+/// Number of threads that scan remote members. These threads mostly wait for the server.
 const FAR_THREADS: usize = 64;
 
-/// Limit of threads for a local directory.
+/// Maximum number of threads that scan a local directory.
 const NEAR_THREADS: usize = 16;
 
 /// The results of a scan in progress.
@@ -169,7 +169,8 @@ impl Members {
         })
     }
 
-    /// Reserves bytes for an array in memory. Returns whether the budget suffices.
+    /// Reserves bytes in the budget for joined arrays in memory. Returns whether the budget
+    /// suffices.
     pub(super) fn reserve_inline(&self, bytes: u64) -> bool {
         reserve(&self.inline, bytes)
     }
@@ -214,16 +215,16 @@ impl Members {
         Ok(opened)
     }
 
-    /// Returns an open member from the cache, unless a source of its virtual datasets has appeared
-    /// or disappeared.
+    /// Returns a member from the cache of open members. Returns `None` if the member is not cached,
+    /// or if a source of its virtual datasets has appeared or disappeared.
     fn kept_open(&self, file: usize) -> Option<Arc<OpenFile>> {
         let mut open = lock(&self.open);
         let open = open.get(&file).filter(|open| !open.has_met_change());
         open.map(Arc::clone)
     }
 
-    /// Returns the array of a member, which is open as `file`, padded to the length of its
-    /// dimensions.
+    /// Returns an array of a member. `file` is the open member. The array is padded to the lengths
+    /// of its dimensions.
     ///
     /// # Errors
     /// `Stale` if the array has changed since the scan. Fails if it cannot be read.
@@ -259,13 +260,13 @@ impl Members {
         Ok(MemberVariable { file, node, array })
     }
 
-    /// Returns whether this number of members may be opened again for a comparison.
+    /// Returns whether this number of members may be opened again to compare their elements.
     pub(super) fn may_read_now(&self, files: usize) -> bool {
         files <= OPEN.get() || !self.is_far() && reserve(&self.reopened, to_u64(files))
     }
 
-    /// Returns hashes of the elements of an array. Returns `None` if the budget for comparisons
-    /// does not suffice, or the elements are in files that may not be shown.
+    /// Returns two hashes of the elements of a member's variable. Returns `None` if the budget for
+    /// comparisons does not suffice, or the elements are in files that may not be shown.
     ///
     /// # Errors
     /// Fails if the elements cannot be read.
@@ -296,12 +297,12 @@ impl Members {
         }
     }
 
-    /// Returns whether opening a member needs requests to a server.
+    /// Returns whether the members are on a server, so that opening one sends requests.
     pub(super) fn is_far(&self) -> bool {
         self.opener.is_far()
     }
 
-    /// Returns the approximate memory of the members, in bytes.
+    /// Returns the approximate memory of all scans, in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
@@ -313,7 +314,7 @@ impl AsRef<PendingMembers<Arc<OpenFile>>> for Members {
     }
 }
 
-/// Subtracts bytes from the budget `left`. Returns whether the budget suffices.
+/// Subtracts bytes from the remaining budget `left`. Returns whether the budget suffices.
 fn reserve(left: &AtomicU64, bytes: u64) -> bool {
     let order = Ordering::Relaxed;
     let rest = |left: u64| left.checked_sub(bytes);
@@ -321,7 +322,8 @@ fn reserve(left: &AtomicU64, bytes: u64) -> bool {
 }
 
 impl Member {
-    /// Returns the stored lengths of a variable, if they differ from the lengths of its dimensions.
+    /// Returns the stored lengths of a variable that is shorter than its dimensions, or `None` for
+    /// any other variable.
     pub(super) fn short(&self, variable: usize) -> Option<&[u64]> {
         let short = &self.short;
         let at = short.binary_search_by_key(&variable, |short| short.0);
@@ -398,7 +400,8 @@ fn gather<'f>(
 }
 
 impl<'f> ScanResults<'f> {
-    /// Reads stored scans of members. Returns the numbers of these members.
+    /// Reads the scans that the cache file contains. Returns the numbers of the members with a
+    /// stored scan.
     fn take_kept(&mut self, opener: &dyn OpenMember, file: &'f File) -> HashSet<usize> {
         let numbers = 0..opener.names().len();
         let keys = numbers.filter_map(|number| Some((opener.key(number)?, number)));
@@ -418,8 +421,9 @@ impl<'f> ScanResults<'f> {
         known
     }
 
-    /// Adds the scan of a member, and stores it under `key` if there is one. An error comes with a
-    /// flag: whether the member is omitted because of the error.
+    /// Records the scan of a member, and stores it in the cache file under `key` if the member has
+    /// a key. An error is paired with a flag that says whether the member is omitted because of the
+    /// error.
     fn add_scan(
         &mut self,
         number: usize,
@@ -470,8 +474,8 @@ impl<'f> ScanResults<'f> {
         }
     }
 
-    /// Returns the index of a skeleton. Reduces the common values of its members to those that
-    /// `common` also has.
+    /// Returns the index of a skeleton, which is added if it is new. Removes attributes and scalars
+    /// from the skeleton's common values unless `common` also has them.
     fn skeleton(&mut self, skeleton: Arc<Skeleton>, common: Common) -> usize {
         if let Some(&number) = self.skeletons.get(&skeleton) {
             self.common[number].keep(&common);
@@ -491,8 +495,8 @@ impl<'f> ScanResults<'f> {
         number
     }
 
-    /// Returns a shared copy of the elements, so that equal elements of all members are in memory
-    /// only once.
+    /// Returns a summary that shares its elements with equal elements of other members, so that
+    /// equal elements are in memory only once.
     fn shared(&mut self, known: ElementSummary) -> ElementSummary {
         let ElementSummary::Elements(elements) = known else {
             // The ends of a long coordinate have few bytes.
