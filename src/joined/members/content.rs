@@ -1,5 +1,5 @@
-//! Values that are independent of their file, because they include data that the file stores
-//! elsewhere, such as variable-length texts.
+//! Reads values of members in a form that is independent of the member's file: for example,
+//! variable-length texts are copied out of the file's heap.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,27 +15,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
-/// The known elements of a variable of one member.
+/// What a scan read of the elements of one variable of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::joined) enum ElementSummary {
     /// The elements were not read.
     Nothing,
-    /// Two hashes of elements that were compared, but not kept.
+    /// Two hashes of all elements, which were read only for comparisons. The elements themselves
+    /// were discarded.
     Hash([u64; 2]),
-    /// The first and the last element, and two hashes of all elements.
+    /// The bytes of the first and the last element, and two hashes of all elements.
     Ends(Arc<[u8]>, [u64; 2]),
-    /// All elements. Variable-length texts are padded to the same length.
+    /// The bytes of all elements. Variable-length texts are padded to the length of the longest
+    /// one.
     Elements(Arc<[u8]>),
 }
 
-/// A scalar of the tree, which is equal in all members.
+/// A scalar value of an ASDF tree. The joined file contains it if it is equal in all members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::joined) struct TreeScalar(pub(in crate::joined) Scalar);
 
 impl Eq for TreeScalar {}
 
 impl ElementSummary {
-    /// Returns hashes of the elements, if they were read.
+    /// Returns two hashes of all elements, or `None` if the elements were not read.
     pub(in crate::joined) fn hash(&self) -> Option<[u64; 2]> {
         match self {
             ElementSummary::Nothing => None,
@@ -44,7 +46,7 @@ impl ElementSummary {
         }
     }
 
-    /// Returns the elements, if they were kept.
+    /// Returns the bytes of all elements, or `None` if the summary does not contain them.
     pub(in crate::joined) fn elements(&self) -> Option<&Arc<[u8]>> {
         match self {
             ElementSummary::Elements(elements) => Some(elements),
@@ -69,7 +71,8 @@ pub(in crate::joined) fn verify(
     })
 }
 
-/// Reads an array of numbers, and returns the first and the last element with hashes of all.
+/// Reads an array of numbers. Returns the bytes of the first and the last element, and two hashes
+/// of all elements.
 ///
 /// # Errors
 /// `Limit` if the elements are not plain numbers, or there are too many. Fails if they cannot be
@@ -94,9 +97,10 @@ pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Resul
     Ok(ElementSummary::Ends(both.into(), hash))
 }
 
-/// Reads an index. Each of its elements is the end of a list in an array of `entries` elements.
-/// Returns the last end with hashes of all, or `Nothing` if the index decreases or its last end
-/// differs from `entries`. If `begins`, the index starts with a 0.
+/// Reads an index array, each element of which is the end of a list in another array of `entries`
+/// elements. Returns the last end with two hashes of all elements. Returns `Nothing` if the
+/// elements decrease or the last one differs from `entries`. If `begins` is set, the first element
+/// must be 0.
 ///
 /// # Errors
 /// Fails if the elements cannot be read.
@@ -138,7 +142,7 @@ pub(in crate::joined) fn index(
     Ok(ElementSummary::Ends(entries.to_le_bytes().into(), hash))
 }
 
-/// Checks that the elements of an index never decrease.
+/// The check that the elements of an index array never decrease.
 struct IndexCheck {
     last: Option<i128>,
     is_sound: bool,
@@ -170,7 +174,8 @@ impl IndexCheck {
     }
 }
 
-/// Returns two hashes of bytes. Different data do not have the same hashes by accident.
+/// Returns two independent hashes of `bytes`, so that different bytes practically never have the
+/// same hashes.
 pub(in crate::joined) fn hashes(bytes: &[u8]) -> [u64; 2] {
     [0_u8, 1].map(|seed| {
         let mut hasher = DefaultHasher::new();
@@ -179,7 +184,8 @@ pub(in crate::joined) fn hashes(bytes: &[u8]) -> [u64; 2] {
     })
 }
 
-/// Returns the value of an attribute without pointers, or `None` if it points to other objects.
+/// Returns a copy of an attribute's value that contains no pointers into the member's file. Returns
+/// `None` if the value points to other objects.
 ///
 /// # Errors
 /// Fails if a text cannot be read.
@@ -199,8 +205,9 @@ pub(in crate::joined) fn attribute(
     Ok((!content.datatype.has_pointers()).then_some(content))
 }
 
-/// Converts the result of a read that serves only a comparison. Returns `None` if the elements are
-/// in a file that this mount must not show. A later read of these elements fails.
+/// Converts the result of reading elements that are only compared. Returns `None` if the elements
+/// are in a file that this mount must not show, because a later read of these elements fails
+/// anyway.
 ///
 /// # Errors
 /// Fails with any other error of `read`.
@@ -214,8 +221,8 @@ pub(in crate::joined) fn compared(read: Result<Option<Arc<[u8]>>>) -> Result<Opt
     }
 }
 
-/// Returns all elements of a member's array, or `None` if they contain pointers to data that cannot
-/// be copied.
+/// Returns the bytes of all elements of a member's array. Returns `None` if they contain pointers
+/// to data that cannot be copied.
 ///
 /// # Errors
 /// Fails if the elements cannot be read.
@@ -261,7 +268,7 @@ pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]
     Ok((text_of(longest), elements.into()))
 }
 
-/// Returns the type of texts of this length in bytes.
+/// Returns the type of fixed-length texts with this length in bytes.
 pub(in crate::joined) fn text_of(length: usize) -> Datatype {
     Datatype {
         size: u32::try_from(length).unwrap_or(u32::MAX),
@@ -272,7 +279,7 @@ pub(in crate::joined) fn text_of(length: usize) -> Datatype {
     }
 }
 
-/// Returns the value of an attribute with one text.
+/// Returns the value of an attribute that contains one text.
 pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
     AttributeContent {
         datatype: text_of(text.len().max(1)),
@@ -285,7 +292,8 @@ pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
     }
 }
 
-/// Returns the value of an attribute with a list of texts. Omits the texts that exceed the limit.
+/// Returns the value of an attribute that contains a list of texts. Omits the texts beyond the size
+/// limit.
 pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let fit = limits::ATTRIBUTE_TEXT / longest;
@@ -299,7 +307,7 @@ pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
     }
 }
 
-/// Returns the value of an attribute with one number.
+/// Returns the value of an attribute that contains one number.
 pub(in crate::joined) fn one_number(number: u64) -> AttributeContent {
     AttributeContent {
         datatype: Datatype::integer(8, true, ByteOrder::Little),

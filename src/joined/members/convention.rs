@@ -1,5 +1,5 @@
-//! The rules of a convention for an array: its rows, and the dependence of its elements on other
-//! arrays.
+//! The rules of a convention (AnnData, pandas or HDMF) for an array: which of its elements are
+//! rows, and which other arrays its elements depend on.
 
 use h5fs_reader::memory::allocation_size;
 use h5fs_reader::model::attribute::AttributeContent;
@@ -8,20 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::joined::paths::Path;
 
-/// The rules of AnnData, pandas or HDMF for an array. The default is empty.
+/// The rules of AnnData, pandas or HDMF for an array. The default contains no rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Convention {
-    /// The group or column whose arrays are meaningful only together.
+    /// The group or column whose arrays are meaningful only together. If one of them is omitted,
+    /// all are.
     pub(in crate::joined) whole: Option<Path>,
     pub(in crate::joined) rows: FirstDimension,
-    /// The array whose first dimension has the same rows.
+    /// The array whose first dimension has the rows of this array's table.
     pub(in crate::joined) table: Option<Path>,
     pub(in crate::joined) relation: Relation,
-    /// The array with the labels of the columns of a matrix.
+    /// The array with the column labels of a matrix.
     pub(in crate::joined) labels: Option<Path>,
-    /// The attribute that refers to another array or group, and the path of its target.
+    /// The name of an attribute that refers to another array or group, and the path of this target.
     pub(in crate::joined) reference: Option<(Vec<u8>, Path)>,
-    /// Attributes that are necessary to interpret the elements.
+    /// Attributes that are necessary to interpret the elements, so their values must be equal in
+    /// all files.
     pub(in crate::joined) terms: Vec<(Vec<u8>, AttributeContent)>,
 }
 
@@ -32,35 +34,36 @@ pub(in crate::joined) enum FirstDimension {
     Unknown,
     /// Rows of a table. The rows of all files are concatenated.
     Following,
-    /// One more than the rows of a matrix. The first element is omitted in every file except the
-    /// first.
+    /// One more element than the matrix has rows. The first element is omitted in every file except
+    /// the first.
     FollowingButFirst,
     /// No rows: the arrays of all files must be equal.
     Fixed,
 }
 
-/// The dependence of an array's elements on another array.
+/// The dependence of an array's elements on the elements of another array.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) enum Relation {
     #[default]
     None,
-    /// Row numbers of this array (HDMF `DynamicTableRegion`).
+    /// The elements are row numbers of this array (HDMF `DynamicTableRegion`).
     RowsOf(Path),
     /// Each element is the end of a list in this array (HDMF `VectorIndex`).
     EndsIn(Path),
-    /// The array `indptr` of a sparse matrix with this number of columns. `entries` is the array of
-    /// the matrix's entries.
+    /// The array is the `indptr` of a sparse matrix with this number of columns. `entries` is an
+    /// array with one element for each stored value of the matrix.
     PointsTo { entries: Path, columns: Option<u64> },
-    /// Numbers of names in this array.
+    /// The elements are numbers of names in this array.
     Codes { names: Path, is_ordered: bool },
-    /// Records with these fields. Each field contains numbers of names in its array.
+    /// The elements are records. Each of these fields contains numbers of names in the field's own
+    /// array.
     Fields(Vec<CodedField>),
-    /// Names that other arrays refer to by number.
+    /// The elements are names. Other arrays refer to the names by number.
     Names,
     /// The array cannot be joined, for this reason.
     Refused(String),
-    /// The array cannot be joined, for this reason, and is useless in other files. The group that
-    /// contains it is reported instead.
+    /// The array cannot be joined, for this reason, and is useless without the other arrays of its
+    /// group. The group is reported instead of the array.
     Unneeded(String),
 }
 
@@ -72,20 +75,20 @@ pub(in crate::joined) struct CodedField {
     pub(in crate::joined) is_ordered: bool,
 }
 
-/// A group that is a table.
+/// A group that is a table by a convention.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct MemberTable {
     pub(in crate::joined) group: Path,
-    /// The array whose first dimension has the rows.
+    /// The array whose first dimension has the table's rows.
     pub(in crate::joined) rows: Path,
-    /// The attribute that lists the columns, and its names.
+    /// The name of the group's attribute that lists the columns, and the names of the columns.
     pub(in crate::joined) columns: Option<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// Whether the joined table has a column with the file of each row.
+    /// Whether the joined table has a column with the name of each row's file.
     pub(in crate::joined) has_files: bool,
 }
 
 impl Relation {
-    /// Returns the arrays on which the elements depend.
+    /// Returns the paths of the arrays that the elements depend on.
     pub(in crate::joined) fn targets(&self) -> Vec<&Path> {
         match self {
             Relation::RowsOf(path)
@@ -110,7 +113,8 @@ impl CodedField {
 }
 
 impl Relation {
-    /// Bytes of memory that it takes besides its own size, about.
+    /// Returns the approximate memory that the relation refers to in bytes, in addition to its own
+    /// size.
     fn weight(&self) -> u64 {
         match self {
             Relation::Fields(fields) => u64::sum(fields.iter().map(CodedField::weight)),
@@ -126,7 +130,8 @@ impl Relation {
 }
 
 impl Convention {
-    /// Bytes of memory that it takes besides its own size, about.
+    /// Returns the approximate memory that the rules refer to in bytes, in addition to their own
+    /// size.
     pub(super) fn weight(&self) -> u64 {
         let paths = [&self.whole, &self.table, &self.labels]
             .into_iter()
@@ -152,7 +157,7 @@ impl Convention {
         }
     }
 
-    /// Creates the rules for names that other arrays refer to by number.
+    /// Creates the rules for an array of names that other arrays refer to by number.
     pub(super) fn names(whole: Option<Path>) -> Self {
         Convention {
             whole,
@@ -169,7 +174,7 @@ impl Convention {
         }
     }
 
-    /// Returns these rules for an array without rows.
+    /// Returns the rules with a first dimension that has no rows.
     pub(super) fn fixed(self) -> Self {
         Convention {
             rows: FirstDimension::Fixed,
@@ -177,7 +182,7 @@ impl Convention {
         }
     }
 
-    /// Returns these rules for an array of the given group.
+    /// Returns the rules with `whole` as the group whose arrays are meaningful only together.
     pub(super) fn within(self, whole: &Path) -> Self {
         Convention {
             whole: Some(Path::clone(whole)),
@@ -189,12 +194,12 @@ impl Convention {
         Convention { relation, ..self }
     }
 
-    /// Returns these rules for an array with as many rows as the array at `table`.
+    /// Returns the rules with `table` as the array that has the same rows.
     pub(super) fn in_table(self, table: Option<Path>) -> Self {
         Convention { table, ..self }
     }
 
-    /// Returns these rules with an attribute that refers to the object at `path`.
+    /// Returns the rules with the attribute `attribute`, which refers to the object at `path`.
     pub(super) fn referring(self, attribute: &[u8], path: &Path) -> Self {
         Convention {
             reference: Some((attribute.to_vec(), Path::clone(path))),

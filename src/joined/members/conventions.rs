@@ -1,4 +1,4 @@
-//! Finds the rules of conventions for the arrays of a member.
+//! Finds the arrays of a member to which the rules of AnnData, pandas or HDMF apply.
 //!
 //! | convention | attribute | rules |
 //! |---|---|---|
@@ -17,7 +17,7 @@ use crate::joined::members::convention::{Convention, MemberTable};
 use crate::joined::members::conventions::described::MemberObjects;
 use crate::joined::paths::Path;
 
-/// Returns the rules for each array, and the tables.
+/// Returns the rules for each array of a member, and the tables of the member.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.

@@ -1,7 +1,8 @@
 //! Remote members that are being opened.
 //!
 //! Opening a remote member waits for its server, possibly for a long time. A thread opens the
-//! member. All requests that need the member wait here, and stop waiting if they are cancelled.
+//! member. All requests that need the member wait for the thread's result, and stop waiting if they
+//! are cancelled.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,10 +13,10 @@ use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::{lock, wait_for};
 
-/// Interval at which a waiting request checks whether it is cancelled.
+/// Interval at which a waiting request checks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The members that are being opened, by file number.
+/// The remote members that threads are opening, by file number.
 pub(super) struct PendingMembers<T>(Mutex<HashMap<usize, Arc<PendingMember<T>>>>);
 
 impl<T> Default for PendingMembers<T> {
@@ -24,14 +25,14 @@ impl<T> Default for PendingMembers<T> {
     }
 }
 
-/// A member that a thread opens.
+/// A member that a thread is opening, and the result once it is known.
 struct PendingMember<T> {
     outcome: Mutex<Option<Result<T>>>,
     ended: Condvar,
 }
 
-/// The obligation of the opening thread to provide a result. Dropping it without a result provides
-/// an error.
+/// The duty of the opening thread to provide a result. If the duty is dropped without a result, the
+/// waiting requests receive an error.
 struct Duty<T, M: AsRef<PendingMembers<T>>> {
     members: Arc<M>,
     file: usize,

@@ -1,4 +1,4 @@
-//! The variables of a member over its dimensions: which dimensions they share, which of them are
+//! Determines the dimensions of a member's variables: which variables share a dimension, which are
 //! coordinates or bounds, and which are shorter than their dimensions.
 
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ use crate::view::elements::dimensions as scales;
 use crate::view::elements::padded::padded;
 use crate::view::zarr::dimensions::dimension_names;
 
-/// The variables and their dimensions.
+/// The variables of a member, and the dimensions that they share.
 pub(super) struct VariableLayout {
     pub(super) variables: Vec<Variable>,
     pub(super) dimensions: Vec<Dimension>,
     pub(super) lengths: Vec<u64>,
-    /// The stored shapes of variables that are shorter than their dimensions.
+    /// The stored shapes of variables that are shorter than their dimensions, by variable index.
     pub(super) short: Vec<(usize, Box<[u64]>)>,
-    /// The numbers of dimensions by their keys.
+    /// The index of each dimension in `dimensions`, by its key.
     known: HashMap<Path, usize>,
 }
 
@@ -86,7 +86,8 @@ impl VariableLayout {
         Ok(layout)
     }
 
-    /// Returns the indices of the dimensions of an array.
+    /// Returns the index of each dimension of an array in `dimensions`. Adds dimensions that are
+    /// not in the list.
     fn dims(&mut self, path: &[u8], array: &Array, keys: Vec<Option<Path>>) -> Vec<usize> {
         let max = array.shape.max();
         let mut own = Vec::new();
@@ -140,7 +141,7 @@ impl VariableLayout {
         }
     }
 
-    /// Pads arrays that are shorter than their dimensions, as netCDF does.
+    /// Pads arrays that are shorter than their dimensions with the fill value, as netCDF does.
     pub(super) fn pad(&self, arrays: &mut [FoundArray]) {
         for (number, _) in &self.short {
             let dims = self.variables[*number].dims.iter();
@@ -150,7 +151,8 @@ impl VariableLayout {
         }
     }
 
-    /// Assigns the rules of conventions to the variables.
+    /// Stores the rules of conventions in the variables and dimensions that they apply to.
+    /// `conventions` has one item for each variable.
     pub(super) fn apply(&mut self, conventions: Vec<Convention>) {
         for (variable, convention) in self.variables.iter_mut().zip(conventions) {
             let dim = variable.dims.first().copied();
@@ -162,8 +164,8 @@ impl VariableLayout {
         self.share_rows();
     }
 
-    /// Makes the columns of a table share one dimension. If a member lacks a column, its rows are
-    /// then known.
+    /// Makes the columns of a table share one dimension, so that the number of rows is known even
+    /// if a member lacks a column.
     fn share_rows(&mut self) {
         let first = |variable: &Variable| variable.dims.first().copied();
         let firsts = self.variables.iter();
@@ -205,8 +207,9 @@ impl VariableLayout {
     }
 }
 
-/// Chooses one name for each array with several names: the name that a scale has in its attribute,
-/// or else the first name. Returns the index of the chosen name.
+/// Chooses one path for each array that has several paths. For a dimension scale, this is the path
+/// whose name is in the attribute `NAME`, if there is one. Otherwise it is the first path. Returns
+/// the index of the chosen path in `arrays`.
 fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId), usize>> {
     let mut own: HashMap<_, usize> = HashMap::new();
     for (number, found) in arrays.iter().enumerate() {
@@ -229,7 +232,8 @@ fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId),
     Ok(own)
 }
 
-/// Returns a function that converts a name into a path in the same group as the object at `path`.
+/// Returns a function that converts the name of an object to its path. The object is in the same
+/// group as the object at `path`.
 fn sibling_path(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
     let group = split(path).0.to_vec();
     move |name| child_path(&group, &name)
@@ -244,7 +248,7 @@ fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<
     Ok(name.filter(|name| !name.is_empty() && !name.contains(&b'/')))
 }
 
-/// Returns the key of a dimension without a name.
+/// Returns the key of a dimension that has no name: a key that no path equals.
 fn unnamed(path: &[u8], axis: usize) -> Path {
     [path, b"\0", axis.to_string().as_bytes()].concat().into()
 }

@@ -1,4 +1,4 @@
-//! Follows the links of a member to objects of the same file, or of other files.
+//! Follows the links of a member to objects of the member itself and of other files.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -14,18 +14,18 @@ use lru::LruCache;
 use crate::joined::members::opener::{OpenMember, OpenedMember};
 use crate::limits;
 
-/// Limit of other files that one file keeps open.
+/// Maximum number of link target files that one file keeps open.
 const OTHERS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
-/// A member, or the target file of a link, with the open target files of its own links.
+/// A member, or the target file of a link, with a cache of the open target files of its own links.
 pub(in crate::joined) struct OpenFile {
     opened: OpenedMember,
-    /// Number of links between files from the member to this file.
+    /// Number of external links that lead from the member to this file.
     depth: usize,
     others: Mutex<LruCache<Vec<u8>, Arc<OpenFile>>>,
 }
 
-/// A file, and an object in it.
+/// An open file, and the node of an object in it.
 pub(in crate::joined) type ObjectLocation = (Arc<OpenFile>, NodeId);
 
 impl OpenFile {
@@ -45,27 +45,28 @@ impl OpenFile {
         &self.opened.container
     }
 
-    /// Returns the container for work that `effort` accounts for.
+    /// Returns the container of the file for a request whose work `effort` counts.
     pub(super) fn for_request(&self, effort: &Effort) -> Arc<dyn Container> {
         Arc::clone(self.container()).for_request(effort)
     }
 
-    /// Returns whether both are the same file, which may be open twice.
+    /// Returns whether `self` and `other` are the same file, which may be open twice.
     pub(super) fn is_same_file(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         Arc::ptr_eq(self, other) || self.opened.neighbours.are_of(&other.opened.neighbours)
     }
 
-    /// Returns whether a file that this one refers to had changed when it was opened again.
+    /// Returns whether a file that this file refers to had changed when it was opened again.
     pub(super) fn has_met_change(&self) -> bool {
         self.opened.neighbours.states().has_met_change()
     }
 
-    /// Returns whether no other file was opened or searched for its content.
+    /// Returns whether no other file was opened or searched for to read the content of this file.
     pub(super) fn is_standalone(&self) -> bool {
         self.opened.neighbours.states().is_empty()
     }
 
-    /// Returns the target file `name` of a link, or `None` if it does not exist.
+    /// Opens the file `name`, which is the target of a link. Returns `None` if the file does not
+    /// exist.
     fn open_external(&self, opener: &dyn OpenMember, name: &[u8]) -> Result<Option<Arc<Self>>> {
         if let Some(open) = lock(&self.others).get(name) {
             return Ok(Some(Arc::clone(open)));
@@ -85,8 +86,8 @@ impl OpenFile {
         Ok(Some(other))
     }
 
-    /// Returns the object that `target`, a link in the group `here`, leads to. Follows further
-    /// links of every kind. Returns `None` if the target does not exist.
+    /// Returns the object to which `target` leads. `target` belongs to a link in the group `here`.
+    /// Follows further links of every kind. Returns `None` if the object does not exist.
     ///
     /// # Errors
     /// `Limit` for an endless chain of links. Fails if a link cannot be read, or a file cannot be
@@ -112,7 +113,7 @@ impl OpenFile {
         }
     }
 
-    /// Returns the object at a path from the root, like [`follow`](Self::follow).
+    /// Returns the object at a path from the root. Follows links as [`follow`](Self::follow) does.
     ///
     /// # Errors
     /// Fails as `follow` does.
@@ -135,10 +136,10 @@ impl OpenFile {
     }
 }
 
-/// The state of following a path: the current group, and the remaining names in reverse order.
+/// The state of resolving a path: the current group, and the remaining names in reverse order.
 struct LinkWalk<'o> {
     opener: &'o dyn OpenMember,
-    /// Accounts for the reads.
+    /// Counts the work of the reads.
     effort: &'o Effort,
     file: Arc<OpenFile>,
     here: NodeId,
@@ -146,7 +147,7 @@ struct LinkWalk<'o> {
 }
 
 impl LinkWalk<'_> {
-    /// Follows the remaining names to the end.
+    /// Follows the remaining names of the path. Returns the object at its end.
     fn follow(mut self) -> Result<Option<ObjectLocation>> {
         let mut hops = 0..limits::SYMLINK_HOPS;
         for left in (0..=limits::PATH_LINKS).rev() {
@@ -169,7 +170,7 @@ impl LinkWalk<'_> {
         Err(Error::limit("joined: number of links in one path", most))
     }
 
-    /// Continues at the target of a link. Returns whether its file exists.
+    /// Continues at the target of a link. Returns whether the target's file exists.
     fn follow_link(&mut self, target: &LinkTarget) -> Result<bool> {
         let names = match target {
             LinkTarget::Hard(node) => {

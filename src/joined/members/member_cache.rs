@@ -1,8 +1,8 @@
-//! Stores the scans of members in a file for the next time.
+//! Stores the scans of members in a cache file for later joins.
 //!
 //! A member is identified by its key, a hash of its path and state. Data that several members share
-//! are stored once: skeletons, attributes of an object, elements. A record refers to them by their
-//! digests. If a part of a record cannot be read, the member is scanned again.
+//! are stored once: skeletons, attributes of an object, elements. A record refers to shared data by
+//! their digests. If data of a record cannot be read, the member is scanned again.
 
 pub(crate) mod frames;
 
@@ -24,22 +24,23 @@ use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::Path;
 use crate::limits;
 
-/// Version of the records. It changes with the content or the encoding of a scan.
+/// Version of the record format. It must change whenever the content or the encoding of a scan
+/// changes.
 const FORM: u32 = 6;
 
-/// The kinds of frames.
+/// The kinds of frames, as stored.
 const SKELETON: u8 = 1;
 const ATTRIBUTES: u8 = 2;
 const ELEMENTS: u8 = 3;
 const RECORD: u8 = 4;
 
-/// The scan of one member.
+/// The stored scan of one member, which refers to shared data by digests.
 #[derive(Serialize, Deserialize)]
 struct MemberRecord {
     maker: Maker,
     key: MemberKey,
     skeleton: Digest,
-    /// Digests of the attributes of groups, then of variables.
+    /// Digests of the attributes of each group, followed by those of each variable.
     attributes: Vec<Digest>,
     scalars: BTreeMap<Path, TreeScalar>,
     lengths: Box<[u64]>,
@@ -47,7 +48,7 @@ struct MemberRecord {
     values: Vec<SummaryRecord>,
 }
 
-/// The known elements of a variable.
+/// The stored form of an `ElementSummary`, which refers to elements by digest.
 #[derive(Serialize, Deserialize)]
 enum SummaryRecord {
     Nothing,
@@ -56,13 +57,13 @@ enum SummaryRecord {
     Elements(Digest),
 }
 
-/// The program that wrote a record. Another version may scan the same file differently.
+/// The program build that wrote a record. Another version may scan the same file differently.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Maker {
     version: String,
     form: u32,
-    /// Its hash of a fixed text, because values are compared by hashes, which may differ between
-    /// builds.
+    /// The build's hash of a fixed text. Elements are compared by hashes, and the hash function may
+    /// differ between builds.
     hash: [u64; 2],
 }
 
@@ -76,20 +77,21 @@ impl Maker {
     }
 }
 
-/// The file with the stored scans. New records are appended.
+/// The cache file of stored scans. New records are appended.
 pub(super) struct MemberCache<'f> {
     file: &'f File,
     head: Head,
     /// Digests of the frames in the file.
     known: HashSet<Digest>,
-    /// Number of bytes that may still be added.
+    /// Number of bytes that may still be appended to the file.
     left: u64,
-    /// Digests of stored elements, by their addresses in memory, which do not change.
+    /// The digest of each stored list of elements, by the address of the elements in memory. The
+    /// address does not change.
     elements: HashMap<usize, Digest>,
 }
 
 impl<'f> MemberCache<'f> {
-    /// Reads the file, and calls `take` for each stored scan of a member with one of these keys.
+    /// Reads the cache file, and calls `take` for each stored scan whose member has one of `keys`.
     ///
     /// # Errors
     /// Fails with the system's error. `InvalidData` if the file has no valid head.
@@ -126,7 +128,8 @@ impl<'f> MemberCache<'f> {
         })
     }
 
-    /// Appends the scan of a member. Its elements must keep their addresses in memory.
+    /// Appends the scan of a member to the file. The elements of the scan must keep their addresses
+    /// in memory.
     pub(super) fn write_member(&mut self, key: MemberKey, scan: &Scan) {
         let mut out = Vec::new();
         let record = MemberRecord {
@@ -160,7 +163,8 @@ impl<'f> MemberCache<'f> {
         }
     }
 
-    /// Returns the digest of a frame. Adds the frame to `out` if the file does not contain it.
+    /// Returns the digest of a frame with this content. Adds the frame to `out` if the file does
+    /// not contain it.
     fn write_once(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Digest {
         let digest = self.head.digest(kind, content);
         if self.known.insert(digest) {
@@ -189,7 +193,8 @@ impl<'f> MemberCache<'f> {
     }
 }
 
-/// The frames of a file, and the objects decoded from them.
+/// The frames of a cache file, and the skeletons, attributes and elements that were decoded from
+/// them.
 struct Library<'b> {
     frames: HashMap<Digest, RecordFrame<'b>>,
     skeletons: HashMap<Digest, Arc<Skeleton>>,
@@ -208,7 +213,8 @@ impl<'b> Library<'b> {
         }
     }
 
-    /// Decodes the scan of a record. Returns `None` if a frame is missing.
+    /// Restores the scan of a record. Returns `None` if a frame that the record refers to is
+    /// missing.
     fn scan(&mut self, record: MemberRecord) -> Option<Scan> {
         let Library {
             frames,
@@ -258,7 +264,8 @@ impl<'b> Library<'b> {
     }
 }
 
-/// Returns the object with this digest, and makes it if it does not exist.
+/// Returns the value in `known` with this digest. If there is none, creates the value with `make`
+/// and adds it.
 fn shared<T: ?Sized>(
     known: &mut HashMap<Digest, Arc<T>>,
     digest: &Digest,

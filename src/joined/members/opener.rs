@@ -1,4 +1,4 @@
-//! The trait that opens members.
+//! The trait through which members are listed and opened.
 
 use std::sync::Arc;
 
@@ -9,36 +9,36 @@ use nix::errno::Errno;
 
 use crate::joined::paths::Path;
 
-/// A hash that identifies a member in one state.
+/// A hash that identifies a member together with the state of its file.
 pub(crate) type MemberKey = [u8; 32];
 
-/// Lists and opens the members of a directory.
+/// Access to the members of a directory: lists and opens their files.
 pub(crate) trait OpenMember: Send + Sync {
     /// Returns the paths of the members relative to the directory, in order.
     fn names(&self) -> &[Path];
 
-    /// Opens a member for a scan.
+    /// Opens the member with this number for a scan.
     ///
     /// # Errors
     /// Fails if the format of the file is unknown, or the file cannot be opened. `Stale` if it has
     /// changed since the members were listed.
     fn open(&self, number: usize) -> Result<OpenedMember>;
 
-    /// Opens a member that this or an earlier process has scanned.
+    /// Opens a member whose scan is known, from this process or from the cache file.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does. `Stale` if its state differs from the scanned state.
     fn open_again(&self, number: usize) -> Result<OpenedMember>;
 
-    /// Opens the target file `name` of a link in an open file. Returns `None` if the target does
-    /// not exist.
+    /// Opens the file `name`, which is the target of a link in the open file `from`. Returns `None`
+    /// if the target does not exist.
     ///
     /// # Errors
     /// Fails if the target must not be opened, or its format is unknown.
     fn open_linked(&self, from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>>;
 
-    /// Returns the key under which the scan of a member is stored. Returns `None` if a change of
-    /// the member could remain unnoticed.
+    /// Returns the key under which the scan of a member is stored. Returns `None` if the member
+    /// could change without a change of its key.
     fn key(&self, number: usize) -> Option<MemberKey>;
 
     /// Returns the approximate memory of this opener, in bytes.
@@ -47,23 +47,24 @@ pub(crate) trait OpenMember: Send + Sync {
     /// Returns whether opening a member needs requests to a server.
     fn is_far(&self) -> bool;
 
-    /// Returns whether a member that cannot be read now is omitted.
+    /// Returns whether a member that cannot be read at the moment is omitted.
     fn is_partial(&self) -> bool;
 
     /// Returns whether the checksum of a block is verified before its elements are read.
     fn is_verifying(&self) -> bool;
 
-    /// Reports that a scan of all members starts.
+    /// Reports the start of a scan of all members.
     fn begin(&self);
 
-    /// Reports that one more member was scanned. `was_known` means that its stored scan was used.
+    /// Reports that one more member was scanned. `was_known` says whether the scan came from the
+    /// cache file.
     fn scanned(&self, was_known: bool);
 }
 
-/// A file that is open: a member, or the target of a link.
+/// An open file: a member, or the target of a link.
 pub(crate) struct OpenedMember {
     pub(crate) container: Arc<dyn Container>,
-    /// The other files that it refers to.
+    /// The other files that the content of this file refers to.
     pub(crate) neighbours: Arc<Neighbours>,
 }
 

@@ -13,8 +13,8 @@ use crate::joined::members::convention::{
 use crate::joined::members::conventions::described::{MemberObjects, ancestors, names_between};
 use crate::joined::paths::{Path, child_path};
 
-/// Returns the rules for an array of an AnnData file, or of a group with an AnnData encoding.
-/// Returns `None` for any other array.
+/// Returns AnnData's rules for the array at `path`. Returns `None` if the array is neither in an
+/// AnnData file nor in a group with an AnnData encoding.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
@@ -42,7 +42,8 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option
     }))
 }
 
-/// Adds the table of an array's rows to its rules. The entries of a sparse matrix are not rows.
+/// Adds the array with the rows of the table to the rules of an array. The stored values of a
+/// sparse matrix are not rows.
 fn with_rows_of(
     file: &MemberObjects<'_>,
     own: Convention,
@@ -71,14 +72,15 @@ fn is_sparse(encoding: &[u8]) -> bool {
     matches!(encoding, b"csr_matrix" | b"csc_matrix" | b"csr" | b"csc")
 }
 
-/// Returns whether a group is an AnnData object. Versions before 0.8 lack the attribute for this.
+/// Returns whether a group is an AnnData object. Versions before 0.8 do not write the attribute
+/// that marks such a group.
 fn is_root(file: &MemberObjects<'_>, group: &[u8]) -> bool {
     let is_named = encoding(file, group).is_some_and(|is| matches!(is, b"anndata" | b"MuData"));
     let is_there = |name: &[u8]| file.has(&child_path(group, name));
     is_named || group.is_empty() && [&b"X"[..], b"obs", b"var"].into_iter().all(is_there)
 }
 
-/// Returns the rules for an array of an AnnData object.
+/// Returns the rules for an array in the AnnData object at `root`.
 fn of_root(file: &MemberObjects<'_>, root: &[u8], path: &Path) -> Result<Convention> {
     let names = names_between(root, path);
     let first = names.first().copied().unwrap_or_default();
@@ -113,7 +115,7 @@ fn of_root(file: &MemberObjects<'_>, root: &[u8], path: &Path) -> Result<Convent
     }
 }
 
-/// Returns whether an array of `uns` contains the names for a field of records (AnnData before
+/// Returns whether an array of `uns` contains the category names of a record field (AnnData before
 /// version 0.6).
 fn is_list_of_field(file: &MemberObjects<'_>, root: &[u8], path: &[u8]) -> bool {
     let tables = [&b"obs"[..], b"var"].map(|name| child_path(root, name));
@@ -121,8 +123,8 @@ fn is_list_of_field(file: &MemberObjects<'_>, root: &[u8], path: &[u8]) -> bool 
     fields.any(|field| *field.names == *path)
 }
 
-/// Returns the fields of a table of records whose names are in `uns`. AnnData before version 0.6
-/// stored no order of these names.
+/// Returns the fields of a record table whose category names are in `uns`. AnnData before version
+/// 0.6 did not store an order of these names.
 fn fields(file: &MemberObjects<'_>, root: &[u8], table: &[u8]) -> Vec<CodedField> {
     let class = file.array(table).map(|array| &array.datatype.class);
     let Some(Class::Compound(members)) = class else {
@@ -155,7 +157,8 @@ fn labels(file: &MemberObjects<'_>, table: &[u8]) -> Option<Path> {
         .find(|path| file.array(path).is_some())
 }
 
-/// Returns the rules for the value at `base`, or for an array in it.
+/// Returns the rules for the array at `path`, which is the value at `base` or part of it. `labels`
+/// is the array with the column labels of the value.
 fn value(
     file: &MemberObjects<'_>,
     base: &[u8],
@@ -179,14 +182,14 @@ fn value(
     array(file, path, labels)
 }
 
-/// Returns the path of a child of `group` on the way to `path`, as a prefix of `path`.
+/// Returns the path of `child`, which is a member of `group` and a parent of the object at `path`.
 fn prefix_to_child<'p>(group: &[u8], child: &[u8], path: &'p [u8]) -> &'p [u8] {
     let slash = usize::from(!group.is_empty());
     let end = group.len() + slash + child.len();
     path.get(..end).unwrap_or(path)
 }
 
-/// Returns what an array below `child` of an encoded group means.
+/// Returns the rules for an array below `child` of a group with an encoding.
 fn part(
     file: &MemberObjects<'_>,
     (group, encoding): (&[u8], &[u8]),
@@ -210,7 +213,7 @@ fn part(
     }
 }
 
-/// Returns what the codes or the categories of a categorical column mean.
+/// Returns the rules for the codes or the categories of a categorical column.
 fn categorical(file: &MemberObjects<'_>, column: &Path, child: &[u8]) -> Convention {
     let names = child_path(column, b"categories");
     if file.is_group(&names) {
@@ -232,7 +235,7 @@ fn is_ordered(file: &MemberObjects<'_>, path: &[u8]) -> bool {
     ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0))
 }
 
-/// Returns what an array of a matrix compressed by rows means.
+/// Returns the rules for an array of a matrix that is compressed by rows (csr).
 fn compressed_rows(
     file: &MemberObjects<'_>,
     matrix: &Path,
@@ -285,7 +288,7 @@ fn array(file: &MemberObjects<'_>, path: &Path, labels: Option<Path>) -> Result<
     })
 }
 
-/// Returns the table of a group that is a dataframe.
+/// Returns the table that a dataframe group represents, or `None` for any other group.
 pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTable> {
     if encoding(file, group) != Some(b"dataframe") {
         return None;

@@ -1,4 +1,4 @@
-//! The objects of a member, for the code of the conventions.
+//! Access to the objects of a member by path, for the code that finds the rules of conventions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,20 +16,21 @@ use crate::joined::members::walk::FoundArray;
 use crate::joined::paths::{Path, split};
 use crate::limits;
 
-/// The objects of a member, with their attributes.
+/// The groups and arrays of a member, with their attributes.
 pub(in crate::joined::members) struct MemberObjects<'a> {
     pub(super) arrays: &'a [FoundArray],
     pub(super) groups: &'a [(ObjectLocation, Path)],
-    /// Index in `attributes` of each group and array, by path.
+    /// For the path of each group and array, its index in `attributes`.
     known: HashMap<&'a [u8], usize>,
-    /// Paths by file and node. The file may be another file than the member.
+    /// The path of each object, by the number of its file and its node. A link may lead to an
+    /// object in another file than the member.
     paths: HashMap<(usize, NodeId), &'a Path>,
     attributes: &'a [Arc<Vec<NamedAttribute>>],
 }
 
 impl<'a> MemberObjects<'a> {
-    /// Creates a description. `attributes` contains the attributes of the groups, followed by those
-    /// of the arrays.
+    /// Creates the access to these objects. `attributes` contains the attributes of the groups,
+    /// followed by those of the arrays.
     pub(in crate::joined::members) fn new(
         groups: &'a [(ObjectLocation, Path)],
         arrays: &'a [FoundArray],
@@ -59,7 +60,7 @@ impl<'a> MemberObjects<'a> {
         }
     }
 
-    /// Returns the file and the node of an object, by the index of its attributes.
+    /// Returns the file and the node of the object whose attributes have the index `place`.
     fn node(&self, place: usize) -> Option<(&'a Arc<OpenFile>, NodeId)> {
         match place.checked_sub(self.groups.len()) {
             Some(number) => {
@@ -104,7 +105,8 @@ impl<'a> MemberObjects<'a> {
         self.attribute(path, name).and_then(content::text)
     }
 
-    /// Returns the list of texts of an attribute.
+    /// Returns the texts of an attribute that is a list of texts. Returns no texts if the attribute
+    /// is missing or has another type.
     pub(super) fn texts(&self, path: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
         let content = self.attribute(path, name);
         let content = content.filter(|own| matches!(own.datatype.class, Class::String { .. }));
@@ -146,7 +148,7 @@ impl<'a> MemberObjects<'a> {
     }
 }
 
-/// Returns a number that distinguishes a file from other open files.
+/// Returns a number that no other open file has.
 fn number_of(file: &Arc<OpenFile>) -> usize {
     Arc::as_ptr(file).addr()
 }
@@ -161,7 +163,7 @@ pub(super) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the names in a path after the group at `base`. Returns no names if both are equal.
+/// Returns the names in `path` after the group at `base`. Returns no names if `path` equals `base`.
 pub(super) fn names_between<'p>(base: &[u8], path: &'p [u8]) -> Vec<&'p [u8]> {
     let rest = path.get(base.len()..).unwrap_or_default();
     let names = rest.split(|&byte| byte == b'/');

@@ -7,7 +7,7 @@ use crate::joined::members::convention::{Convention, MemberTable, Relation};
 use crate::joined::members::conventions::described::{MemberObjects, ancestors};
 use crate::joined::paths::{Path, child_path, split};
 
-/// Returns the rules for an array of a dynamic table, or `None` for any other array.
+/// Returns HDMF's rules for an array of a dynamic table, or `None` for any other array.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
@@ -76,7 +76,7 @@ fn is_table(file: &MemberObjects<'_>, group: &[u8]) -> bool {
     file.attribute(group, b"colnames").is_some() && file.array(&child_path(group, b"id")).is_some()
 }
 
-/// Returns the name of the column that owns an array of values or an index.
+/// Returns the name of the column to which an array of values, or an index array, belongs.
 fn name_of_column(file: &MemberObjects<'_>, path: &Path) -> Result<Vec<u8>> {
     let mut path = Path::clone(path);
     while let Some(base) = split(&path).1.strip_suffix(b"_index") {
@@ -90,7 +90,7 @@ fn name_of_column(file: &MemberObjects<'_>, path: &Path) -> Result<Vec<u8>> {
     Ok(split(&path).1.to_vec())
 }
 
-/// Returns the table of a group that is a dynamic table.
+/// Returns the table that a dynamic-table group represents, or `None` for any other group.
 pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTable> {
     is_table(file, group).then(|| MemberTable {
         group: Path::clone(group),

@@ -24,7 +24,7 @@ const OF_GROUP: [&[u8]; 6] = [
 /// Suffixes of the attributes of `table` that are necessary to interpret a field.
 const OF_FIELD: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 
-/// Returns the rules for an array of a frame or a series, or `None` for any other array.
+/// Returns the rules of pandas for an array of a frame or a series, or `None` for any other array.
 pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Option<Convention> {
     let frame = frame(file, path)?;
     let names = names_between(&frame, path);
@@ -38,7 +38,7 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Option<Conven
     })
 }
 
-/// Returns the rules for a part of the table index, which PyTables uses to find rows.
+/// Returns the rules for an array of the index that PyTables uses to find rows of a table.
 fn index(path: &Path) -> Convention {
     let whole = ancestors(path).nth(1).unwrap_or_default();
     let why = "an index of PyTables applies to one file and is not joined";
@@ -47,8 +47,8 @@ fn index(path: &Path) -> Convention {
         .add_relation(Relation::Unneeded(why.to_owned()))
 }
 
-/// Returns the frame that contains an array. A table of categories belongs to the frame of its
-/// column.
+/// Returns the group of the frame that contains an array. A table of categories belongs to the
+/// frame of its column.
 fn frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
     let mut groups: Vec<&[u8]> = ancestors(path).collect();
     groups.reverse();
@@ -63,7 +63,7 @@ fn frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
     frame.map(Into::into)
 }
 
-/// Returns the rules for the rows of the format `table`.
+/// Returns the rules for an array of rows in the format `table`.
 fn rows(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Convention {
     let fields = coded_fields(file, frame, path);
     let of_group = file.attributes(frame).iter();
@@ -81,7 +81,7 @@ fn rows(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Convention {
     }
 }
 
-/// The fields of the rows that are numbers of categories.
+/// Returns the fields of the rows that contain numbers of categories.
 fn coded_fields(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Vec<CodedField> {
     let ordered = file.attribute(frame, b"info").map(|info| {
         let is_text = matches!(info.datatype.class, Class::String { .. });
@@ -101,8 +101,8 @@ fn coded_fields(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Vec<Code
     named.collect()
 }
 
-/// Whether the categories of a field have an order, by what `info` says. Categories may have one if
-/// `info` is not understood.
+/// Returns whether the categories of a field have an order, according to the attribute `info` of
+/// the frame. An `info` that cannot be decoded counts as an order.
 fn is_ordered(info: Option<&Option<HashSet<Vec<u8>>>>, field: &[u8]) -> bool {
     match info {
         None => false,
@@ -111,13 +111,14 @@ fn is_ordered(info: Option<&Option<HashSet<Vec<u8>>>>, field: &[u8]) -> bool {
     }
 }
 
-/// Returns whether an attribute is necessary to interpret a field. The length of texts may differ.
+/// Returns whether an attribute is necessary to interpret a field. The text length in `_dtype` is
+/// not, because it may differ between files.
 fn is_of_field((name, content): &NamedAttribute) -> bool {
     let is_length = name.ends_with(b"_dtype") && content.elements.starts_with(b"bytes");
     OF_FIELD.iter().any(|end| name.ends_with(end)) && !is_length
 }
 
-/// Returns the rules for an array of the format `fixed`.
+/// Returns the rules for an array `name` of a frame in the format `fixed`.
 fn fixed(file: &MemberObjects<'_>, frame: &[u8], name: &[u8], path: &Path) -> Convention {
     let whole = Path::from(frame);
     let is_pickled = file
@@ -150,7 +151,8 @@ fn fixed(file: &MemberObjects<'_>, frame: &[u8], name: &[u8], path: &Path) -> Co
     }
 }
 
-/// Returns the table of a group that is a frame or a series.
+/// Returns the table that the group of a frame or a series represents, or `None` for any other
+/// group.
 pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTable> {
     file.text(group, b"pandas_type")?;
     let names = [&b"table"[..], b"axis1", b"index"].map(|name| child_path(group, name));

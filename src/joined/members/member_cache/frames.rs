@@ -22,19 +22,19 @@ use h5fs_reader::wire::Count;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The first bytes of a file.
+/// The first bytes of a cache file.
 pub(crate) const MAGIC: &[u8; 8] = b"h5fsscan";
 
-/// Length in bytes of the mark, of the key and of a hash.
+/// Length in bytes of the mark, of the key and of a digest.
 const SECRET: usize = 16;
 
-/// Number of random bytes in the head.
+/// Number of random bytes in the head of the file: the mark and the key.
 pub(crate) const CHANCE: usize = 2 * SECRET;
 
-/// Length of the head in bytes.
+/// Length in bytes of the file's head.
 pub(crate) const HEAD: usize = MAGIC.len() + CHANCE;
 
-/// Length in bytes of a frame before its content.
+/// Length in bytes of the fields before the content of a frame.
 const BEFORE: usize = SECRET + 1 + 4 + size_of::<Digest>();
 
 /// Returns the head of a new file.
@@ -42,7 +42,7 @@ pub(crate) fn head(chance: &[u8; CHANCE]) -> Vec<u8> {
     [&MAGIC[..], chance].concat()
 }
 
-/// The identity of a frame: a hash of its kind and its content.
+/// The identity of a frame: a keyed hash of its kind and its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Digest([u8; SECRET]);
 
@@ -62,8 +62,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Parses the head of a file. Returns the rest of the file too, or `None` if the head is
-    /// missing.
+    /// Parses the head of a file. Also returns the bytes after the head. Returns `None` if the file
+    /// has no valid head.
     pub(super) fn parse(file: &[u8]) -> Option<(Self, &[u8])> {
         let (mark, rest) = file.strip_prefix(MAGIC)?.split_first_chunk()?;
         let (key, rest) = rest.split_first_chunk()?;
@@ -71,7 +71,7 @@ impl Head {
         Some((Head { mark, key }, rest))
     }
 
-    /// Returns the digest of a frame.
+    /// Returns the digest of a frame with this kind and content.
     pub(super) fn digest(&self, kind: u8, content: &[u8]) -> Digest {
         let whole = Sha256::new()
             .chain_update(self.key)
@@ -83,7 +83,7 @@ impl Head {
         Digest(own)
     }
 
-    /// Appends a frame to `out`, unless its content has 4 GiB or more.
+    /// Appends a frame to `out`. Does nothing if the content has 4 GiB or more.
     pub(super) fn append(&self, kind: u8, digest: Digest, content: &[u8], out: &mut Vec<u8>) {
         if let Ok(length) = u32::try_from(content.len()) {
             out.extend_from_slice(&self.mark);
@@ -94,8 +94,8 @@ impl Head {
         }
     }
 
-    /// Returns all valid frames. Hashes at most twice as many bytes as the file has, even if
-    /// damaged frames contain wrong lengths.
+    /// Returns all valid frames of a file. Hashes at most twice as many bytes as the file has, even
+    /// if damaged frames contain wrong lengths.
     pub(super) fn frames<'f>(&self, file: &'f [u8]) -> Vec<RecordFrame<'f>> {
         let (mut rest, mut left) = (file, file.len().saturating_mul(2));
         let mut frames = Vec::new();
@@ -121,7 +121,7 @@ impl Head {
     }
 }
 
-/// Decodes the possible frame at a mark, without a check of its digest.
+/// Decodes the bytes at a mark as a frame. Does not check the digest.
 fn frame_at(bytes: &[u8]) -> Option<RecordFrame<'_>> {
     let rest = bytes.get(SECRET..)?;
     let (&kind, rest) = rest.split_first()?;
