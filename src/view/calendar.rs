@@ -36,7 +36,7 @@ pub(super) struct Date {
     pub day: u8,
 }
 
-/// Days from 0001-01-01 to 1970-01-01 in the Gregorian calendar.
+/// Number of days from 0001-01-01 to 1970-01-01 in the Gregorian calendar.
 const GREGORIAN_EPOCH: i64 = 719_162;
 
 /// Days by which the Gregorian calendar is ahead of the Julian one in the year 1.
@@ -49,7 +49,7 @@ const REFORM: Date = Date {
     day: 15,
 };
 
-/// The number of the day `REFORM`.
+/// The number of the day `REFORM`: days from 1970-01-01, negative before it.
 const FIRST_GREGORIAN: i64 = -141_427;
 
 /// The last Julian day of the mixed calendar.
@@ -59,7 +59,7 @@ const BEFORE_REFORM: Date = Date {
     day: 4,
 };
 
-/// Days of a common year before each month.
+/// Number of days in a common year before each month.
 const MONTHS: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
 
 impl Calendar {
@@ -88,13 +88,14 @@ impl Calendar {
         }
     }
 
-    /// Returns whether NumPy's `datetime64` uses the days of this calendar.
+    /// Returns whether dates in this calendar are the dates of NumPy's `datetime64`, at least after
+    /// the reform of 1582.
     pub(super) fn is_of_this_world(self) -> bool {
         matches!(self, Calendar::Standard | Calendar::ProlepticGregorian)
     }
 
-    /// Converts a written year to the internal count; `None` for a year 0 in a calendar without
-    /// one.
+    /// Converts a year as written in a date to the count with a year 0; `None` for a written year 0
+    /// in a calendar without one.
     pub(super) fn year_of(self, written: i64) -> Option<i64> {
         match written {
             written if self.has_year_zero() => Some(written),
@@ -104,7 +105,7 @@ impl Calendar {
         }
     }
 
-    /// Converts a year to its written form.
+    /// Converts a year, counted with a year 0, to the year as written in a date.
     pub(super) fn written_year(self, year: i64) -> i64 {
         if year <= 0 && !self.has_year_zero() {
             year - 1
@@ -118,7 +119,8 @@ impl Calendar {
         !matches!(self, Calendar::Standard | Calendar::Julian)
     }
 
-    /// Returns the number of a day; `None` if the calendar does not have the date.
+    /// Returns the number of a date: its days from 1970-01-01. Returns `None` if the calendar does
+    /// not have the date.
     pub(super) fn number(self, date: Date) -> Option<i64> {
         let rule = match self {
             Calendar::Standard if date >= REFORM => Calendar::ProlepticGregorian,
@@ -162,8 +164,8 @@ impl Calendar {
         }
     }
 
-    /// Returns the days from 0001-01-01 to 1970-01-01, or to the same day in the Gregorian
-    /// calendar.
+    /// Returns the number of days from this calendar's 0001-01-01 to the day with number 0. In the
+    /// Julian calendar, day 0 is the day of the Gregorian 1970-01-01.
     fn epoch(self) -> i64 {
         match self {
             Calendar::Standard | Calendar::ProlepticGregorian => GREGORIAN_EPOCH,
@@ -172,7 +174,7 @@ impl Calendar {
         }
     }
 
-    /// Returns the days from 0001-01-01 to the first day of `year`.
+    /// Returns the number of days from 0001-01-01 to the first day of `year`.
     fn year(self, year: i64) -> i64 {
         let before = year - 1;
         let leap_days = match self {
@@ -187,8 +189,8 @@ impl Calendar {
         365 * before + leap_days
     }
 
-    /// Returns the days of `year` before month `month`. For month 13, returns the days of the whole
-    /// year.
+    /// Returns the number of days of `year` before month `month`. For month 13, returns the length
+    /// of the whole year.
     fn month(self, year: i64, month: u8) -> i64 {
         if self == Calendar::Days360 {
             return 30 * (i64::from(month) - 1);
@@ -197,7 +199,7 @@ impl Calendar {
         MONTHS[usize::from(month) - 1] + i64::from(is_leap && month > 2)
     }
 
-    /// Returns the days of a leap year cycle, and the number of its years.
+    /// Returns the length of a leap year cycle in days, and in years.
     fn cycle(self) -> (i64, i64) {
         match self {
             Calendar::Standard | Calendar::ProlepticGregorian => (146_097, 400),

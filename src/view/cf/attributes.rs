@@ -76,8 +76,8 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
     }))
 }
 
-/// Reads the numbers of an attribute. Returns `None` if the attribute is absent, or is a text,
-/// which readers ignore.
+/// Reads the numbers of an attribute. Returns `None` if the attribute is absent, or is a text.
+/// Readers ignore a text in place of a number.
 fn numbers(
     container: &dyn Container,
     node: NodeId,

@@ -18,41 +18,43 @@ use crate::view::csv::padding::Padding;
 use crate::view::elements::{Elements, values_of};
 use crate::view::texts::json::SharedPaths;
 
-/// A column of decoded elements.
+/// A column of a long table, with the decoded elements of a variable or of a coordinate.
 pub(crate) struct DecodedColumn {
     name: [Vec<u8>; 1],
     elements: Elements,
     count: u64,
     decoding: Decoding,
-    /// The element of each row; `None` if each row has its own element.
+    /// The mapping from rows to elements; `None` if each row has its own element.
     place: Option<RowMapping>,
-    /// The padding of its cells to the longest one, in a padded table.
+    /// The padding of cells to the length of the longest cell; `None` unless the table is padded.
     padding: Option<Padding>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
 }
 
-/// A column of row numbers.
+/// A column with the index of each row in a dimension without a coordinate variable.
 pub(crate) struct RowNumberColumn {
     pub(in crate::view) name: [Vec<u8>; 1],
     pub(in crate::view) place: RowMapping,
-    /// The padding of its cells to the longest one, in a padded table.
+    /// The padding of cells to the length of the longest cell; `None` unless the table is padded.
     pub(super) padding: Option<Padding>,
 }
 
-/// The elements of some rows, one for each row.
+/// The cells of a batch of rows. Each row has its own element.
 struct OwnCells<'a> {
     column: &'a DecodedColumn,
     bytes: Bytes,
 }
 
-/// The elements of some rows, where several rows may share an element.
+/// The cells of a batch of rows. Several rows may share an element, which is read once.
 struct SharedCells<'a> {
     column: &'a DecodedColumn,
-    /// The slot of each row's element, if the row has one.
+    /// For each row, the index of its element among the elements in `bytes`; `None` for a row
+    /// without an element.
     slots: Vec<Option<usize>>,
     bytes: Vec<u8>,
-    /// For numbers and times, the end of each slot's text in `texts`, and its kind.
+    /// For numbers and times: where the text of each element ends in `texts`, and the kind of its
+    /// cell.
     ends: Vec<(usize, Cell)>,
     texts: Vec<u8>,
 }
@@ -96,12 +98,12 @@ impl DecodedColumn {
         &self.name[0]
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements of the variable or coordinate.
     pub(in crate::view) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the element of each row; `None` if each row has its own element.
+    /// Returns the mapping from rows to elements; `None` if each row has its own element.
     pub(in crate::view) fn row_mapping(&self) -> Option<&RowMapping> {
         self.place.as_ref()
     }
@@ -150,13 +152,13 @@ impl DecodedColumn {
         Ok(cell)
     }
 
-    /// Returns whether each row has an element.
+    /// Returns whether every row has an element.
     fn is_whole(&self) -> bool {
         let place = self.place.as_ref();
         place.is_none_or(|place| place.upper_bound() < self.count)
     }
 
-    /// Reads the elements of these rows, each once, and formats those with short texts.
+    /// Reads each element of `rows` once, and formats it unless it is a text.
     fn shared(&self, place: &RowMapping, rows: Range<u64>) -> Result<SharedCells<'_>> {
         let mut cells = self.slots(place, rows)?;
         if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
@@ -165,7 +167,7 @@ impl DecodedColumn {
         Ok(cells)
     }
 
-    /// Reads the elements of these rows, each once.
+    /// Reads each element of `rows` once, without formatting it.
     fn slots(&self, place: &RowMapping, rows: Range<u64>) -> Result<SharedCells<'_>> {
         let of_rows: Vec<u64> = rows.map(|row| place.element(row)).collect();
         let mut wanted: Vec<u64> = of_rows.clone();
@@ -199,7 +201,7 @@ impl DecodedColumn {
     }
 }
 
-/// Returns the index of each row's element in `wanted`.
+/// Returns, for each row, the position in `wanted` of the row's element.
 fn slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
     let mut last: Option<usize> = None;
     let each = of_rows.iter().map(|element| {
@@ -214,7 +216,7 @@ fn slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
 }
 
 impl SharedCells<'_> {
-    /// Formats the text of each slot.
+    /// Formats the text of each element that was read.
     fn write_all(&mut self, size: usize) -> Result<()> {
         for element in self.bytes.chunks_exact(size.max(1)) {
             let cell = self.column.write(element, usize::MAX, &mut self.texts)?;
@@ -230,7 +232,8 @@ impl Fields for DecodedColumn {
     }
 
     fn row_bytes(&self) -> u64 {
-        /// Bytes of memory for the slot and the text of a shared element, and for finding it.
+        /// Memory in bytes for an element that rows share: its text, and the entries for finding
+        /// it.
         const SHARED: u64 = 64;
         let shared = if self.place.is_some() { SHARED } else { 0 };
         u64::from(self.elements.datatype.size) + shared

@@ -23,17 +23,17 @@ pub(super) struct Coordinate {
     pub(super) dimensions: Vec<usize>,
 }
 
-/// The search for the coordinates of a variable.
+/// A search for the coordinates of one variable.
 pub(super) struct Finder<'a> {
     pub(super) container: &'a dyn Container,
     pub(super) paths: &'a SharedPaths,
-    /// The variable whose coordinates are searched. `path` is its path.
+    /// The variable whose coordinates are searched, and its path.
     pub(super) variable: &'a Variable,
     pub(super) path: &'a [u8],
     pub(super) siblings: &'a Siblings,
 }
 
-/// A member of the variable's group.
+/// A member of the variable's group, which may be a coordinate.
 struct GroupMember {
     name: Vec<u8>,
     node: NodeId,
@@ -50,9 +50,10 @@ impl Finder<'_> {
         Ok(name.unwrap_or_else(|| format!("dim_{dimension}").into_bytes()))
     }
 
-    /// Finds the variable with the name of a dimension, in the groups from the variable's own up to
-    /// the dimension's. The nearest one is returned. Returns `None` if there is none, or if it is
-    /// the variable itself.
+    /// Finds the coordinate variable of a dimension, which has the name of the dimension. The
+    /// search begins in the variable's own group and ends in the group of the dimension, and the
+    /// first match is returned. Returns `None` if there is no match, or if the match is the
+    /// variable itself.
     pub(super) fn of_dimension(&self, dimension: usize) -> Result<Option<Coordinate>> {
         let Some(scale) = self.scale(dimension) else {
             return Ok(None);
@@ -78,10 +79,11 @@ impl Finder<'_> {
         Ok(found.filter(|found| found.dimensions == [dimension]))
     }
 
-    /// Returns the other coordinates: first those of the dimensions `dropped`, then those in the
-    /// variable's own attribute `coordinates`, then all others by name. They are sorted because an
-    /// index of links does not have their creation order. The nodes `taken` are coordinates of
-    /// other dimensions.
+    /// Returns all coordinates that do not belong to a dimension of the rows. First come the
+    /// coordinates of the dimensions `dropped`, then those that the variable's attribute
+    /// `coordinates` names, then all others by name. The latter are sorted, because a file need not
+    /// store the creation order of links. The nodes `taken` are excluded: they are coordinates of
+    /// dimensions.
     pub(super) fn other_coordinates(
         &self,
         dropped: &[usize],
@@ -118,7 +120,8 @@ impl Finder<'_> {
         self.variable.scales.get(dimension).copied().flatten()
     }
 
-    /// Returns the array at `node` if it is a variable over some dimensions of this variable.
+    /// Returns the array at `node` as a coordinate if all its dimensions are dimensions of this
+    /// variable.
     fn coordinate(&self, name: Vec<u8>, node: NodeId) -> Result<Option<Coordinate>> {
         if node == self.variable.node {
             return Ok(None);
@@ -149,8 +152,8 @@ impl Finder<'_> {
         }))
     }
 
-    /// Returns the first members of the variable's group, and the names in the attributes
-    /// `coordinates` of the members and the group.
+    /// Returns the members of the variable's group up to a limit. Also returns all names in the
+    /// attributes `coordinates` of the members and of the group.
     fn members(&self) -> Result<(Vec<GroupMember>, HashSet<Vec<u8>>)> {
         let mut members = Vec::new();
         let mut named = HashSet::new();
@@ -184,7 +187,8 @@ impl Finder<'_> {
         Ok((members, named))
     }
 
-    /// Adds the names in an object's attribute `coordinates`. Returns the bytes of the text.
+    /// Adds the names in an object's attribute `coordinates` to `named`. Returns the length of the
+    /// attribute's text in bytes.
     fn read_names(&self, node: NodeId, named: &mut HashSet<Vec<u8>>) -> Result<usize> {
         let text = text(self.container, node, b"coordinates")?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {

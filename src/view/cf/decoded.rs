@@ -1,4 +1,4 @@
-//! The decoded elements of a variable, as bytes.
+//! Views with the decoded elements of a variable: bytes, and NumPy files.
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::datatype::Class;
@@ -17,8 +17,8 @@ use crate::view::elements::normal::normal;
 use crate::view::pictures::framed::FramedFile;
 use crate::view::pictures::npy;
 
-/// Decodes the `stored` elements of an array to numbers: scaled, and NaN if missing. Elements
-/// without a convention are unchanged.
+/// Decodes the `stored` elements of an array to numbers. Numbers are scaled, and missing numbers
+/// are NaN. Elements without CF attributes are unchanged.
 ///
 /// # Errors
 /// Fails if an attribute cannot be used or read.
@@ -35,8 +35,8 @@ pub(crate) fn numbers(
     }
 }
 
-/// Like [`numbers`], for numbers that may be times. Times remain numbers, and their units are
-/// returned.
+/// Like [`numbers`], for elements that may be times. Times are returned as the undecoded numbers,
+/// together with their units.
 ///
 /// # Errors
 /// Fails as [`numbers`] does.
@@ -94,7 +94,7 @@ pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<FramedF
     npy::of_type(&descr, elements)
 }
 
-/// Returns the bytes of decoded elements of `size` bytes each.
+/// Returns a view of the decoded elements. Each has `size` bytes.
 fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn View>> {
     Ok(Box::new(ConvertedElements {
         count: product(stored.dims.as_deref().unwrap_or_default())?,
@@ -105,8 +105,8 @@ fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn 
     }))
 }
 
-/// Returns the length of the NumPy file of the whole variable without reading its elements; `None`
-/// if it does not have one.
+/// Returns the length in bytes of the NumPy file of the whole variable, without reading its
+/// elements; `None` if the variable does not have a NumPy file.
 ///
 /// # Errors
 /// Fails as [`npy`] does.

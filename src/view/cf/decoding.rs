@@ -14,32 +14,33 @@ use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
 use crate::view::elements::Elements;
 
-/// The decoding of the elements of a variable.
+/// The rule that converts the stored elements of a variable to values.
 #[derive(Debug)]
 pub(in crate::view) enum Decoding {
     Numbers(Packing),
     Times(Packing, TimeUnits),
-    /// Numbers that xarray marks as booleans.
+    /// Numbers that xarray marks as booleans with an attribute.
     Booleans(Packing),
     Texts(ValueWriter),
-    /// The characters on the last dimension form a text.
+    /// Characters; the characters along the last dimension form a text.
     Characters,
 }
 
-/// The kind of decoded values.
+/// The kind of the values that a variable's elements are decoded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::view) enum DecodedKind {
-    /// The stored elements, none of which is missing.
+    /// Values equal to the stored elements, none of which is missing.
     Stored,
-    /// IEEE 754 numbers of this many bytes.
+    /// IEEE 754 floating-point numbers of this many bytes.
     Number(u32),
     /// Integers of this type, none of which is missing.
     Integer(StoredType),
-    /// Times from 1970 on, in nanoseconds or microseconds.
+    /// Times as numbers of nanoseconds or microseconds since 1970-01-01.
     Instant {
         is_nanosecond: bool,
     },
-    /// Times that are only texts, with this maximum length.
+    /// Times in a calendar that `datetime64` does not have. The times are decoded to texts of at
+    /// most this many characters.
     Time(usize),
     Boolean,
     Text,
@@ -48,7 +49,7 @@ pub(in crate::view) enum DecodedKind {
 /// The value of `NaT` in `datetime64`.
 const NO_TIME: Ticks = Ticks::MIN;
 
-/// Bytes of a time as text, with four bytes for each character.
+/// Size in bytes of a time as a NumPy string, which has four bytes for each character.
 const TIME_TEXT: usize = 4 * TEXT_BYTES;
 
 impl Decoding {
@@ -71,7 +72,8 @@ impl Decoding {
         }
     }
 
-    /// Returns the padding of values to the longest one; `None` for values that cannot be padded.
+    /// Returns the padding of the values' texts to the length of the longest text; `None` for
+    /// values that cannot be padded.
     pub(super) fn padding(&self) -> Option<Padding> {
         match self {
             Decoding::Numbers(packing) => Padding::of_numbers(&packing.datatype()),
@@ -80,7 +82,7 @@ impl Decoding {
         }
     }
 
-    /// Returns whether a value may be missing.
+    /// Returns whether an element may be missing.
     pub(super) fn may_miss(&self) -> bool {
         match self {
             Decoding::Numbers(packing) | Decoding::Times(packing, _) => packing.may_miss(),
@@ -88,7 +90,7 @@ impl Decoding {
         }
     }
 
-    /// Returns whether values are floating-point numbers without decoding.
+    /// Returns whether the elements are floating-point numbers that are not decoded.
     pub(super) fn is_plain_real(&self) -> bool {
         match self {
             Decoding::Numbers(packing) => {
@@ -104,8 +106,8 @@ impl Decoding {
         stored[..stored.len().saturating_sub(taken)].to_vec()
     }
 
-    /// Returns the datatype of the elements that are decoded one by one. `dims` are the dimensions
-    /// of the stored elements.
+    /// Returns the datatype of one element after characters are joined to texts. `dims` are the
+    /// dimensions of the stored elements. A text counts as one element.
     ///
     /// # Errors
     /// `Limit` for a text with too many characters.
@@ -116,7 +118,8 @@ impl Decoding {
         }
     }
 
-    /// Returns the elements that are decoded one by one, with characters joined to texts.
+    /// Joins the characters along the last dimension to texts. Other elements are returned
+    /// unchanged.
     ///
     /// # Errors
     /// Fails as [`joined_type`](Self::joined_type) does.
@@ -129,7 +132,7 @@ impl Decoding {
         })
     }
 
-    /// Returns whether decoded elements have the same bytes as the stored ones.
+    /// Returns whether the decoded elements have the same bytes as the stored elements.
     pub(super) fn is_plain(&self) -> bool {
         match self {
             Decoding::Numbers(packing) => packing.is_plain(),
@@ -138,9 +141,9 @@ impl Decoding {
         }
     }
 
-    /// Returns the datatype of decoded elements in the header of an .npy file, and their bytes.
-    /// `joined` is the datatype of the elements that are decoded. Returns `None` if NumPy does not
-    /// have the datatype.
+    /// Returns the NumPy type of the decoded elements for the header of an .npy file, and the size
+    /// of one decoded element in bytes. `joined` is the result of
+    /// [`joined_type`](Self::joined_type). Returns `None` if NumPy does not have the datatype.
     pub(super) fn numpy_type(&self, joined: &Datatype) -> Option<(String, u32)> {
         let datatype = match self {
             Decoding::Numbers(packing) => packing.datatype(),
@@ -161,8 +164,9 @@ impl Decoding {
         Some((numpy_literal(&datatype)?, datatype.size))
     }
 
-    /// Appends the bytes of a number or a time, or the text of any other value. Returns whether the
-    /// element has a value.
+    /// Decodes an element, and appends its value: bytes for an unpacked number, a time of
+    /// `datetime64` or a boolean, and text for any other value. Returns false for a missing
+    /// element.
     ///
     /// # Errors
     /// Fails as [`write`](Self::write) does.
@@ -223,7 +227,7 @@ impl Decoding {
         Ok(())
     }
 
-    /// Decodes an element, and appends its text.
+    /// Decodes an element, and appends its text. The text is empty if the element is missing.
     ///
     /// # Errors
     /// `Limit` for a time out of range; otherwise fails as [`ValueWriter::text`] does.
@@ -266,7 +270,7 @@ impl Decoding {
     }
 }
 
-/// Returns the time of an element; `None` if it is missing.
+/// Decodes an element to a time; `None` if the element is missing.
 fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
     match packing.number(element) {
         Some(number) => units.time(number),
@@ -274,13 +278,13 @@ fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<T
     }
 }
 
-/// Returns a boolean. A missing value is true, as NaN is in NumPy.
+/// Decodes an element to a boolean. A missing element is true, as NaN is true in NumPy.
 fn is_true(packing: &Packing, element: &[u8]) -> bool {
     let number = packing.number(element);
     number.is_none_or(|number| !number.equals(ExactNumber::Integer(0)))
 }
 
-/// Returns the datatype of texts of this many characters.
+/// Returns the datatype of a text of this many characters.
 fn text_of(characters: u64) -> Result<Datatype> {
     let most = limits::TEXT_ELEMENT_BYTES;
     let size = u32::try_from(characters).ok();

@@ -27,19 +27,20 @@ use crate::view::cf::variable::Variable;
 use crate::view::elements::dimensions::{is_scale, listed};
 use crate::view::table::group::{Group, refuse_large};
 
-/// A variable of a group.
+/// A variable that is a member of a group, and may be a column of the group's table.
 pub(crate) struct GroupVariable {
     pub(crate) name: Vec<u8>,
     pub(crate) node: Arc<Node>,
     pub(super) variable: Variable,
-    /// Whether an attribute marks the variable as a field.
+    /// Whether the variable has an attribute of `FIELD`, which only fields have.
     is_marked: bool,
 }
 
-/// The attributes that name other members with the coordinates of values.
+/// The attributes whose values are names of other members, with coordinates, bounds or formula
+/// terms.
 const NAMING: [&[u8]; 4] = [b"coordinates", b"bounds", b"climatology", b"formula_terms"];
 
-/// The attributes with which a mesh (UGRID 1.0) names its members.
+/// The attributes in which a mesh variable (UGRID 1.0) lists the names of other members.
 const MESH: [&[u8]; 10] = [
     b"node_coordinates",
     b"edge_coordinates",
@@ -53,10 +54,11 @@ const MESH: [&[u8]; 10] = [
     b"boundary_node_connectivity",
 ];
 
-/// The attribute of a mesh, of its tables, and of the names of time series.
+/// The attribute that marks auxiliary variables: a mesh, its connectivity arrays, and the names of
+/// time series.
 const ROLE: &[u8] = b"cf_role";
 
-/// The attributes that only fields have.
+/// The attributes that mark a variable as a field (a measured or computed quantity).
 const FIELD: [&[u8]; 3] = [b"cell_methods", b"grid_mapping", b"mesh"];
 
 /// Returns whether a group has a variable with axes. The result is false for a group with more
@@ -141,7 +143,7 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVaria
     }))
 }
 
-/// Returns the variables over the preferred set of axes.
+/// Returns the variables over the set of axes that the module's criteria prefer.
 fn over_main_axes(mut all: Vec<GroupVariable>) -> Vec<GroupVariable> {
     let axes = |found: &GroupVariable| (found.variable.scales.clone(), found.variable.dims());
     let mut sets = HashMap::new();
@@ -165,8 +167,8 @@ fn over_main_axes(mut all: Vec<GroupVariable>) -> Vec<GroupVariable> {
     all
 }
 
-/// Passes the members to `visit` until it returns false. Returns whether the number of links is
-/// within the limit of a table.
+/// Passes each member of the group to `visit` until `visit` returns false. Returns false if the
+/// group has more links than a table may have.
 fn visit_members(
     group: &Group<'_>,
     visit: &mut dyn FnMut(Link, Result<Arc<Node>>) -> Result<bool>,
@@ -189,7 +191,8 @@ fn visit_members(
     Ok(false)
 }
 
-/// Returns whether each dimension of an array has a scale, and the array is not a scale itself.
+/// Returns whether each dimension of an array has a dimension scale, and the array itself is not
+/// one.
 fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
     let Some(array) = node.array() else {
         return Ok(false);
@@ -202,7 +205,8 @@ fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
     Ok(scales.len() == rank && scales.iter().all(Option::is_some))
 }
 
-/// Adds the names in an object's attributes. Returns the bytes of these texts.
+/// Adds the names in an object's `NAMING` and mesh attributes to `found`. Returns the total length
+/// of the attributes' texts in bytes.
 fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> Result<u64> {
     let mesh: &[&[u8]] = if is_there(group.container, node, ROLE)? {
         &MESH

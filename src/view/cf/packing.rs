@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::view::cf::stored_type::{ExactNumber, StoredType};
 
-/// The attributes of a variable that define how its numbers are packed.
+/// The attributes that define how the numbers of a variable are packed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PackingAttributes {
     pub scale_factor: Option<Factor>,
@@ -54,13 +54,13 @@ pub(crate) struct Factor {
 }
 
 impl Factor {
-    /// Returns whether the factor is a 32-bit IEEE 754 number.
+    /// Returns whether the attribute is a 32-bit IEEE 754 number.
     fn is_single(&self) -> bool {
         self.stored.sign().is_none() && self.stored.size() == 4
     }
 }
 
-/// The decoding of the numbers of a variable.
+/// The rule that unpacks the stored numbers of a variable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Packing {
     stored: StoredType,
@@ -72,19 +72,19 @@ pub(crate) struct Packing {
     decoded: DecodedType,
 }
 
-/// The type of decoded numbers.
+/// The datatype of unpacked numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum DecodedType {
-    /// The stored numbers, none of which is missing.
+    /// The stored datatype, because the numbers are not packed and none is missing.
     AsStored,
     Single,
     Double,
-    /// Integers of this type, none of which is missing.
+    /// This integer type. None of the numbers is missing.
     Integer(StoredType),
 }
 
 impl Packing {
-    /// Creates the decoding of numbers of the type `stored`.
+    /// Creates the rule for stored numbers of type `stored`.
     pub(crate) fn new(stored: StoredType, attributes: &PackingAttributes) -> Self {
         let stored = match (stored.sign(), attributes.unsigned) {
             (Some(_), Some(unsigned)) => stored.with_sign(!unsigned),
@@ -137,7 +137,8 @@ impl Packing {
         self.decoded == DecodedType::AsStored
     }
 
-    /// Returns the type of decoded integers, if they differ from the stored ones.
+    /// Returns the type of unpacked integers; `None` if numbers are not packed, or are unpacked to
+    /// floating-point numbers.
     pub(super) fn integers(&self) -> Option<StoredType> {
         match self.decoded {
             DecodedType::Integer(stored) => Some(stored.with_order(ByteOrder::Little)),
@@ -145,7 +146,8 @@ impl Packing {
         }
     }
 
-    /// Returns whether a number may be missing. A floating-point number may be NaN.
+    /// Returns whether an element may be missing. This is always true for floating-point numbers,
+    /// which may be NaN.
     pub(super) fn may_miss(&self) -> bool {
         let is_bounded = self.valid_min.is_some() || self.valid_max.is_some();
         is_bounded || !self.missing.is_empty() || self.stored.sign().is_none()
@@ -198,7 +200,7 @@ impl Packing {
             || is(self.valid_max, Ordering::Greater)
     }
 
-    /// Appends the decoded number of an element; NaN if it is missing.
+    /// Appends the unpacked number of an element, as bytes. A missing element becomes NaN.
     ///
     /// # Errors
     /// `Limit` for an integer that the type of `scale_factor` cannot represent.
@@ -216,7 +218,8 @@ impl Packing {
         Ok(())
     }
 
-    /// Appends the text of the decoded number. Returns whether the element has a number.
+    /// Appends the text of the unpacked number. Returns false, without a text, if the element is
+    /// missing.
     ///
     /// # Errors
     /// Fails as [`decode`](Self::decode) does.
@@ -236,7 +239,7 @@ impl Packing {
     }
 }
 
-/// Returns a number as an integer of the type `stored`.
+/// Converts a number to an integer of the type `stored`.
 ///
 /// # Errors
 /// `Limit` for an integer that the type cannot represent.
@@ -279,7 +282,7 @@ mod tests {
         Packing::new(StoredType::new(datatype).unwrap(), attributes)
     }
 
-    /// Returns the bytes of one decoded number, and whether its type is an integer.
+    /// Returns the size of one unpacked number in bytes, and whether it is an integer.
     fn decoded(packing: &Packing) -> (u32, bool) {
         let datatype = packing.datatype();
         (

@@ -5,7 +5,7 @@
 //! the time. Seconds may have a fraction. `Z`, `UTC`, `GMT` or an offset may follow. A text with an
 //! unknown rest is not a time, because the rest may be a time zone.
 
-/// A time in an unspecified calendar.
+/// The reference time in an attribute `units`, before the calendar is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReferenceTime {
     /// The year as it is written.
@@ -17,7 +17,7 @@ pub(super) struct ReferenceTime {
     pub(super) nanosecond: i64,
 }
 
-/// The rest of a text while it is parsed.
+/// A parser: the bytes of a reference time that are not parsed yet.
 struct Rest<'a>(&'a [u8]);
 
 impl ReferenceTime {
@@ -37,7 +37,7 @@ impl ReferenceTime {
 }
 
 impl Rest<'_> {
-    /// Takes the next byte if it is one of `bytes`.
+    /// Consumes the next byte if it is one of `bytes`.
     fn next_if(&mut self, bytes: &[u8]) -> Option<u8> {
         let (&first, after) = self.0.split_first()?;
         let taken = bytes.contains(&first).then_some(first);
@@ -47,7 +47,8 @@ impl Rest<'_> {
         taken
     }
 
-    /// Takes the next digits, at most `most`. Returns their number and their count.
+    /// Consumes at most `most` digits. Returns the number that they form, and how many digits they
+    /// are.
     fn digits(&mut self, most: usize) -> Option<(i64, usize)> {
         let digits = self.0.iter().take(most);
         let count = digits.take_while(|byte| byte.is_ascii_digit()).count();
@@ -57,7 +58,8 @@ impl Rest<'_> {
         Some((text.parse().ok()?, count))
     }
 
-    /// Takes one or two digits. Returns their number if it is at most `most`.
+    /// Consumes a month, a day, an hour, a minute or a second of one or two digits. Returns the
+    /// number if it is at most `most`.
     fn part(&mut self, most: i64) -> Option<i64> {
         let (number, _) = self.digits(2)?;
         (number <= most).then_some(number)
@@ -71,7 +73,7 @@ impl Rest<'_> {
         self.0 = self.0.trim_ascii_start();
     }
 
-    /// Takes the year, the month and the day. A missing month or day is 1.
+    /// Consumes a date. Returns the year, the month and the day. A missing month or day is 1.
     fn date(&mut self) -> Option<(i64, u8, u8)> {
         /// More digits than any 64-bit time has.
         const YEAR_DIGITS: usize = 8;
@@ -94,7 +96,8 @@ impl Rest<'_> {
         Some((year, month, day))
     }
 
-    /// Takes the time. Returns the second of the day and the nanoseconds; zero if they are missing.
+    /// Consumes a time of day. Returns the second of the day, and the nanoseconds within the
+    /// second. A missing time is midnight.
     fn time(&mut self) -> Option<(i64, i64)> {
         let is_digit = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
         let behind = match self.0.split_first() {
@@ -122,7 +125,7 @@ impl Rest<'_> {
         Some((hour * 3600 + minute * 60 + second, nanosecond))
     }
 
-    /// Takes the fraction of a second. Returns it in nanoseconds, rounded down.
+    /// Consumes the fraction of a second. Returns the fraction in nanoseconds, rounded down.
     fn fraction(&mut self) -> i64 {
         let (number, count) = self.digits(9).unwrap_or_default();
         let rest = self.0.iter().take_while(|byte| byte.is_ascii_digit());
@@ -130,7 +133,7 @@ impl Rest<'_> {
         (count..9).fold(number, |number, _| number * 10)
     }
 
-    /// Takes the time zone. Returns the seconds by which the time is ahead of UTC.
+    /// Consumes the time zone. Returns how many seconds its local time is ahead of UTC.
     fn zone(&mut self) -> Option<i64> {
         self.blanks();
         for name in [&b"UTC"[..], b"GMT", b"Z"] {

@@ -8,33 +8,36 @@ use h5fs_reader::model::shape::product;
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::variable::Variable;
 
-/// The rows of a table: one for each decoded element of a variable, or of a selection from it.
+/// The rows of a long table: one row for each decoded element of a variable, or of a selection from
+/// the variable.
 pub(super) struct VariableRows {
-    /// The index of each row dimension in the variable, slowest first.
+    /// The dimensions of the variable that the rows extend over, by their index, slowest first.
     pub(super) dimensions: Vec<usize>,
     axes: Vec<Axis>,
-    /// For each dimension of the variable, the position of the first row.
+    /// For each dimension of the variable, the index of the first row.
     first: Vec<u64>,
-    /// For each dimension of the variable, the bytes between two neighbours.
+    /// For each dimension of the variable, the distance in bytes between two neighbouring elements.
     strides: Vec<u64>,
 }
 
-/// The mapping from rows to elements.
+/// A mapping from the number of a row to the number of an element of a coordinate.
 #[derive(Clone)]
 pub(in crate::view) struct RowMapping {
     start: u64,
-    /// One step for each dimension of the rows, slowest first.
+    /// For each dimension of the rows, how the element number changes along the dimension; slowest
+    /// first.
     steps: Vec<AxisStep>,
 }
 
 #[derive(Clone)]
 struct AxisStep {
-    /// Number of rows in the dimension.
+    /// Number of rows along the dimension.
     count: u64,
-    /// The positions of the rows in the variable, and the bytes between two neighbours; `None` if
-    /// rows are counted.
+    /// The indices of the rows in the variable's dimension, and the distance of neighbouring
+    /// elements in bytes. `None` for a mapping to row positions, which does not depend on these
+    /// indices.
     along: Option<(Axis, u64)>,
-    /// Number of elements between two neighbours.
+    /// Distance between two neighbouring elements of the coordinate, in elements.
     stride: u64,
 }
 
@@ -80,8 +83,8 @@ impl VariableRows {
         product(&counts)
     }
 
-    /// Returns the mapping to a coordinate over the dimensions `dimensions` of the variable.
-    /// `extents` has the lengths of the coordinate's dimensions.
+    /// Returns the mapping from rows to the elements of a coordinate over the dimensions
+    /// `dimensions` of the variable. `extents` has the lengths of the coordinate's dimensions.
     pub(super) fn map_to(&self, dimensions: &[usize], extents: &[u64]) -> RowMapping {
         let stride = |number: usize| {
             let inner = extents.get(number + 1..).unwrap_or_default();
@@ -111,7 +114,7 @@ impl VariableRows {
         }
     }
 
-    /// Returns the mapping to the row number in dimension `number` of the rows.
+    /// Returns the mapping from a row to the row's position along dimension `number` of the rows.
     pub(super) fn number(&self, number: usize) -> RowMapping {
         let steps = self
             .axes
@@ -130,8 +133,8 @@ impl VariableRows {
 }
 
 impl RowMapping {
-    /// Returns an upper bound of the element numbers. It is exact if positions have constant
-    /// strides.
+    /// Returns an upper bound of all element numbers. The bound is exact if the selected indices
+    /// are evenly spaced.
     pub(in crate::view) fn upper_bound(&self) -> u64 {
         let ends = self.steps.iter().filter(|step| step.count > 1);
         let more = ends.map(|step| match &step.along {
@@ -148,7 +151,7 @@ impl RowMapping {
         more.fold(self.start, u64::saturating_add)
     }
 
-    /// Returns whether the element depends only on the slowest dimension, so that it never
+    /// Returns whether the element number depends only on the slowest dimension, so that it never
     /// decreases from row to row.
     pub(in crate::view) fn ascends(&self) -> bool {
         let mut steps = self.steps.iter().filter(|step| step.count > 1);
@@ -160,7 +163,7 @@ impl RowMapping {
         first.is_none_or(is_along) && steps.all(|step| step.stride == 0)
     }
 
-    /// Returns the element number of a row.
+    /// Returns the number of the element for a row.
     pub(in crate::view) fn element(&self, row: u64) -> u64 {
         let mut rest = row;
         let mut element = self.start;

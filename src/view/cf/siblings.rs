@@ -15,25 +15,28 @@ use crate::view::elements::dimensions::{
     group_of, groups_down_to, has_no_values, is_scale, last_name, listed,
 };
 
-/// The variables of one group, with cached results of searches.
+/// The variables of one group, with the cached results of two searches: boundary variables, and
+/// lengths of texts.
 #[derive(Default)]
 pub(super) struct Siblings {
     boundaries: OnceCell<BoundaryNames>,
-    /// Whether each dimension is the length of texts, by the scale of the dimension.
+    /// For each dimension scale of the group's variables: whether its dimension is the length of
+    /// texts.
     text_lengths: OnceCell<HashMap<NodeId, bool>>,
 }
 
-/// The boundary variables that the coordinates of a group name.
+/// The boundary variables that the coordinates of a group name in their attribute `bounds`.
 #[derive(Default)]
 struct BoundaryNames {
-    /// The attributes of the coordinate of times that names each boundary variable, or the error of
-    /// reading these attributes.
+    /// By the name of a boundary variable: the units and calendar of the coordinate that names it,
+    /// or the error of reading them.
     named: HashMap<Vec<u8>, Result<TimeText>>,
-    /// Coordinates whose `bounds` cannot be read: each may name any variable along its dimensions.
+    /// The coordinates whose attribute `bounds` cannot be read. Each of them may name any variable
+    /// along its dimensions.
     unreadable: Vec<NodeId>,
 }
 
-/// The attributes of numbers that may be times.
+/// The texts of the attributes `units` and `calendar` of numbers that may be times.
 #[derive(Default, Clone)]
 struct TimeText {
     units: Option<Vec<u8>>,
@@ -52,13 +55,13 @@ impl TimeText {
         TimeUnits::parse(self.units.as_deref()?, self.calendar.as_deref())
     }
 
-    /// Returns whether units or the calendar are missing, which the coordinate of a boundary
-    /// variable may have.
+    /// Returns whether `units` or `calendar` is absent. A boundary variable then inherits it from
+    /// its coordinate.
     fn is_incomplete(&self) -> bool {
         self.units.is_none() || self.calendar.is_none() && self.parsed().is_some()
     }
 
-    /// Returns the bytes of the texts.
+    /// Returns the total length of the texts in bytes.
     fn length(&self) -> usize {
         let texts = [&self.units, &self.calendar].into_iter().flatten();
         texts.map(Vec::len).sum()
@@ -145,7 +148,7 @@ impl Siblings {
     }
 }
 
-/// Returns the cached value, or computes it with `find`.
+/// Returns the value cached in `cell`. On the first call, computes the value with `find`.
 fn get_or_compute<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(known) = cell.get() {
         return Ok(known);
@@ -161,8 +164,8 @@ fn boundary_of(container: &dyn Container, coordinate: NodeId) -> Result<Option<V
     Ok(named.map(|named| named.trim_ascii().to_vec()))
 }
 
-/// Returns whether each dimension of a coordinate has one of `scales`. A boundary variable has the
-/// dimensions of its coordinate, and one more (CF 1.12, 7.1).
+/// Returns whether each dimension of a coordinate is one of the dimensions with `scales`. A
+/// boundary variable has the dimensions of its coordinate, and one more (CF 1.12, 7.1).
 fn lies_along(
     container: &dyn Container,
     coordinate: NodeId,
@@ -227,7 +230,8 @@ fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId
     Ok(found)
 }
 
-/// Passes the first arrays in the group of the object at `path` to `visit`, until it returns false.
+/// Passes the arrays in the group of the object at `path` to `visit`, up to a limit, until `visit`
+/// returns false.
 fn each_array(
     container: &dyn Container,
     path: &[u8],

@@ -1,4 +1,4 @@
-//! Stored numbers in a form for computations.
+//! Number types of stored elements, and exact computations with their numbers.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use h5fs_reader::model::datatype::{Bits, ByteOrder, Class, Float};
 use h5fs_reader::model::number::{self, FloatValue, Integer, append};
 use serde::{Deserialize, Serialize};
 
-/// An exact number.
+/// A number without rounding: an integer or a floating-point number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ExactNumber {
     Integer(i128),
@@ -41,7 +41,7 @@ impl ExactNumber {
         }
     }
 
-    /// Returns an integer; `None` for a floating-point number.
+    /// Returns the number if it is an integer; `None` for a floating-point number.
     pub(crate) fn as_integer(self) -> Option<i128> {
         match self {
             ExactNumber::Integer(number) => Some(number),
@@ -115,7 +115,7 @@ impl StoredType {
         Some(StoredType { size, kind })
     }
 
-    /// Returns the bytes of one number.
+    /// Returns the size of one number in bytes.
     pub(crate) fn size(&self) -> u8 {
         self.size
     }
@@ -128,7 +128,8 @@ impl StoredType {
         }
     }
 
-    /// Returns integers of the same bits, signed or unsigned.
+    /// Returns the type with the same number of bits and the given signedness. A floating-point
+    /// type is unchanged.
     pub(crate) fn with_sign(self, has_sign: bool) -> Self {
         let kind = match self.kind {
             StoredKind::Integer { order, bits, .. } => StoredKind::Integer {
@@ -141,7 +142,7 @@ impl StoredType {
         StoredType { kind, ..self }
     }
 
-    /// Returns the same integers in another byte order.
+    /// Returns the same type in another byte order.
     pub(crate) fn with_order(self, order: ByteOrder) -> Self {
         let kind = match self.kind {
             StoredKind::Integer { signed, bits, .. } => StoredKind::Integer {
@@ -154,7 +155,7 @@ impl StoredType {
         StoredType { kind, ..self }
     }
 
-    /// Returns the datatype of the numbers.
+    /// Returns the HDF5 datatype of this number type.
     pub(crate) fn datatype(&self) -> Datatype {
         let class = match self.kind {
             StoredKind::Integer {
@@ -220,7 +221,7 @@ impl StoredType {
         }
     }
 
-    /// Returns whether a number, or NaN, can be stored exactly.
+    /// Returns whether this type can represent `number`, which may be NaN, without rounding.
     pub(crate) fn can_hold(&self, number: ExactNumber) -> bool {
         match (self.range(), self.size) {
             (Some((low, high)), _) => {
@@ -237,7 +238,8 @@ impl StoredType {
         }
     }
 
-    /// Returns the lowest integer, and one more than the highest integer.
+    /// Returns the lowest integer of the type, and one more than the highest; `None` for a
+    /// floating-point type.
     fn range(&self) -> Option<(i128, i128)> {
         let StoredKind::Integer { signed, bits, .. } = self.kind else {
             return None;

@@ -25,7 +25,7 @@ use crate::view::elements::Elements;
 use crate::view::elements::dimensions::last_name;
 use crate::view::texts::json::SharedPaths;
 
-/// The file that contains a variable.
+/// The file that contains a variable, and the functions that find and open its other objects.
 pub(crate) struct Surroundings<'a> {
     pub(crate) container: Arc<dyn Container>,
     pub(crate) paths: SharedPaths,
@@ -41,9 +41,9 @@ pub(crate) struct LongTable {
 
 /// A column of a long table.
 pub(crate) enum LongColumn {
-    /// Decoded elements.
+    /// A column with the decoded elements of a variable or coordinate.
     Values(Box<DecodedColumn>),
-    /// Row numbers in a dimension.
+    /// A column with the row's index in a dimension without a coordinate variable.
     Numbers(RowNumberColumn),
 }
 
@@ -68,7 +68,8 @@ pub(crate) fn columns(
     })
 }
 
-/// Returns the columns of variables with the same axes in the group at `path`.
+/// Returns the columns of a group's `variables`, which have the same axes. `path` is the path of
+/// the group.
 ///
 /// # Errors
 /// `NotFound` without variables. Fails if a variable or a coordinate cannot be read.
@@ -107,8 +108,8 @@ fn values(
     Ok(LongColumn::Values(Box::new(values)))
 }
 
-/// Creates the table of the rows `shown` as text. A long table of only numbers and times has
-/// columns of fixed width.
+/// Creates the CSV table of the rows `shown`. If all columns are numbers and times, a long table
+/// has columns of fixed width.
 ///
 /// # Errors
 /// `Limit` for names that are too long.

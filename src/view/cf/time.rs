@@ -17,16 +17,16 @@ use crate::view::calendar::{Calendar, Date};
 use crate::view::cf::reference_time::ReferenceTime;
 use crate::view::cf::stored_type::ExactNumber;
 
-/// The unit, the reference time and the calendar of numbers that are times.
+/// The meaning of numbers that represent times: their unit, reference time and calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimeUnits {
     calendar: Calendar,
     tick: Tick,
-    /// Number of ticks in one unit.
+    /// Number of [`Tick`]s in one unit.
     per_unit: i64,
-    /// The reference time, in ticks from 1970-01-01.
+    /// The reference time in ticks since 1970-01-01, rounded down.
     reference: i128,
-    /// Nanoseconds from that tick to the reference time.
+    /// Nanoseconds from `reference` to the exact reference time.
     rest: i64,
 }
 
@@ -38,10 +38,10 @@ pub(crate) enum Tick {
     Nanosecond,
 }
 
-/// A time, in ticks from 1970-01-01.
+/// A time, as the number of [`Tick`]s since 1970-01-01.
 pub(crate) type Ticks = i64;
 
-/// Maximum bytes of the text of a time.
+/// Maximum length in bytes of a time's text.
 pub(crate) const TEXT_BYTES: usize = 29;
 
 const MICROSECONDS: i64 = 1_000_000;
@@ -55,7 +55,7 @@ impl Tick {
         }
     }
 
-    /// Returns the nanoseconds of one tick.
+    /// Returns the length of one tick in nanoseconds.
     fn nanoseconds(self) -> i64 {
         match self {
             Tick::Microsecond => 1000,
@@ -64,8 +64,8 @@ impl Tick {
     }
 }
 
-/// Returns the tick, and the number of ticks in a unit, from its name in lower case; `None` for a
-/// unit that the calendar does not have.
+/// Returns the tick for a unit, and the number of ticks in the unit. `name` is the unit's name in
+/// lower case. Returns `None` for a unit that the calendar does not have.
 fn unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
     const DAY: i64 = DAY_SECONDS * MICROSECONDS;
     let microseconds = match name {
@@ -85,8 +85,8 @@ fn unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
 }
 
 impl TimeUnits {
-    /// Parses the attributes `units` and `calendar`; `None` if numbers of such units are not times,
-    /// or not defined.
+    /// Parses the attributes `units` and `calendar`. Returns `None` if `units` is not a unit of
+    /// time since a reference time, or if the calendar is unknown or does not have that date.
     pub(crate) fn parse(units: &[u8], calendar: Option<&[u8]>) -> Option<Self> {
         let calendar = match calendar {
             Some(name) => Calendar::from_name(name.trim_ascii())?,
@@ -117,22 +117,23 @@ impl TimeUnits {
         })
     }
 
-    /// Returns the tick of `datetime64` for these times; `None` for a calendar with other days.
+    /// Returns the precision of the `datetime64` type for these times; `None` for a calendar that
+    /// `datetime64` does not have.
     pub(crate) fn datetime64(&self) -> Option<Tick> {
         self.calendar.is_of_this_world().then_some(self.tick)
     }
 
-    /// Returns the name of the calendar in CF.
+    /// Returns the calendar's name in the CF conventions.
     pub(crate) fn calendar(&self) -> &'static str {
         self.calendar.name()
     }
 
-    /// Returns the nanoseconds from 1970-01-01 in the calendar to a time.
+    /// Converts a time to nanoseconds since the calendar's 1970-01-01.
     pub(crate) fn nanoseconds(&self, time: Ticks) -> i128 {
         i128::from(time) * i128::from(self.tick.nanoseconds())
     }
 
-    /// Returns the time of a number; `None` for NaN and infinities.
+    /// Converts a number to a time; `None` for NaN and infinities.
     ///
     /// # Errors
     /// `Limit` for a time that does not fit in 64 bits.
@@ -154,7 +155,7 @@ impl TimeUnits {
             .ok_or_else(|| Error::limit("cf: distance of a time from 1970", most))
     }
 
-    /// Returns the ticks of a finite number of units, rounded as in cftime; `None` if they
+    /// Converts a finite number of units to ticks, rounded as in cftime; `None` if the ticks
     /// overflow.
     fn rounded(&self, number: f64) -> Option<i128> {
         let (mantissa, exponent) = parts(number);
@@ -180,7 +181,8 @@ impl TimeUnits {
         })
     }
 
-    /// Appends the text of the time of a number. Returns whether the number has a time.
+    /// Converts a number to a time, and appends its text. Returns false for NaN and infinities,
+    /// which have no time.
     ///
     /// # Errors
     /// Fails as [`time`](Self::time) does.
@@ -195,7 +197,7 @@ impl TimeUnits {
         Ok(true)
     }
 
-    /// Returns the nanoseconds from 1970-01-01 to the time of a number.
+    /// Converts a number to nanoseconds since 1970-01-01 if the conversion is exact.
     ///
     /// Returns `None` if they do not fit in 64 bits, or if the number is not exact to the
     /// nanosecond. Also returns `None` in calendars with other days than `datetime64`.
@@ -280,7 +282,7 @@ fn parts(number: f64) -> (i64, i32) {
     }
 }
 
-/// Splits a text into its first word and the rest.
+/// Splits a text into its first word and the text after the word.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace);

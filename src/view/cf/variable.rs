@@ -18,12 +18,13 @@ use crate::view::cf::stored_type::StoredType;
 use crate::view::cf::time::TimeUnits;
 use crate::view::elements::dimensions::{self, FindPath};
 
-/// A variable: an array with dimensions and a decoding.
+/// A variable of the netCDF conventions: an array with named dimensions, and a rule that decodes
+/// its elements.
 #[derive(Debug)]
 pub(crate) struct Variable {
     pub(super) node: NodeId,
     pub(super) array: Arc<Array>,
-    /// The scale of each dimension of the decoded elements.
+    /// The dimension scale of each dimension of the decoded elements, if it has one.
     pub(super) scales: Vec<Option<NodeId>>,
     pub(super) decoding: Decoding,
 }
@@ -31,8 +32,8 @@ pub(crate) struct Variable {
 impl Variable {
     /// Returns the variable of an array of numbers or texts. `path` finds the path of the array.
     /// The array must be in a netCDF file, have a dimension scale, or have an attribute that
-    /// defines the meaning of its numbers. Returns `None` for any other object, and for a dimension
-    /// without values.
+    /// defines the meaning of its numbers. Returns `None` for any other object, and for a scale
+    /// that is only a dimension and has no values.
     ///
     /// # Errors
     /// Fails if an attribute cannot be used or read.
@@ -44,7 +45,7 @@ impl Variable {
         Self::from_node_with_siblings(container, node, path, &Siblings::default())
     }
 
-    /// Like [`from_node`](Self::from_node), with cached searches of the group's variables.
+    /// Like [`from_node`](Self::from_node), but uses the cached searches in `siblings`.
     ///
     /// # Errors
     /// Fails as [`from_node`](Self::from_node) does.
@@ -59,8 +60,8 @@ impl Variable {
         Self::from_node_if(container, node, path, siblings, &is_of_netcdf)
     }
 
-    /// Returns the variable of an array that another variable names; `None` if the array cannot be
-    /// a variable.
+    /// Returns the variable of an array that another variable references, for example in
+    /// `coordinates`; `None` if the array cannot be a variable.
     ///
     /// # Errors
     /// Fails as [`from_node`](Self::from_node) does.
@@ -116,7 +117,8 @@ impl Variable {
         }))
     }
 
-    /// Checks that a selection has the dimension of characters last, if the variable has one.
+    /// Checks that a selection includes the dimension of characters as its last dimension, if the
+    /// variable has one.
     ///
     /// # Errors
     /// `NotFound` if it does not.
@@ -138,7 +140,7 @@ impl Variable {
     }
 }
 
-/// Returns the decoding of numbers, and whether an attribute defines it.
+/// Returns the decoding of numbers, and whether an attribute of the array requires it.
 fn numbers(
     container: &dyn Container,
     node: NodeId,

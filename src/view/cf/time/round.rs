@@ -7,26 +7,27 @@ use h5fs_reader::model::number::append;
 use crate::view::calendar::Date;
 use crate::view::cf::time::{DAY_SECONDS, Ticks, TimeUnits};
 
-/// Times at round dates.
+/// Round times for the axis of a plot, with their texts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RoundTimes {
-    /// The times with their texts, which are as short as possible.
+    /// Each round time with its text, which has only those parts of the date and the time that the
+    /// distance between the times needs.
     pub(crate) times: Vec<(Ticks, String)>,
-    /// The common day of all times, if their texts do not include it.
+    /// The day of all times, if their texts are only times of day.
     pub(crate) day: Option<String>,
 }
 
-/// The distance between two round times.
+/// The distance between two neighbouring round times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoundStep {
     Seconds(i64),
-    /// Days of a month, counted from its first day.
+    /// This many days, counted from the first day of each month.
     Days(u8),
     Months(u8),
     Years(i64),
 }
 
-/// Round numbers of seconds within a day.
+/// Numbers of seconds that are round within a day, such as 5 minutes or 6 hours.
 const SECONDS: [i64; 17] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
 ];
@@ -55,7 +56,7 @@ impl RoundStep {
         seconds.into_iter().chain(days).chain(months).chain(years)
     }
 
-    /// Returns the maximum number of steps between the first and the last time.
+    /// Returns the maximum number of steps for which the texts fit next to each other on the axis.
     fn max_steps(self) -> i64 {
         match self {
             RoundStep::Seconds(_) => 4,
@@ -65,8 +66,8 @@ impl RoundStep {
 }
 
 impl TimeUnits {
-    /// Returns round times from `first` to `last`, few enough that their texts fit side by side. A
-    /// range without a whole second does not have any.
+    /// Returns round times from `first` to `last`, few enough that their texts fit next to each
+    /// other on the axis. The result is empty if no whole second is in the range.
     pub(crate) fn round(&self, first: Ticks, last: Ticks) -> RoundTimes {
         let per_second = self.tick.per_second();
         let (first, last) = (
@@ -111,7 +112,7 @@ impl TimeUnits {
         }
     }
 
-    /// Returns the times of a step from `first` to `last`, in seconds.
+    /// Returns the round times of a step from `first` to `last`, all in seconds.
     fn seconds(&self, step: RoundStep, first: i64, last: i64) -> Vec<i64> {
         let is_within = |seconds: &i64| (first..=last).contains(seconds);
         match step {
@@ -154,7 +155,7 @@ impl TimeUnits {
         }
     }
 
-    /// Returns the first second of a month.
+    /// Returns the time at which a month begins, in seconds.
     fn begin(&self, year: i64, month: u8) -> Option<i64> {
         let day = self.calendar.number(Date {
             year,
@@ -172,7 +173,7 @@ impl TimeUnits {
         self.calendar.date(self.day_of(seconds))
     }
 
-    /// Formats the first `parts` parts of a date: year, month, day.
+    /// Formats a date with the first `parts` of: year, month, day.
     fn date_text(&self, seconds: i64, parts: usize) -> String {
         let date = self.date_of(seconds);
         let year = self.calendar.written_year(date.year);
