@@ -53,7 +53,7 @@ impl Elements {
         })
     }
 
-    /// Returns exactly `count` elements, from element `first` on.
+    /// Reads exactly `count` elements, starting at element `first`, and returns their bytes.
     ///
     /// # Errors
     /// Fails if the elements cannot be read.
@@ -61,7 +61,7 @@ impl Elements {
         self.read_for(first, count, &CancelToken::default())
     }
 
-    /// Like [`read`](Self::read), for a request that may be cancelled.
+    /// Like [`read`](Self::read), for a request that `cancel` may end.
     ///
     /// # Errors
     /// Fails as `read` does.
@@ -77,14 +77,14 @@ impl Elements {
         }
     }
 
-    /// Returns the bytes of memory for the datatype and for `tables` tables with one entry for each
-    /// part of the datatype.
+    /// Returns the memory in bytes for the datatype, and for `tables` tables that have one entry
+    /// for each part of the datatype.
     pub(super) fn own_bytes_with(&self, tables: u64) -> u64 {
         let datatype = self.datatype.weight();
         datatype.saturating_mul(tables.saturating_add(1))
     }
 
-    /// Returns the number of elements to read at a time: those that fit in 64 KiB, but at least
+    /// Returns the number of elements to read at a time: as many as fit in 64 KiB, but at least
     /// one.
     pub(super) fn batch(&self) -> u64 {
         const BUFFER: u64 = 64 << 10;
@@ -92,8 +92,9 @@ impl Elements {
     }
 }
 
-/// Returns the datatype of one element, which is not an array, and all dimensions; `None` for a
-/// null dataspace.
+/// Splits a datatype into the datatype of one element, which is not an array, and the dimensions.
+/// The dimensions of array elements follow the dimensions of `shape`. They are `None` for a null
+/// dataspace.
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
@@ -106,8 +107,8 @@ pub(crate) fn element_type(
     Ok((all.datatype, dims))
 }
 
-/// Returns the number of values in an element of this datatype. A pointer counts as `POINTER`
-/// values, because following it takes longer.
+/// Returns the cost of formatting an element of this datatype, in values. A pointer counts as
+/// `POINTER` values, because following it takes longer.
 pub(crate) fn values_of(datatype: &Datatype) -> u64 {
     const POINTER: u64 = 8;
     match &datatype.class {
@@ -125,14 +126,14 @@ pub(crate) fn values_of(datatype: &Datatype) -> u64 {
     }
 }
 
-/// Returns the cost of reading an element of `bytes` bytes, without the cost of its values. The
-/// unit is the cost of formatting one value.
+/// Returns the cost of reading an element of `bytes` bytes, without formatting it. The unit is the
+/// cost of formatting one value.
 pub(crate) fn values_of_bytes(bytes: u64) -> u64 {
     bytes / limits::VALUE_BYTES
 }
 
-/// Returns the datatype with NumPy's booleans and complex numbers in place of their HDF5
-/// representations (an enum, and a compound of two numbers).
+/// Returns the datatype with NumPy's boolean and complex types. In HDF5, h5py stores these as an
+/// enumeration, and as a compound of two numbers.
 pub(crate) fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
     let class = match &datatype.class {
         _ if datatype.is_boolean() => Class::Bool,

@@ -6,10 +6,10 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::View;
 
-/// Bytes of stored elements to read and convert at a time.
+/// Amount of stored data to read and convert at a time, in bytes.
 const BATCH: u64 = 256 << 10;
 
-/// A conversion of elements of one size to elements of another size.
+/// A conversion of stored elements of one size to elements of another size.
 pub(crate) trait Conversion: Send + Sync {
     /// Converts the stored `element`, and appends the result to `out`.
     ///
@@ -25,14 +25,14 @@ impl<F: Fn(&[u8], &mut Vec<u8>) + Send + Sync> Conversion for F {
     }
 }
 
-/// The content of an array whose elements are converted on each read.
+/// A view of elements that are converted on each read.
 pub(crate) struct ConvertedElements<C> {
     pub(crate) content: Box<dyn View>,
     pub(crate) conversion: C,
     pub(crate) count: u64,
-    /// Bytes of a stored element; not 0.
+    /// Size of a stored element in bytes; not 0.
     pub(crate) stored_size: u64,
-    /// Bytes of a converted element; not 0.
+    /// Size of a converted element in bytes; not 0.
     pub(crate) size: u64,
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<b
     Ok(name.is_some_and(|name| name.starts_with(MARK)))
 }
 
-/// Returns the scale of each dimension that `DIMENSION_LIST` names.
+/// Returns the dimension scale of each dimension that the attribute `DIMENSION_LIST` describes.
 pub(crate) fn listed(container: &dyn Container, node: NodeId) -> Result<Vec<Option<NodeId>>> {
     targets(container, node, b"DIMENSION_LIST")
 }
@@ -45,8 +45,9 @@ pub(crate) fn listed_at(
     target_at(container, node, b"DIMENSION_LIST", axis)
 }
 
-/// Returns the scale of each of `rank` dimensions of an array in the group at path `group`, by its
-/// `_Netcdf4Coordinates`. Returns `None` if the attribute is absent or has another length.
+/// Returns the scales of the `rank` dimensions of an array, found by the dimension numbers in its
+/// `_Netcdf4Coordinates`. The array is in the group at path `group`. Returns `None` if the
+/// attribute is absent, or does not have `rank` numbers.
 pub(crate) fn numbered(
     container: &dyn Container,
     node: NodeId,
@@ -112,11 +113,11 @@ fn has_number(container: &dyn Container, node: NodeId, number: i128) -> Result<b
     Ok(own.as_deref() == Some(&[number]) && is_scale(container, node)?)
 }
 
-/// A function that finds the path of an object, with names as in the file. Few objects need their
-/// path.
+/// A function that finds the path of an object, with names as in the file. It is called only if the
+/// path is needed.
 pub(crate) type FindPath<'a> = dyn Fn() -> Result<Vec<u8>> + 'a;
 
-/// Returns the last name of a path.
+/// Returns the part of a path after the last `/`.
 pub(crate) fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
@@ -126,9 +127,9 @@ pub(crate) fn group_of(path: &[u8]) -> &[u8] {
     &path[..path.len() - last_name(path).len()]
 }
 
-/// Returns the scale of each of `rank` dimensions of an array. The scales are listed in its
-/// `DIMENSION_LIST`. An array without a list that is itself a scale is the scale of its one
-/// dimension, or its scales are found by `_Netcdf4Coordinates`.
+/// Returns the scale of each of `rank` dimensions of an array, from the first of these sources: its
+/// `DIMENSION_LIST`, the array itself if it is a scale of one dimension, and its
+/// `_Netcdf4Coordinates`.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.

@@ -9,17 +9,17 @@ use h5fs_reader::memory::lock::lock;
 
 use crate::limits;
 
-/// Maximum bytes of an element, and of its text.
+/// Maximum length in bytes of an element, and of an element's text.
 const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
 
-/// A lock and a memory budget for the long elements of one open file, which are written one at a
-/// time.
+/// The state of one open file that limits its long elements: a lock, so that they are written one
+/// at a time, and the memory budget.
 pub(in crate::view) struct LongElements {
     engine: Arc<Engine>,
     turn: Mutex<()>,
 }
 
-/// The memory that is reserved for one long element while it is written.
+/// The memory that is reserved while one long element is written.
 pub(in crate::view) struct ReservedMemory<'a> {
     _turn: MutexGuard<'a, ()>,
     _held: HeldMemory,
@@ -31,13 +31,13 @@ impl LongElements {
         LongElements { engine, turn }
     }
 
-    /// Returns whether elements of this many bytes are long.
+    /// Returns whether an element of this many bytes is long.
     pub(in crate::view) fn is_long(bytes: u64) -> bool {
         bytes > limits::UNCOUNTED_ELEMENT as u64
     }
 
-    /// Reserves memory for one long element: for its bytes, for its text, and for the part of the
-    /// view's text that contains the element.
+    /// Reserves memory for one long element: for the element's bytes, for its text, and for the
+    /// chunk of output that contains the text.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
@@ -51,8 +51,8 @@ impl LongElements {
     }
 
     /// Writes an element with `write`, whose argument is the maximum length of the element's text.
-    /// If `room` is `None`, the maximum is first the limit of a short element. If it is exceeded,
-    /// memory is reserved and `write` is called again with the limit of a long element.
+    /// If `room` is `None`, the first call has the limit of a short element. If the text exceeds
+    /// this limit, memory is reserved, and a second call has the limit of a long element.
     ///
     /// # Errors
     /// Fails with the errors of `write` and of [`room`](Self::room).
@@ -74,9 +74,8 @@ impl LongElements {
     }
 }
 
-/// The pace at which elements are written. Elements may take long although they have little text,
-/// because a pointer can lead to megabytes of other data. The clock is read once in `LOOK`
-/// elements.
+/// A timer for writing elements. An element with little text may take long, because a pointer can
+/// lead to megabytes of other data. The clock is read once in `LOOK` elements.
 pub(in crate::view) struct Pace {
     started: Instant,
     elements: u32,
@@ -85,7 +84,7 @@ pub(in crate::view) struct Pace {
 impl Pace {
     /// Number of elements between two checks of the clock.
     const LOOK: u32 = 16;
-    /// Time after which the writer returns, so that its caller can check whether the request is
+    /// Time after which writing pauses, so that the caller can check whether the request is
     /// cancelled.
     const LONG: Duration = Duration::from_millis(250);
 

@@ -17,8 +17,8 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 
-/// Returns the node with the empty array if `node` holds only the dimensions of an empty MATLAB
-/// array; `None` for any other node.
+/// Returns a node for the empty array that `node` represents. Such a node stores only the
+/// dimensions of an empty MATLAB array. Returns `None` for any other node.
 ///
 /// # Errors
 /// `Corrupt` if none of the dimensions is zero. Fails if an attribute or the dimensions cannot be
@@ -48,8 +48,8 @@ pub(crate) fn empty_array_node(
     Ok(Some(Arc::new(node.with_array(Arc::new(empty)))))
 }
 
-/// Returns whether `MATLAB_empty` marks the array as empty, so that the dataset holds its
-/// dimensions.
+/// Returns whether the attribute `MATLAB_empty` says that the dataset has only the dimensions of an
+/// empty array.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
@@ -58,8 +58,8 @@ pub(super) fn is_empty(container: &dyn Container, node: NodeId) -> Result<bool> 
     Ok(empty.is_some_and(|empty| empty.iter().any(|&value| value != 0)))
 }
 
-/// Returns the dimensions in HDF5's order from the `stored` dimensions in MATLAB's order. Returns
-/// `None` if they are not the dimensions of an empty array.
+/// Converts the `stored` dimensions, in MATLAB's order, to HDF5's order. Returns `None` if they are
+/// not the dimensions of an empty array.
 pub(super) fn reversed(datatype: &Datatype, stored: &[u8]) -> Option<Vec<u64>> {
     let dims = attribute_value::numbers(datatype, stored)?;
     let dims = dims.iter().rev().map(|&dim| u64::try_from(dim).ok());
@@ -67,7 +67,8 @@ pub(super) fn reversed(datatype: &Datatype, stored: &[u8]) -> Option<Vec<u64>> {
     dims.filter(|dims| dims.contains(&0))
 }
 
-/// Returns whether the datatype and shape of an array allow that it holds dimensions.
+/// Returns whether an array's datatype and shape allow that its elements are the dimensions of an
+/// empty array.
 fn may_be_dimensions(array: &Array) -> bool {
     let is_unsigned = matches!(array.datatype.class, Class::Integer { signed: false, .. });
     let is_short = matches!(array.shape.dims(), &[rank] if rank <= to_u64(limits::RANK));
@@ -83,8 +84,8 @@ fn dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>> {
     })
 }
 
-/// Returns the datatype that MATLAB uses to store the elements of a class. Returns `None` for
-/// classes without a datatype of their own, such as structures.
+/// Returns the datatype in which MATLAB stores elements of the class. Returns `None` for classes
+/// without a datatype of their own, such as structures.
 fn datatype(class: &[u8]) -> Option<Datatype> {
     let order = ByteOrder::Little;
     let integer = |size, signed| Some(Datatype::integer(size, signed, order));

@@ -21,15 +21,15 @@ pub(crate) enum MissingValues {
 pub(crate) struct Mask {
     elements: Elements,
     /// For each dimension of the array, slowest first: the length of the dimension, and the
-    /// distance in the mask between two neighbours in that dimension. The distance is 0 where the
-    /// mask is broadcast.
+    /// distance between two neighbours in the mask, in elements. The distance is 0 where the mask
+    /// is broadcast.
     steps: Vec<(u64, u64)>,
     /// Whether the mask has one element for each element of the array.
     is_whole: bool,
 }
 
 impl MissingValues {
-    /// Returns the rule that elements equal to the number `text` are missing.
+    /// Creates the rule that elements equal to the number in `text` are missing.
     ///
     /// # Errors
     /// Fails as [`number_of`] does.
@@ -37,9 +37,9 @@ impl MissingValues {
         number_of(text).map(MissingValues::Equal)
     }
 
-    /// Returns the rule of the elements of `mask` for an array of dimensions `dims`. The mask is
-    /// broadcast as in NumPy: in dimensions of length 1, and in leading dimensions that the mask
-    /// does not have.
+    /// Creates the rule that elements marked by `mask` are missing, for an array of dimensions
+    /// `dims`. The mask is broadcast as in NumPy: in dimensions of length 1, and in leading
+    /// dimensions that the mask does not have.
     ///
     /// # Errors
     /// `Corrupt` if the dimensions cannot be broadcast.
@@ -64,8 +64,8 @@ impl MissingValues {
         }))
     }
 
-    /// Returns whether each of `count` elements of `datatype`, from element `first` on, is missing.
-    /// `bytes` are the stored bytes of these elements.
+    /// Returns, for each of `count` elements of `datatype` starting at element `first`, whether the
+    /// element is missing. `bytes` are the stored bytes of these elements.
     ///
     /// # Errors
     /// Fails if the mask cannot be read.
@@ -103,7 +103,7 @@ impl Mask {
         .collect()
     }
 
-    /// Returns the number of the mask's element for element `number` of the array.
+    /// Returns the number of the mask element that applies to element `number` of the array.
     fn mask_element(&self, number: u64) -> u64 {
         let mut rest = number;
         let mut place = 0;
@@ -115,7 +115,7 @@ impl Mask {
     }
 }
 
-/// Parses the number that a mask gives as text, in YAML's notation (`.nan`).
+/// Parses the number in the `mask` of an ndarray, which is a text in YAML's notation (`.nan`).
 ///
 /// # Errors
 /// `Corrupt` if the text is not a number.

@@ -45,14 +45,14 @@ pub(crate) fn normal(elements: Elements) -> Result<Elements> {
     })
 }
 
-/// The parts of an element that need conversion to their normal form.
+/// A conversion to the normal form, for a datatype that needs one.
 #[derive(Debug, PartialEq, Eq)]
 enum Normal {
     Boolean,
     Text(StringPadding),
-    /// Each part of this many bytes needs the inner conversion.
+    /// The element consists of values of this many bytes, and each needs the inner conversion.
     Each(usize, Box<Normal>),
-    /// The fields between these offsets (start, end) need the inner conversion.
+    /// The fields of the element at these offsets (start, end) need the inner conversion.
     Fields(Vec<(usize, usize, Normal)>),
 }
 
@@ -113,8 +113,8 @@ impl Normal {
     }
 }
 
-/// Returns whether no two members overlap. The conversion of one overlapping member would change
-/// the other.
+/// Returns whether no two members of a compound overlap. Otherwise the conversion of one member
+/// could change another.
 fn are_apart(members: &[Member]) -> bool {
     let place = |member: &Member| {
         let end = member.offset.saturating_add(member.datatype.size);

@@ -39,17 +39,18 @@ use h5fs_reader::wire::to_usize;
 use crate::view::elements::dimensions::{has_no_values, is_scale, listed, listed_at};
 use crate::view::elements::matlab_empty;
 
-/// The lengths of unlimited dimensions in one state of a file.
+/// A cache of the lengths of unlimited dimensions in one state of a file.
 pub(crate) struct Lengths {
-    /// The lengths, by the node of the dimension's scale; `None` for a scale whose dimension is
-    /// limited.
+    /// The length of each dimension, by the node of its dimension scale; `None` for a limited
+    /// dimension.
     pub(crate) known: Mutex<WeightedLru<NodeId, Option<u64>>>,
-    /// The state of a growing file whose headers are all read after the known lengths were found.
+    /// For a growing file, the state whose headers are read: a state after the cached lengths were
+    /// found.
     latest: Mutex<Option<Arc<dyn Container>>>,
 }
 
 impl Lengths {
-    /// Creates an empty cache that keeps at most `most` bytes of lengths.
+    /// Creates an empty cache, which occupies at most `most` bytes.
     pub(crate) fn new(most: u64) -> Self {
         Lengths {
             known: Mutex::new(WeightedLru::new(most)),
@@ -58,11 +59,13 @@ impl Lengths {
     }
 }
 
-/// Maximum number of times that the lengths in one dimension of a growing file are read. Reading
-/// stops earlier if two reads agree and all variables have the same number of records.
+/// Maximum number of times that the lengths of the variables over one dimension of a growing file
+/// are read. Reading stops earlier if two reads agree and all variables have the same number of
+/// records.
 const LOOKS: u32 = 8;
 
-/// The pause before a further read. A writer appends a record to one variable after another.
+/// The pause between two reads of the lengths. A writer appends a record to one variable after
+/// another, and needs time for all of them.
 const PAUSE: Duration = Duration::from_millis(4);
 
 /// Bytes charged to the metadata budget for each variable that is examined, in addition to the
@@ -72,7 +75,7 @@ const USER: u64 = 64;
 /// A function that returns whether a link of the file leads to a node.
 pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
 
-/// A container whose variables are extended to the length of their dimensions.
+/// A container that shows variables with the full length of their unlimited dimensions.
 pub(crate) struct PaddedContainer {
     inner: Arc<dyn Container>,
     engine: Arc<Engine>,
@@ -83,7 +86,7 @@ pub(crate) struct PaddedContainer {
 }
 
 impl PaddedContainer {
-    /// Wraps `inner`. `lengths` has the lengths that were found earlier.
+    /// Wraps the container `inner`. `lengths` caches the lengths of the dimensions.
     pub(crate) fn new(
         inner: Arc<dyn Container>,
         engine: Arc<Engine>,
@@ -100,8 +103,8 @@ impl PaddedContainer {
         }
     }
 
-    /// Returns the length of each dimension of the array `id` that is unlimited. The result is
-    /// empty if no dimension is unlimited.
+    /// Returns, for each dimension of the array `id`, its length if the dimension is unlimited. The
+    /// result is empty if no dimension is unlimited.
     fn lengths_of(&self, id: NodeId, array: &Array) -> Result<Vec<Option<u64>>> {
         let max = array.shape.max();
         if max.iter().all(Option::is_some) || array.storage.is_err() {
@@ -119,7 +122,8 @@ impl PaddedContainer {
         axes.map(length).collect()
     }
 
-    /// Returns the length of the dimension of a scale; `None` if the dimension is limited.
+    /// Returns the length of the dimension that `scale` describes; `None` if the dimension is
+    /// limited.
     fn length(&self, scale: NodeId) -> Result<Option<u64>> {
         if let Some(known) = lock(&self.lengths.known).get(&scale) {
             return Ok(*known);
@@ -138,8 +142,8 @@ impl PaddedContainer {
         Ok(length)
     }
 
-    /// Finds the length of a dimension in a growing file. A writer may have appended a record to
-    /// some of the variables only, so the function waits a moment for the others.
+    /// Finds the length of a dimension in a growing file. If a writer has appended a record to only
+    /// some of the variables, the function waits briefly for the others.
     fn growing_length(&self, scale: NodeId) -> Result<Option<u64>> {
         let mut found = None;
         for look in 0..LOOKS {
@@ -165,7 +169,8 @@ impl PaddedContainer {
         }
     }
 
-    /// Returns the state of the file whose headers are read after the lengths of the dimensions.
+    /// Returns the state of the file whose headers are read: a state after the lengths of the
+    /// dimensions were found.
     fn latest(&self) -> Arc<dyn Container> {
         match &*lock(&self.lengths.latest) {
             Some(file) => Arc::clone(file).for_request(&self.effort),
@@ -173,9 +178,9 @@ impl PaddedContainer {
         }
     }
 
-    /// Returns the lengths of the variables over the dimension of a scale, as its `REFERENCE_LIST`
-    /// names them; `None` if the dimension is limited. The length of a scale without values does
-    /// not count.
+    /// Returns the length of each variable over the dimension that `scale` describes; `None` if the
+    /// dimension is limited. The attribute `REFERENCE_LIST` of the scale names the variables. The
+    /// length of a scale without values is not included.
     fn lengths_along(&self, file: &dyn Container, scale: NodeId) -> Result<Option<Vec<u64>>> {
         let node = file.node(scale)?;
         let shape = node.array().map(|array| &array.shape);
@@ -198,12 +203,13 @@ impl PaddedContainer {
     }
 }
 
-/// Returns the greatest length; zero for an empty list.
+/// Returns the greatest of the variables' lengths; zero for an empty list.
 fn longest(lengths: Option<Vec<u64>>) -> Option<u64> {
     lengths.map(|lengths| lengths.into_iter().max().unwrap_or(0))
 }
 
-/// Returns the greatest length, without a last record that the writer has begun but not completed.
+/// Returns the greatest of the variables' lengths that is complete. A last record that only some of
+/// the variables have is not counted.
 fn complete(lengths: Option<Vec<u64>>) -> Option<u64> {
     let written = lengths.iter().flatten().filter(|length| **length > 0);
     let shortest = written.min().copied();
@@ -212,16 +218,16 @@ fn complete(lengths: Option<Vec<u64>>) -> Option<u64> {
     if is_begun { shortest } else { longest }
 }
 
-/// Returns whether all lengths are equal. Variables of length 0 are ignored: they are
-/// not written yet.
+/// Returns whether all variables have equal lengths. Variables of length 0 are ignored, because
+/// they are not written yet.
 fn are_equal(lengths: &[u64]) -> bool {
     let mut written = lengths.iter().filter(|length| **length > 0);
     let first = written.next();
     written.all(|length| Some(length) == first)
 }
 
-/// Returns the variables that the `REFERENCE_LIST` of a scale names, each once, with the index of
-/// the dimension that the scale describes. Deleted variables remain in that list.
+/// Returns the variables that the attribute `REFERENCE_LIST` of a scale names, each once, with the
+/// index of the dimension that the scale describes. The list may contain deleted variables.
 fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
     let Some(list) = content(file, scale, b"REFERENCE_LIST")? else {
         return Ok(Vec::new());
@@ -269,9 +275,9 @@ fn referenced(file: &dyn Container, kind: ReferenceKind, element: &[u8]) -> Resu
     })
 }
 
-/// Returns the length of a variable in dimension `axis`. Returns `None` unless the variable's own
-/// `DIMENSION_LIST` names the scale. The variable may be deleted, and another object may be at its
-/// address now.
+/// Returns the length of the variable `user` in dimension `axis`. Returns `None` unless the
+/// variable's own `DIMENSION_LIST` names the scale. Otherwise the variable may have been deleted,
+/// and its address may belong to another object.
 fn length_along(
     file: &dyn Container,
     user: NodeId,
@@ -287,8 +293,8 @@ fn length_along(
     Ok(is_over.then_some(*length))
 }
 
-/// Returns the array with the dimensions `dims`, and with netCDF's fill value where the stored
-/// array does not have elements.
+/// Returns the array with the dimensions `dims`. Elements that the stored array does not have are
+/// netCDF's fill value.
 pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let common: Vec<u64> = array
         .shape
@@ -325,8 +331,8 @@ pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     }
 }
 
-/// Like [`padded`], for an array in a growing file. The array keeps its chunks in each state of its
-/// file, whether it is padded, cut or unchanged.
+/// Like [`padded`], for an array in a growing file. The result has the stored array's chunk shape
+/// in each state of the file, whether the array is padded, cut or unchanged.
 fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let is_cut = dims
         .iter()
@@ -396,7 +402,7 @@ fn fill_of(array: &Array) -> Fill {
     Fill::Value(Arc::from(&*bytes))
 }
 
-/// The array as it is stored.
+/// The stored array, as the source of the padded array.
 #[derive(Debug)]
 struct UnpaddedArray(Arc<Array>);
 

@@ -15,14 +15,14 @@ use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::variable_length::ItemContent;
 
-/// A part of an array.
+/// The part of an array that a selector such as `[0:10,3]` picks.
 pub(crate) struct ArrayPart {
     reader: Arc<Reader>,
     selection: Selection,
 }
 
 impl ArrayPart {
-    /// Selects the part of the array of `reader` that `selector` names.
+    /// Selects the part of the array of `reader` that `selector` picks.
     ///
     /// # Errors
     /// `NotFound` if the part is not in the array; `Limit` for an array that is longer than any
@@ -33,7 +33,7 @@ impl ArrayPart {
         Ok(ArrayPart { reader, selection })
     }
 
-    /// Returns the whole array.
+    /// Returns the array that contains the part.
     pub(crate) fn array(&self) -> &Array {
         self.reader.array()
     }
@@ -43,7 +43,7 @@ impl ArrayPart {
         VariableLength::is_of(&self.selection.datatype)
     }
 
-    /// Returns the values of the selected variable-length elements, one after another.
+    /// Returns the values of the part's variable-length elements, one after another.
     ///
     /// # Errors
     /// `NotFound` if the elements have a fixed length; `Limit` if there are too many elements.
@@ -55,10 +55,10 @@ impl ArrayPart {
         array.ok_or(Error::NotFound)
     }
 
-    /// Returns the bytes of the part, in the same form as the file of a whole array. For a single
-    /// variable-length element, the bytes are the value of that element alone. `array` has the
-    /// values of the variable-length elements. Their lengths are computed for a request that
-    /// `cancel` may end.
+    /// Returns the part as bytes, in the same form as the file of a whole array. If the part is one
+    /// variable-length element, the bytes are the value of this element. `array` has the values of
+    /// variable-length elements. The lengths of the values are computed if necessary, until
+    /// `cancel` ends the request.
     ///
     /// # Errors
     /// Fails if an element of variable length cannot be read.
@@ -74,8 +74,8 @@ impl ArrayPart {
         })
     }
 
-    /// Returns the elements of the part. A single variable-length sequence becomes an array of its
-    /// items.
+    /// Returns the elements of the part as an array. If the part is one variable-length sequence,
+    /// the array has the items of the sequence.
     ///
     /// # Errors
     /// Fails as [`content`](Self::content) does.
@@ -102,7 +102,7 @@ impl ArrayPart {
     }
 }
 
-/// Returns a variable-length sequence of `base` elements as an array.
+/// Returns a variable-length sequence as an array of its items, which have the datatype `base`.
 fn sequence(base: &Datatype, content: ItemContent) -> Result<Elements> {
     let bytes = content.length();
     let count = bytes.checked_div(base.size.into()).unwrap_or(0);

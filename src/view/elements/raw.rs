@@ -1,5 +1,4 @@
-//! The elements of an array as the file stores them, in C order and in the stored datatype, after
-//! the filters were reversed.
+//! The file of an array's elements: C order, stored datatype, with all filters reversed.
 
 use std::sync::Arc;
 
@@ -10,14 +9,14 @@ use h5fs_reader::model::Array;
 use crate::limits;
 use crate::view::View;
 
-/// The content with the elements of one array.
+/// The file with the elements of one array.
 pub(crate) struct Raw {
     reader: Arc<Reader>,
     stream: Stream,
 }
 
 impl Raw {
-    /// Creates the content with the elements that `reader` reads.
+    /// Creates the file with the elements that `reader` reads.
     pub(crate) fn new(reader: Arc<Reader>) -> Self {
         Raw {
             reader,

@@ -22,7 +22,7 @@ pub(crate) struct References {
     count: u64,
 }
 
-/// A block of consecutive elements.
+/// Consecutive elements of an array of references, read at once.
 #[derive(Default)]
 pub(crate) struct ReferenceBlock {
     first: u64,
@@ -31,13 +31,13 @@ pub(crate) struct ReferenceBlock {
 }
 
 impl References {
-    /// Returns whether the elements of an array are references, not records with a field of
-    /// references.
+    /// Returns whether each element of an array is a reference. Records with a field of references
+    /// do not count.
     pub(crate) fn is_made_of(array: &Array) -> bool {
         matches!(innermost(&array.datatype).class, Class::Reference(_))
     }
 
-    /// Returns the references in `elements`; `None` if the elements are not references.
+    /// Creates the list of references in `elements`; `None` if the elements are not references.
     ///
     /// # Errors
     /// `Limit` if the number of elements overflows.
@@ -57,7 +57,7 @@ impl References {
         self.elements.dims.as_deref().unwrap_or_default()
     }
 
-    /// Returns the name of element `number`.
+    /// Returns the name of element `number`, which consists of its indices.
     pub(crate) fn name(&self, number: u64) -> Vec<u8> {
         let mut rest = number;
         let along = self.dims().iter().rev().map(|&dim| {
@@ -91,7 +91,7 @@ impl References {
         (number < self.count && self.name(number) == name).then_some(number)
     }
 
-    /// Returns the target of element `number`.
+    /// Returns the object that element `number` references.
     ///
     /// # Errors
     /// Fails if the element or its target cannot be read.
@@ -100,8 +100,8 @@ impl References {
         container.reference(self.kind, &element)
     }
 
-    /// Reads a block of elements at or after `first`. Elements in a hole before the block are
-    /// skipped, because they are null. Returns `None` after the last element.
+    /// Reads the next block of elements at or after element `first`. Elements in a hole of the
+    /// array are skipped, because they are null. Returns `None` after the last element.
     ///
     /// # Errors
     /// Fails if the elements cannot be read.
@@ -124,9 +124,8 @@ impl References {
         }))
     }
 
-    /// Returns whether an element of a block references an object, in this file or in another. Also
-    /// returns true for a reference that cannot be read: only a lookup of that element reports the
-    /// error.
+    /// Returns whether `element` references an object, in this file or in another. Also returns
+    /// true if the reference cannot be read, so that a lookup of the element reports the error.
     pub(crate) fn names_an_object(&self, container: &dyn Container, element: &[u8]) -> bool {
         let target = container.reference(self.kind, element);
         target.as_ref().map_or(true, is_object)
@@ -134,7 +133,8 @@ impl References {
 }
 
 impl ReferenceBlock {
-    /// Returns the number and the bytes of the first element at or after number `at`.
+    /// Returns the first element of the block whose number is at least `at`: its number and its
+    /// bytes.
     pub(crate) fn element_from(&self, at: u64) -> Option<(u64, &[u8])> {
         let number = at.max(self.first);
         let place = to_usize(number - self.first).ok()?;
@@ -143,8 +143,8 @@ impl ReferenceBlock {
     }
 }
 
-/// Returns whether a reference is to an object, which may be missing. Null references and
-/// references to attributes are not.
+/// Returns whether a reference leads to an object, even a missing one. Null references and
+/// references to attributes do not.
 pub(crate) fn is_object(reference: &Reference) -> bool {
     match reference {
         Reference::Object(_)

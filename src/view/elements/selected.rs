@@ -1,4 +1,4 @@
-//! The view of selected elements.
+//! The file of the elements that a selector picks.
 
 use h5fs_reader::array::{Bytes, CancelToken, SelectedElements};
 use h5fs_reader::error::Result;

@@ -27,7 +27,7 @@ use crate::view::elements::{Elements, values_of};
 use crate::view::texts::attributes::innermost;
 use crate::view::texts::counted_text::Units;
 
-/// How the elements of an array represent strings.
+/// How the elements of an array store strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StringStorage {
     /// Each element is a string.
@@ -39,7 +39,8 @@ pub(crate) enum StringStorage {
 }
 
 impl StringStorage {
-    /// Returns the kind of the elements of `node` if it is an array that represents strings.
+    /// Returns how the elements of `node` store strings; `None` if `node` is not an array of
+    /// strings.
     ///
     /// # Errors
     /// Fails if an attribute of the array cannot be read.
@@ -69,7 +70,7 @@ impl StringStorage {
         }
     }
 
-    /// Returns the kind of a field of datatype `datatype` in a record.
+    /// Returns how a record's field of type `datatype` stores a string; `None` for other fields.
     pub(crate) fn of_field(datatype: &Datatype) -> Option<Self> {
         let is_string = matches!(
             datatype.class,
@@ -79,7 +80,7 @@ impl StringStorage {
     }
 }
 
-/// The strings of an array, as the units of a text.
+/// The strings of an array, as a text with one line for each string.
 pub(crate) struct Strings {
     elements: Elements,
     engine: Arc<Engine>,
@@ -88,13 +89,13 @@ pub(crate) struct Strings {
     count: u64,
 }
 
-/// The conversion from elements to strings.
+/// The rule that converts elements to strings.
 enum StringConversion {
     /// Each element is a string of a fixed length.
     Fixed(ValueWriter),
     /// Each element points to a string.
     Variable { ends_at_nul: bool },
-    /// This many characters form a string.
+    /// Each string has this many elements, which are characters.
     Characters { length: u64 },
     /// Each row of a matrix of characters forms a string.
     Rows(matlab::MatlabRows),
@@ -212,8 +213,9 @@ impl Strings {
         })
     }
 
-    /// Reads one batch of `strings`, of `elements` elements each, and writes them with `write`
-    /// until `out` holds at least `enough` bytes. Returns the number of the next string.
+    /// Reads a batch of `strings`, each of which has `elements` elements. Writes the strings with
+    /// `write` until `out` holds at least `enough` bytes. Returns the number of the first string
+    /// that was not written.
     fn write_batch(
         &self,
         strings: &Range<u64>,
@@ -238,8 +240,8 @@ impl Strings {
         Ok(strings.start + count)
     }
 
-    /// Reserves memory for a long string of `bytes` bytes: for its bytes, for its text, and for the
-    /// part of the view's text that contains the string. A short string reserves no memory.
+    /// Reserves memory for a long string of `bytes` bytes: for the string's bytes, for its text,
+    /// and for the chunk of output that contains the text. A short string reserves no memory.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.

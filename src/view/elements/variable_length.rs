@@ -1,4 +1,5 @@
-//! The strings or sequences of a variable-length array, one after another, and the offset of each.
+//! Two files of a variable-length array: its strings or sequences, one after another, and the
+//! offset of each.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,8 @@ use h5fs_reader::wire::to_usize;
 
 use crate::view::View;
 
-/// The content with the strings, each followed by a line feed, or with the items of all sequences.
+/// The file of a variable-length array: its strings, each followed by a line feed, or the items of
+/// all its sequences.
 pub(crate) struct ItemContent {
     array: Arc<VariableLength>,
     length: u64,
@@ -18,8 +20,8 @@ pub(crate) struct ItemContent {
 }
 
 impl ItemContent {
-    /// Creates the content of `array`. If its length is not known yet, it is computed here, for a
-    /// request that `cancel` may end.
+    /// Creates the file of `array`. If the lengths of the elements are not known yet, they are read
+    /// here, until `cancel` ends the request.
     ///
     /// # Errors
     /// Fails if an element cannot be read.
@@ -32,7 +34,7 @@ impl ItemContent {
         })
     }
 
-    /// Creates the content of the one element of `array`. A string has no line feed.
+    /// Creates the file of the only element of `array`. A string is not followed by a line feed.
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
@@ -66,22 +68,22 @@ impl View for ItemContent {
     }
 }
 
-/// The content with the offset of each element, followed by the offset where the last element ends.
-/// Each offset is a 64-bit little-endian number.
+/// The file with the offset of each element in the file of the array, followed by the offset where
+/// the last element ends. Each offset is a 64-bit little-endian number.
 pub(crate) struct Offsets {
     array: Arc<VariableLength>,
 }
 
-/// Bytes of one offset.
+/// Size of one offset in bytes.
 const NUMBER: u64 = 8;
 
 impl Offsets {
-    /// Creates the offsets into the content of `array`.
+    /// Creates the file of the offsets of `array`.
     pub(crate) fn new(array: Arc<VariableLength>) -> Self {
         Offsets { array }
     }
 
-    /// Returns the bytes of all offsets.
+    /// Returns the length of the file of offsets, in bytes.
     pub(crate) fn size(array: &VariableLength) -> u64 {
         (array.elements() + 1) * NUMBER
     }

@@ -32,16 +32,16 @@ pub(crate) enum MatlabElements {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CodeUnit {
     order: ByteOrder,
-    /// Bytes of a unit: 1 (UTF-8), 2 (UTF-16) or 4 (UTF-32).
+    /// Size of a code unit in bytes: 1 (UTF-8), 2 (UTF-16) or 4 (UTF-32).
     size: usize,
 }
 
-/// The strings in the rows of consecutive matrices of chars.
+/// The strings of an array of MATLAB chars. Each row of each matrix is a string.
 pub(crate) struct MatlabRows {
     unit: CodeUnit,
-    /// Number of matrices.
+    /// Number of matrices in the array.
     matrices: u64,
-    /// Number of rows of a matrix.
+    /// Number of rows in each matrix.
     rows: u64,
     columns: u64,
 }
@@ -80,7 +80,7 @@ pub(super) fn matlab_elements(
 }
 
 impl MatlabRows {
-    /// Creates the rows of an array with the dimensions `dims`, in HDF5's order.
+    /// Creates the strings of an array with the dimensions `dims`, in HDF5's order.
     ///
     /// # Errors
     /// `Limit` if the rows are too long or too many.
@@ -104,8 +104,8 @@ impl MatlabRows {
         Ok(rows)
     }
 
-    /// Creates the rows of an empty array. `elements` are the dimensions of the array in MATLAB's
-    /// order. A 0-by-0 array is the empty string.
+    /// Creates the strings of an empty array. `elements` are the dimensions of the array in
+    /// MATLAB's order. A 0-by-0 array is one empty string.
     ///
     /// # Errors
     /// `Corrupt` if none of the dimensions is zero. Fails if the dimensions cannot be read.
@@ -130,7 +130,7 @@ impl MatlabRows {
         }
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of strings.
     ///
     /// # Errors
     /// `Limit` if the number of rows overflows.
@@ -138,12 +138,12 @@ impl MatlabRows {
         product(&[self.matrices, self.rows])
     }
 
-    /// Returns the number of characters of a row.
+    /// Returns the number of code units in a row.
     pub(super) fn columns(&self) -> u64 {
         self.columns
     }
 
-    /// Returns the number of bytes of a row.
+    /// Returns the length of a row in bytes, before it is converted to UTF-8.
     pub(super) fn bytes(&self) -> u64 {
         self.columns.saturating_mul(to_u64(self.unit.size))
     }
@@ -161,7 +161,7 @@ impl MatlabRows {
         is_small && (column <= NEAR || self.columns > limits::CHAR_COLUMNS)
     }
 
-    /// Returns the number of bytes that are read at once.
+    /// Returns the amount of data that is read at once, in bytes.
     pub(super) fn bytes_at_a_time(&self) -> u64 {
         if self.is_read_whole() {
             self.matrix_bytes()
@@ -170,8 +170,8 @@ impl MatlabRows {
         }
     }
 
-    /// Writes `rows` of the array until `out` holds at least `enough` bytes. Returns the number of
-    /// the next row.
+    /// Writes the strings `rows` until `out` holds at least `enough` bytes. Returns the number of
+    /// the first string that was not written.
     pub(super) fn write(
         &self,
         elements: &Elements,
@@ -200,7 +200,7 @@ impl MatlabRows {
         Ok(rows.end.min(stored.end))
     }
 
-    /// Reads whole matrices, from the one with the first of `rows` on.
+    /// Reads whole matrices, starting with the matrix that contains the first of `rows`.
     fn read_matrices(&self, elements: &Elements, rows: &Range<u64>) -> Result<MatrixColumns> {
         let size = self.columns.saturating_mul(self.rows);
         let first = rows.start / self.rows;
@@ -214,7 +214,7 @@ impl MatlabRows {
         })
     }
 
-    /// Reads the first of `rows` that are in one matrix.
+    /// Reads those of `rows` that are in the same matrix as the first one.
     fn stretch(&self, elements: &Elements, rows: &Range<u64>) -> Result<MatrixColumns> {
         const CHARACTERS: u64 = 32 << 10;
         let (matrix, first) = (rows.start / self.rows, rows.start % self.rows);
@@ -234,19 +234,20 @@ impl MatlabRows {
     }
 }
 
-/// Rows as they were read: the elements of each matrix, column after column.
+/// The elements of consecutive rows, as they were read: column after column in each matrix.
 struct MatrixColumns {
     bytes: Vec<u8>,
-    /// Number of the first row.
+    /// Number of the first row that was read.
     start: u64,
-    /// Number of the row after the last.
+    /// Number of the row after the last one that was read.
     end: u64,
-    /// Number of elements in a column.
+    /// Number of elements that were read from each column.
     column: u64,
 }
 
 impl MatrixColumns {
-    /// Returns the indices of the elements of row `number`, one for each of `columns` columns.
+    /// Returns the indices of the elements of row `number` among the elements that were read, one
+    /// for each of `columns` columns.
     fn elements(&self, number: u64, columns: u64) -> Result<impl Iterator<Item = usize>> {
         let (matrix, row) = (
             (number - self.start) / self.column,
@@ -264,7 +265,7 @@ impl CodeUnit {
         CodeUnit { order, size }
     }
 
-    /// Decodes a string, and appends it to `out` as UTF-8. Invalid code units become U+FFFD.
+    /// Converts a string to UTF-8, and appends it to `out`. Invalid code units become U+FFFD.
     /// Strings that are stored as UTF-8 are copied unchanged.
     fn decode(self, stored: &[u8], out: &mut Vec<u8>) {
         let units = stored.chunks_exact(self.size).map(|unit| self.number(unit));
