@@ -34,23 +34,23 @@ use crate::view::csv::fields::{Cell, Fields};
 use crate::view::elements::long_elements::{LongElements, Pace};
 use crate::view::texts::counted_text::{UniformUnits, Units};
 
-/// A table: an optional header, and rows.
+/// A CSV table: rows of cells, after an optional header line.
 pub(crate) struct CsvTable {
     fields: Vec<Box<dyn Fields>>,
     long: LongElements,
     /// The line with the names of the columns; empty for a table without a header.
     header: Vec<u8>,
     rows: u64,
-    /// Number of rows whose cells are on the same line.
+    /// Number of rows whose cells are on one line. A vector on the last dimension is one line.
     per_line: u64,
-    /// Bytes of a row, if cells are padded so that all rows have this length.
+    /// Length of a row in bytes, if cells are padded so that all rows have this length.
     width: Option<u64>,
-    /// The index of the fields whose number is extended to compensate for empty cells in a padded
-    /// row.
+    /// The index in `fields` of a single column of numbers. In a padded table, zeros after the
+    /// number compensate for empty cells in the same row.
     stretched: Option<usize>,
 }
 
-/// Bytes of cells to read at a time.
+/// Amount of cell data to read at a time, in bytes.
 const BUFFER: u64 = 64 << 10;
 
 impl CsvTable {
@@ -71,8 +71,8 @@ impl CsvTable {
         })
     }
 
-    /// Pads all rows to the same length, if the table has too many values to count and all of them
-    /// are numbers.
+    /// Pads all rows to the same length if the table has too many values to count and all columns
+    /// are numbers. Returns other tables unchanged.
     pub(crate) fn padded_if_long(mut self) -> Self {
         let stretched = self.fields.iter().position(|fields| fields.is_stretched());
         let may_be_empty = self.fields.iter().any(|fields| fields.may_be_empty());
@@ -86,7 +86,7 @@ impl CsvTable {
         self
     }
 
-    /// Sets the row length from the first row, for a table whose rows are all equal.
+    /// Measures the first row, and sets its length as the length of all rows.
     ///
     /// # Errors
     /// Fails if the first row cannot be written.
@@ -115,7 +115,7 @@ impl CsvTable {
         }
     }
 
-    /// Returns the number of units before the first row.
+    /// Returns the number of units before the first row: 1 with a header line, otherwise 0.
     fn headers(&self) -> u64 {
         u64::from(!self.header.is_empty())
     }
@@ -136,7 +136,8 @@ impl CsvTable {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Writes one batch of `rows` until `out` holds at least `enough` bytes. Returns the next row.
+    /// Writes one batch of `rows` until `out` holds at least `enough` bytes. Returns the number of
+    /// the first row that was not written.
     fn write_rows(&self, rows: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let is_long = LongElements::is_long(self.row_bytes());
         let room = is_long.then(|| self.long.room()).transpose()?;
@@ -188,9 +189,9 @@ impl CsvTable {
         Ok(end)
     }
 
-    /// Measures one batch of `rows` until they have `enough` bytes. Returns the next row, and the
-    /// bytes of the measured rows. Returns `None` if the cells cannot be measured without writing
-    /// them.
+    /// Measures one batch of `rows` until they have `enough` bytes. Returns the number of the first
+    /// row that was not measured, and the length of the measured rows in bytes. Returns `None` if
+    /// the cells cannot be measured without writing them.
     fn measure_rows(
         &self,
         rows: Range<u64>,
@@ -219,7 +220,7 @@ impl CsvTable {
         Ok(Some((end, to_u64(bytes))))
     }
 
-    /// Quotes the cell that begins at `before` if necessary.
+    /// Quotes the cell at the end of `out` if necessary. The cell begins at the offset `before`.
     fn finish(&self, cell: Cell, before: usize, out: &mut Vec<u8>) {
         let is_quoted = match cell {
             Cell::Missing => self.is_narrow(),
@@ -233,7 +234,7 @@ impl CsvTable {
     }
 }
 
-/// The units are the header, if any, and the rows.
+/// The units of the text are the header line, if any, and the rows.
 impl Units for CsvTable {
     fn count(&self) -> u64 {
         self.rows + self.headers()
@@ -295,7 +296,8 @@ impl Units for CsvTable {
     }
 }
 
-/// Adds zeros to the fraction of a number, so that its row ends at `end`.
+/// Appends zeros to the fraction of the number at `cell` in `out`, so that its row ends at the
+/// offset `end`.
 fn stretch(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
     let Some(missing) = end.checked_sub(out.len()) else {
         let most = to_u64(end);

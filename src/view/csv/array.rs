@@ -20,22 +20,22 @@ use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, values_of_bytes};
 use crate::view::texts::json::SharedPaths;
 
-/// The columns of the elements of an array, with a row for each element.
+/// The CSV columns of an array's elements. Each element is a row.
 pub(crate) struct ArrayFields {
     elements: Elements,
     columns: Columns,
     missing: Option<MissingValues>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
-    /// Number of items of variable-length sequences that were read.
+    /// Number of items of variable-length sequences that were read so far.
     followed: AtomicU64,
 }
 
-/// The bytes of some elements.
+/// The cells of a batch of elements: the elements' bytes.
 struct ArrayCells<'a> {
     fields: &'a ArrayFields,
     bytes: Bytes,
-    /// Whether each element is missing; empty if none is.
+    /// For each element of the batch, whether it is missing; empty if none is.
     missing: Vec<bool>,
 }
 
@@ -62,7 +62,8 @@ impl ArrayFields {
         }))
     }
 
-    /// Sets which elements are missing. Missing elements have empty cells.
+    /// Sets the rule that says which elements are missing. The cells of a missing element are
+    /// empty.
     pub(crate) fn with_missing(self, missing: Option<MissingValues>) -> Self {
         ArrayFields { missing, ..self }
     }

@@ -36,41 +36,43 @@ use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
 use crate::view::elements::{as_numpy_has_it, values_of};
 
-/// Maximum bytes of an element, and of its text.
+/// Maximum length in bytes of an element, and of an element's text.
 const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
 
-/// A column.
+/// A column of cells, and where its values are in an element.
 #[derive(Debug)]
 struct Column {
     kind: ColumnKind,
-    /// The offset of its bytes in the element.
+    /// The offset of the column's value in an element, in bytes.
     offset: usize,
-    /// The padding of its cells to the longest one; `None` if they cannot be padded.
+    /// The padding of cells to the length of the longest cell; `None` if the cells cannot be
+    /// padded.
     padding: Option<Padding>,
     is_padded: bool,
     writer: ValueWriter,
-    /// A fast computation of the length of its cells, for datatypes that have one.
+    /// A function that computes the length of a cell without writing it, for datatypes that have
+    /// one.
     length: Option<TextLength>,
 }
 
-/// The kind of a column's values.
+/// The kind of a column's values, which decides whether cells need quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnKind {
     Integer,
     Float,
-    /// A word that does not need quotes.
+    /// Words that never need quotes, such as `true`.
     Word,
     Reference,
     Instant,
     Text,
 }
 
-/// The columns of one element, at least one.
+/// The columns of a datatype, at least one.
 #[derive(Debug)]
 pub(crate) struct Columns {
     list: Vec<Column>,
     names: Vec<Vec<u8>>,
-    /// Bytes of all names.
+    /// Total length of all column names in bytes.
     name_bytes: u64,
     values: u64,
 }
@@ -103,13 +105,14 @@ impl Columns {
         &self.names
     }
 
-    /// Returns the number of values in an element. Costly values count several times.
+    /// Returns the number of values in one element. A value that is costly to format counts several
+    /// times.
     pub(crate) fn values(&self) -> u64 {
         self.values
     }
 
-    /// Pads the cells if all columns are numbers. Returns the bytes of an element's text, including
-    /// separators.
+    /// Pads the cells if all columns are numbers. Returns the length of an element's text in bytes,
+    /// including separators; `None` if the cells are not padded.
     pub(crate) fn pad(&mut self) -> Option<u64> {
         let widths = self.list.iter().map(|column| column.padding);
         let widths = widths.map(|padding| Some(to_u64(padding?.width()) + 1));
@@ -140,8 +143,8 @@ impl Columns {
         columns.all(|column| column.length.is_some() && !column.is_padded)
     }
 
-    /// Returns the bytes of all cells of `element`, if they can be computed without writing the
-    /// cells.
+    /// Returns the total length in bytes of the cells of `element`, if the length can be computed
+    /// without writing the cells.
     pub(crate) fn length(&self, element: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
         let lengths = self.list.iter().map(|column| {
             let bytes = element.get(column.offset..)?;
@@ -150,7 +153,8 @@ impl Columns {
         lengths.sum()
     }
 
-    /// Adds the columns of a value at `offset` called `name`.
+    /// Adds the columns of a value of type `datatype`. The value is at `offset` in an element, and
+    /// its columns are called `name` or begin with `name`.
     fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
         if let Some(part) = datatype.complex_part() {
             let second = offset.saturating_add(part.size.into());
@@ -259,7 +263,8 @@ impl Column {
     }
 }
 
-/// Joins two names: `a.b`, or the second alone if the first is empty.
+/// Joins the names of a value and of its part: `a.b`, or the part's name alone if the value has no
+/// name.
 fn joined(name: &[u8], part: &[u8]) -> Vec<u8> {
     match name {
         [] => part.to_vec(),

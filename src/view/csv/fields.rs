@@ -9,14 +9,15 @@ pub(crate) trait Fields: Send + Sync {
     /// Returns the names of the columns, at least one.
     fn names(&self) -> &[Vec<u8>];
 
-    /// Returns the bytes of memory that the cells of a row take after they are read.
+    /// Returns the memory in bytes that the cells of one row occupy after they are read.
     fn row_bytes(&self) -> u64;
 
-    /// Returns the number of values that are formatted for a row. Costly values count several
-    /// times.
+    /// Returns the number of values that are formatted for a row. A value that is costly to format
+    /// counts several times.
     fn row_values(&self) -> u64;
 
-    /// Returns the cost of locating and decoding the chunks of all rows, in values.
+    /// Returns the cost of locating and decoding the chunks of all rows. The unit is the cost of
+    /// formatting one value.
     fn chunk_values(&self) -> u64 {
         0
     }
@@ -27,8 +28,8 @@ pub(crate) trait Fields: Send + Sync {
     /// Fails if the cells cannot be read.
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>>;
 
-    /// Pads all cells of each column to one length, if all are numbers. Returns the bytes of a row,
-    /// including separators.
+    /// Pads all cells of each column to one length if all columns are numbers. Returns the length
+    /// of a row in bytes, including separators; `None` if the cells are not padded.
     fn pad(&mut self) -> Option<u64> {
         None
     }
@@ -44,7 +45,7 @@ pub(crate) trait Fields: Send + Sync {
         false
     }
 
-    /// Returns whether the lengths of all cells can be computed without writing them.
+    /// Returns whether the length of each cell can be computed without writing the cell.
     fn are_measured(&self) -> bool {
         false
     }
@@ -55,14 +56,14 @@ pub(crate) trait Fields: Send + Sync {
         0
     }
 
-    /// Returns the bytes of memory that the columns take.
+    /// Returns the memory in bytes that the columns' descriptions occupy.
     fn own_bytes(&self) -> u64;
 }
 
-/// Columns that begin with a later row.
+/// Columns whose first rows are skipped.
 pub(crate) struct ShiftedFields<F> {
     pub(crate) fields: F,
-    /// The first row.
+    /// The row of `fields` that becomes row 0.
     pub(crate) first: u64,
 }
 
@@ -113,7 +114,7 @@ impl<F: Fields> Fields for ShiftedFields<F> {
     }
 }
 
-/// The cells of some rows.
+/// The cells of a batch of rows that were read.
 pub(crate) trait Cells {
     /// Appends the text of a cell, unquoted, to `out`, whose length must not exceed `most`
     /// afterwards. `row` is relative to the first row that was read, and `column` to the first
@@ -123,8 +124,8 @@ pub(crate) trait Cells {
     /// `Limit` for a longer text. Fails if the target of a pointer cannot be read.
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
 
-    /// Returns the bytes of the texts of all cells of a row, if they [are
-    /// measured](Fields::are_measured). `scratch` is overwritten.
+    /// Returns the total length in bytes of the cells of a row, if the fields
+    /// [are measured](Fields::are_measured). `scratch` is overwritten.
     fn length(&self, _row: usize, _scratch: &mut Vec<u8>) -> Option<usize> {
         None
     }

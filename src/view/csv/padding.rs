@@ -14,7 +14,7 @@ use h5fs_reader::model::datatype::{Bits, Class, Float};
 use h5fs_reader::model::number;
 use h5fs_reader::wire::{to_u64, to_usize};
 
-/// The padding of the cells of a column to the longest one.
+/// The rule that pads the cells of a column to the length of the longest cell.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::view) struct Padding {
     kind: PaddingKind,
@@ -29,7 +29,8 @@ enum PaddingKind {
 }
 
 impl Padding {
-    /// Returns the padding of a computable number type; `None` for other datatypes.
+    /// Returns the padding of numbers of type `datatype`; `None` for datatypes that are not numbers
+    /// for computations.
     pub(in crate::view) fn of_numbers(datatype: &Datatype) -> Option<Self> {
         let (kind, width) = match &datatype.class {
             Class::Integer { signed, bits, .. } => (PaddingKind::Integer, digits(*signed, *bits)),
@@ -54,7 +55,7 @@ impl Padding {
         Padding { kind, width }
     }
 
-    /// Returns the bytes of each cell.
+    /// Returns the length of each padded cell in bytes.
     pub(in crate::view) fn width(&self) -> usize {
         self.width
     }
@@ -89,7 +90,7 @@ impl Padding {
     }
 }
 
-/// Returns the characters of the longest integer with these bits.
+/// Returns the length of the longest decimal text of an integer with these bits.
 fn digits(signed: bool, bits: Bits) -> u64 {
     let magnitude_bits = u32::from(bits.precision)
         .min(128)
@@ -103,7 +104,8 @@ fn digits(signed: bool, bits: Bits) -> u64 {
     to_u64(text.len())
 }
 
-/// Returns the characters of the longest among the shortest texts of floating-point numbers.
+/// Returns the maximum length of the texts of floating-point numbers in this format. The text of a
+/// number is the shortest that restores the number.
 fn float_width(size: u32, format: &Float) -> u64 {
     const DOUBLE: u64 = 24;
     match number::ieee_bytes(size, format) {
