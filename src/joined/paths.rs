@@ -1,4 +1,4 @@
-//! Paths of objects, and results that report omissions.
+//! Paths of objects in the joined file, and reasons why objects are omitted.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use std::sync::Arc;
 /// of the root is empty.
 pub(in crate::joined) type Path = Arc<[u8]>;
 
-/// A value, or the reason why it is omitted.
+/// A value, or the reason why the array or member is omitted.
 pub(in crate::joined) type OrReason<T> = Result<T, String>;
 
-/// A member or object that is omitted, with the reason.
+/// A member or object that the joined file omits, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Omission {
-    /// The name of the member, or the path of the object.
+    /// The name of the member, or the path of the object with a leading slash.
     pub(crate) what: String,
     pub(crate) reason: String,
 }

@@ -1,4 +1,5 @@
-//! Chooses the joined dimensions for the members of a kind, and places each member.
+//! Chooses the dimensions along which the members of a kind are joined, and the place of each
+//! member.
 
 pub(super) mod coordinate;
 pub(super) mod member_kind;
@@ -24,27 +25,28 @@ use crate::joined::placing::placement::{JoinAxis, JoinedDimension, Placement};
 use crate::joined::placing::position::{ValueBlocks, by_coordinate};
 use crate::limits;
 
-/// A dimension of the members of a kind.
+/// A dimension that members of one kind have.
 pub(super) struct Facts {
     key: Path,
     has_name: bool,
     is_unlimited: bool,
-    /// The meaning of the dimension in a convention.
+    /// The meaning of the dimension by a convention, for example rows of a table.
     rows: FirstDimension,
     /// For each member of the kind, the dimension's index in the member's skeleton.
     numbers: Vec<Option<usize>>,
 }
 
-/// The role of a dimension in the joined file.
+/// The role of a dimension when members are joined.
 enum DimensionRole {
     Shared,
-    /// Each member that has the dimension has different values.
+    /// The dimension has coordinates, and each member that has the dimension has different ones.
     Coordinates(Vec<Option<CoordinateSummary>>),
-    /// The dimension lacks coordinates, so the members are concatenated in order of their names.
+    /// The dimension has no coordinates. Members are concatenated along it in the order of their
+    /// names.
     Bare,
 }
 
-/// Places the members of a kind.
+/// Finds the place of each member of a kind in the joined arrays.
 ///
 /// # Errors
 /// Fails with the reason if the placement is uncertain.
@@ -98,7 +100,7 @@ pub(super) fn place_members(
     Ok(placement)
 }
 
-/// Returns all dimensions of the members, ordered by the depth of their groups.
+/// Returns all dimensions of the members of a kind, ordered by the depth of their groups.
 fn facts(members: &Members, kind: &MemberKind) -> OrReason<Vec<Facts>> {
     let mut all: BTreeMap<(usize, Path), Facts> = BTreeMap::new();
     for (place, &member) in kind.members.iter().enumerate() {
@@ -128,7 +130,8 @@ fn facts(members: &Members, kind: &MemberKind) -> OrReason<Vec<Facts>> {
 }
 
 impl Facts {
-    /// Returns whether this is a dimension of rows of a table, or depends on such rows.
+    /// Returns whether the dimension has the rows of a table, or depends on the number of such
+    /// rows.
     fn follows(&self) -> bool {
         matches!(
             self.rows,
@@ -136,8 +139,8 @@ impl Facts {
         )
     }
 
-    /// Iterates over the length of the dimension in each member, or `None` for a member without the
-    /// dimension.
+    /// Iterates over the members of the kind. Returns the dimension's length in each member, or
+    /// `None` for a member without the dimension.
     fn lengths<'a>(
         &'a self,
         members: &'a Members,
@@ -153,7 +156,7 @@ impl Facts {
         lengths.any(|length| Some(length) != first)
     }
 
-    /// Returns the role of the dimension in the joined file.
+    /// Returns the role of the dimension when the members are joined.
     fn role(&self, members: &Members, kind: &MemberKind) -> OrReason<DimensionRole> {
         let mut elements: Vec<Option<&Arc<[u8]>>> = Vec::new();
         let mut have = 0_usize;
@@ -207,8 +210,8 @@ impl Facts {
     }
 }
 
-/// Returns whether a member has the same copy of elements, with the same meaning, as another
-/// member.
+/// Returns whether the members `of` and `place` share the same coordinates of the dimension
+/// `number` in memory, with the same meaning. Then the coordinates need not be compared.
 fn is_copy(
     members: &Members,
     kind: &MemberKind,
@@ -224,7 +227,8 @@ fn is_copy(
     is_alike && Arc::ptr_eq(first, elements)
 }
 
-/// Returns the variable with the values of a member's dimension, and the known values.
+/// Returns the index of the variable with a dimension's coordinates, and what the scan of the
+/// member read of them.
 fn values_of<'m>(
     members: &'m Members,
     member: &'m Member,
@@ -240,7 +244,7 @@ fn values_of<'m>(
 }
 
 impl Facts {
-    /// Returns the values of the dimension for the member at `place` in the kind.
+    /// Returns the coordinates of the dimension in the member at `place` in the kind.
     fn coordinate(
         &self,
         members: &Members,
@@ -265,7 +269,7 @@ impl Facts {
         own.map_err(|error| refused(&error))
     }
 
-    /// Returns the blocks of the dimension.
+    /// Divides the coordinates of all members into blocks along the dimension.
     fn blocks(
         &self,
         members: &Members,
@@ -288,14 +292,16 @@ impl Facts {
     }
 }
 
-/// Returns whether two coordinates may be equal except for rounding.
+/// Returns whether two members have as many coordinates, so that their coordinates may be equal
+/// except for rounding.
 fn may_be_near(a: &Option<CoordinateSummary>, b: &Option<CoordinateSummary>) -> bool {
     let length = |lie: &Option<CoordinateSummary>| lie.as_ref().map(|lie| lie.length);
     length(a) == length(b)
 }
 
-/// Joins members in the dimensions whose coordinates differ, in the first group with such a
-/// dimension. Dimensions of other groups are joined on the same axis.
+/// Chooses the joined dimensions: those whose coordinates differ between members, in the first
+/// group that has such a dimension. Dimensions of other groups whose coordinates differ are joined
+/// on the same axis.
 fn find_joined_dimension(
     members: &Members,
     kind: &MemberKind,
@@ -361,8 +367,8 @@ impl Placement {
 }
 
 impl JoinAxis {
-    /// Adds dimensions to the axis. `blocks` contains the block of each member, and each member has
-    /// its own block.
+    /// Adds dimensions to the axis as joined dimensions. `blocks` contains the block of each
+    /// member. No two members have the same block.
     fn follow<'f>(
         &mut self,
         members: &Members,
@@ -386,7 +392,7 @@ impl JoinAxis {
     }
 }
 
-/// Joins members in the given dimensions, in the order of their names.
+/// Joins the members along the given dimensions, in the order of the members' names.
 fn in_order(
     members: &Members,
     kind: &MemberKind,
@@ -412,7 +418,7 @@ fn in_order(
     placement
 }
 
-/// Returns whether a dimension is the first dimension of a data variable.
+/// Returns whether a dimension is the first dimension of a data variable in some member.
 fn is_first(members: &Members, kind: &MemberKind, facts: &Facts) -> bool {
     kind.members
         .iter()
@@ -427,9 +433,9 @@ fn is_first(members: &Members, kind: &MemberKind, facts: &Facts) -> bool {
         })
 }
 
-/// Returns the dimensions of rows for members without dimension names. These are the first
-/// dimensions of arrays that can grow or differ in length, of tables, and of arrays with the same
-/// number of rows.
+/// Returns the keys of the row dimensions of members whose dimensions have no names. These are the
+/// first dimensions of arrays that can grow or differ in length, of tables, and of arrays with the
+/// same number of rows.
 fn rows(members: &Members, kind: &MemberKind, all: &[Facts]) -> Vec<Path> {
     let first: Vec<&Facts> = all
         .iter()
@@ -452,7 +458,7 @@ fn rows(members: &Members, kind: &MemberKind, all: &[Facts]) -> Vec<Path> {
     as_many.map(|facts| Path::clone(&facts.key)).collect()
 }
 
-/// Returns whether a dimension is the row dimension of a table.
+/// Returns whether a dimension is the only dimension of an array of compound elements (a table).
 fn is_of_table(members: &Members, kind: &MemberKind, facts: &Facts) -> bool {
     kind.members
         .iter()

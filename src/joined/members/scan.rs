@@ -29,36 +29,36 @@ use crate::view::cf::packing::Packing;
 use crate::view::cf::stored_type::StoredType;
 use crate::view::cf::{attributes, time::TimeUnits};
 
-/// The result of a scan.
+/// The result of the scan of one member.
 pub(in crate::joined) struct Scan {
     pub(in crate::joined) skeleton: Arc<Skeleton>,
     pub(in crate::joined) common: Common,
-    /// The length of each dimension.
+    /// The length of each dimension of the skeleton.
     pub(in crate::joined) lengths: Box<[u64]>,
-    /// Stored lengths of variables that are shorter than their dimensions.
+    /// Stored lengths of variables that are shorter than their dimensions, by variable index.
     pub(in crate::joined) short: Vec<(usize, Box<[u64]>)>,
-    /// The known elements of each variable.
+    /// What the scan read of each variable's elements.
     pub(in crate::joined) values: Box<[ElementSummary]>,
-    /// Paths of objects that cannot be shown, with reasons.
+    /// Paths of objects that the joined file cannot show, each with the reason.
     pub(in crate::joined) refused: Vec<(Path, String)>,
 }
 
-/// The attributes of an object.
+/// The attributes of one group or variable.
 pub(in crate::joined) type AttributeList = Arc<Vec<NamedAttribute>>;
 
-/// The attributes and scalars that are equal in all members of one skeleton.
+/// The attributes and scalars that are equal in all members with the same skeleton.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::joined) struct Common {
-    /// Attributes of the groups, then of the variables.
+    /// The attributes of each group, followed by those of each variable.
     pub(in crate::joined) attributes: Vec<AttributeList>,
-    /// The scalars of an ASDF tree, by path.
+    /// The scalar values of an ASDF tree, by path.
     pub(in crate::joined) scalars: BTreeMap<Path, TreeScalar>,
-    /// Paths of scalars that differ or that some members lack, up to a limit.
+    /// Paths of scalars that differ between members or that some members lack, up to a limit.
     pub(in crate::joined) differing: BTreeSet<Path>,
 }
 
 impl Common {
-    /// Keeps only the attributes and scalars that `other` also has.
+    /// Removes the attributes and scalars that are missing or different in `other`.
     pub(in crate::joined) fn keep(&mut self, other: &Self) {
         for (own, other) in self.attributes.iter_mut().zip(&other.attributes) {
             if own == other {
@@ -81,7 +81,8 @@ impl Common {
     }
 }
 
-/// Scans a member. If the opener verifies checksums, they are checked before elements are read.
+/// Scans a member. If the opener verifies checksums, the checksum of each block is checked before
+/// its elements are read.
 ///
 /// # Errors
 /// Fails if an object cannot be read. `Limit` if there are too many objects.
@@ -132,7 +133,7 @@ pub(in crate::joined) fn scan(
     Ok(scan)
 }
 
-/// Attributes that the joined file writes itself, or that are meaningless in it.
+/// Attributes that the joined file writes itself, or that have no meaning in the joined file.
 const OWN: [&[u8]; 8] = [
     b"CLASS",
     b"NAME",
@@ -144,8 +145,8 @@ const OWN: [&[u8]; 8] = [
     b"_nc3_strict",
 ];
 
-/// Returns the attributes of an object that the rules use, and all its attributes. Fails if they
-/// have more bytes than `left`, and subtracts their bytes.
+/// Returns the attributes of an object that decide how it is joined, and all attributes of the
+/// object. Subtracts their size in bytes from `left`, and fails if `left` does not suffice.
 fn attributes_of(
     container: &dyn Container,
     node: NodeId,
@@ -162,7 +163,7 @@ fn attributes_of(
             .and_then(|own| content::attribute(container, own));
         match own {
             Ok(Some(own)) => {
-                /// Approximate memory of an attribute without its name and elements.
+                /// Approximate memory in bytes of an attribute, except its name and elements.
                 const OWN: usize = 150;
                 let bytes = attribute.name.len().saturating_add(own.elements.len());
                 let bytes = bytes.saturating_add(OWN);
@@ -188,10 +189,11 @@ fn attributes_of(
     failed.map_or(Ok((marks, all)), Err)
 }
 
-/// Returns the reason why an array is absent: one of its sources is missing, and a missing source
-/// is an error. Also checks the sources of sources, at most `left` in all, because a virtual
-/// dataset may refer to itself. If a missing source reads as fill values, the file with the
-/// reference reports this.
+/// Returns why an array must be absent: a source of its virtual dataset is missing, and the mount
+/// treats a missing source as an error. Also checks the sources of each source, because a source
+/// may be virtual as well. Checks at most `left` sources, because a virtual dataset may refer to
+/// itself. If the mount shows fill values for a missing source instead, the member's own file
+/// reports this.
 fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Option<String>> {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return Ok(None);
@@ -237,8 +239,8 @@ fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Optio
     Ok(None)
 }
 
-/// Determines the meaning of the numbers of each variable. Bounds have the units of the variable
-/// that they bound.
+/// Determines what the numbers of each variable mean: their packing and time units. Bounds have the
+/// units of the variable that they bound.
 fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
     let numbers = 0..skeleton.variables.len();
     let times: Vec<_> = numbers.map(|number| times(skeleton, number)).collect();
@@ -263,8 +265,8 @@ fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time units of a variable. Bounds inherit missing units and calendar from the
-/// variable that they bound (CF 1.12, 7.1).
+/// Returns the time units of the variable with this index. If bounds lack units or a calendar, they
+/// inherit them from the variable that they bound (CF 1.12, 7.1).
 fn times(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
     let own = skeleton.variables.get(number)?;
     let bounded = match own.role {
@@ -283,8 +285,8 @@ fn times(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
 }
 
 impl Scan {
-    /// Returns the approximate memory of the member's own data, in bytes. Excludes the elements,
-    /// which members may share.
+    /// Returns the approximate memory in bytes of the data that only this member has. Excludes the
+    /// elements, which members may share.
     pub(in crate::joined) fn weight(&self) -> u64 {
         const EACH: usize = 64;
         let short = self
@@ -304,7 +306,7 @@ impl Scan {
         to_u64(own + parts + EACH * ends.count().one_more())
     }
 
-    /// Reads the elements of small variables.
+    /// Reads the elements, or a summary of the elements, of each variable.
     fn read(&mut self, engine: &Arc<Engine>, verify: bool, arrays: &[FoundArray]) -> Result<()> {
         let mut values = Vec::with_capacity(arrays.len());
         let (mut kept, mut compared) = (limits::JOINED_VALUES, limits::JOINED_VALUES);
@@ -383,8 +385,9 @@ impl Scan {
         Ok(())
     }
 
-    /// Returns which elements of a variable are needed: all if they determine the place of the
-    /// member, or hashes if they must be equal in every dimension that may be joined.
+    /// Returns how much of a variable's elements the join needs: all elements if they determine the
+    /// place of the member, or hashes if no dimension of the variable can be joined, because then
+    /// the elements must be equal in all members.
     fn required_summary(&self, variable: &Variable, array: &Array) -> Result<RequestedSummary> {
         let bytes = array.bytes()?;
         if variable.role == Role::Dimension {
@@ -413,7 +416,7 @@ impl Scan {
     }
 }
 
-/// Returns the number of elements of the array that an index refers to.
+/// Returns the number of elements of the array to which an index array refers.
 fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
     let targets = variable.convention.relation.targets();
     let target = targets.first()?;
@@ -424,7 +427,7 @@ fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
 #[derive(Clone, Copy)]
 enum RequestedSummary {
     Nothing,
-    /// The last end of an index, if the index is valid.
+    /// The last end in an index array, if the index is valid.
     Index,
     Hash,
     Ends,

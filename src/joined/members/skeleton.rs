@@ -16,31 +16,31 @@ use crate::joined::paths::Path;
 use crate::view::cf::packing::Packing;
 use crate::view::cf::time::TimeUnits;
 
-/// An attribute's name and value.
+/// The name and the value of an attribute.
 pub(in crate::joined) type NamedAttribute = (Vec<u8>, AttributeContent);
 
 /// The groups, variables and dimensions of a member.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Skeleton {
-    /// Groups in the order of the walk, starting with the root.
+    /// Paths of the groups, in the order in which the scan found them. The root is the first one.
     pub(in crate::joined) groups: Vec<Path>,
     pub(in crate::joined) variables: Vec<Variable>,
     pub(in crate::joined) dimensions: Vec<Dimension>,
-    /// Groups that are tables by a convention.
+    /// Groups that are tables by a convention (AnnData, pandas or HDMF).
     pub(in crate::joined) tables: Vec<MemberTable>,
 }
 
-/// A dimension of a file.
+/// A dimension of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Dimension {
-    /// The path of the scale, or the label within the variable's group. A dimension without a name
-    /// has a key that differs from all paths.
+    /// The path of the dimension scale, or the dimension's label within the variable's group. A
+    /// dimension without a name has a key that differs from all paths.
     pub(in crate::joined) key: Path,
     pub(in crate::joined) has_name: bool,
     pub(in crate::joined) is_unlimited: bool,
-    /// The meaning of the dimension in a convention.
+    /// The meaning of the dimension by a convention, for example rows of a table.
     pub(in crate::joined) rows: FirstDimension,
-    /// The variable with the values of this dimension.
+    /// The index of the variable with the coordinates of this dimension.
     pub(in crate::joined) coordinate: Option<usize>,
 }
 
@@ -49,18 +49,18 @@ pub(in crate::joined) struct Dimension {
 pub(in crate::joined) struct Variable {
     pub(in crate::joined) path: Path,
     pub(in crate::joined) datatype: Datatype,
-    /// Indices of its dimensions.
+    /// The index of each dimension in the skeleton.
     pub(in crate::joined) dims: Vec<usize>,
     pub(in crate::joined) chunk_shape: Option<Vec<u64>>,
     pub(in crate::joined) fill: Fill,
     pub(in crate::joined) role: Role,
-    /// Whether it is a dimension scale.
+    /// Whether the variable is a dimension scale.
     pub(in crate::joined) is_scale: bool,
-    /// The attributes that determine the meaning of its numbers.
+    /// The attributes that determine the meaning of the variable's numbers.
     pub(in crate::joined) marks: Vec<NamedAttribute>,
-    /// The meaning by these attributes, or the reason why it is unknown.
+    /// The meaning of the numbers according to these attributes, or the reason why it is unknown.
     pub(in crate::joined) meaning: NumberMeaning,
-    /// The rules of a convention for its elements.
+    /// The rules of a convention for the variable's elements.
     pub(in crate::joined) convention: Convention,
 }
 
@@ -77,12 +77,12 @@ pub(in crate::joined) enum Role {
     Dimension,
 }
 
-/// The meaning of stored numbers, derived from the datatype and the attributes.
+/// The meaning of a variable's stored numbers, derived from its datatype and attributes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::joined) struct NumberMeaning {
     pub(in crate::joined) packing: Option<Packing>,
     pub(in crate::joined) time: Option<TimeUnits>,
-    /// The reason why the attributes are invalid.
+    /// The reason why the meaning is unknown: an attribute is invalid.
     pub(in crate::joined) refusal: Option<String>,
 }
 
@@ -95,16 +95,18 @@ pub(in crate::joined) const PACKING: [&[u8]; 5] = [
     b"_Unsigned",
 ];
 
-/// Attributes that define the valid range. Numbers outside of it are missing.
+/// Attributes that define the valid range of numbers. A number outside the range is a missing
+/// value.
 pub(in crate::joined) const VALID: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
 
 /// Attributes that define the meaning of integer flags. They must be equal in all files.
 pub(in crate::joined) const FLAGS: [&[u8]; 3] = [b"flag_values", b"flag_masks", b"flag_meanings"];
 
-/// Attributes that describe numbers. A file without such an attribute agrees with any other file.
+/// Attributes that describe the quantity of the numbers and its direction. Files with different
+/// values cannot be joined. A file without such an attribute can be joined with any other file.
 pub(in crate::joined) const SENSE: [&[u8]; 2] = [b"standard_name", b"positive"];
 
-/// All other attributes that the rules use.
+/// All other attributes that decide how a variable is joined.
 const OTHER_MARKS: [&[u8]; 6] = [
     b"units",
     b"calendar",
@@ -114,7 +116,7 @@ const OTHER_MARKS: [&[u8]; 6] = [
     b"dtype",
 ];
 
-/// Returns whether the rules use an attribute.
+/// Returns whether an attribute decides how a variable is joined.
 pub(in crate::joined) fn is_mark(name: &[u8]) -> bool {
     let of_numbers = PACKING.iter().chain(&VALID);
     let mut all = of_numbers.chain(&FLAGS).chain(&SENSE).chain(&OTHER_MARKS);
@@ -136,7 +138,8 @@ impl Hash for Variable {
 }
 
 impl Variable {
-    /// Returns all fields except the meaning, which is derived from them.
+    /// Returns all fields that identify the variable. The field `meaning` is derived from these
+    /// fields.
     fn facts(&self) -> impl PartialEq + Hash + '_ {
         (
             (&self.path, &self.datatype, &self.dims, &self.chunk_shape),
@@ -145,32 +148,33 @@ impl Variable {
         )
     }
 
-    /// Returns the value of an attribute that the rules use.
+    /// Returns the value of an attribute in `marks`.
     pub(in crate::joined) fn mark(&self, name: &[u8]) -> Option<&AttributeContent> {
         let mut marks = self.marks.iter();
         marks.find(|mark| mark.0 == name).map(|mark| &mark.1)
     }
 
-    /// Returns the text of such an attribute.
+    /// Returns the text of an attribute in `marks`.
     pub(in crate::joined) fn text(&self, name: &[u8]) -> Option<&[u8]> {
         self.mark(name).and_then(content::text)
     }
 
-    /// Returns the attributes that define packing, with `None` for each missing one.
+    /// Returns the values of the attributes that define packing and the valid range. A missing
+    /// attribute is `None`.
     pub(in crate::joined) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
         let names = PACKING.iter().chain(&VALID);
         names.map(|name| self.mark(name)).collect()
     }
 
-    /// Returns whether equal stored elements have the same meaning in both files.
+    /// Returns whether equal stored elements have the same meaning in `self` and `other`.
     pub(in crate::joined) fn is_same_meaning(&self, other: &Self) -> bool {
         (self.datatype == other.datatype || are_texts_alike(&self.datatype, &other.datatype))
             && self.packing_marks() == other.packing_marks()
             && self.meaning.time == other.meaning.time
     }
 
-    /// Returns whether an attribute has the same value in both files. Texts may differ in their
-    /// padding.
+    /// Returns whether the attribute `name` has the same value in `self` and `other`. Texts may
+    /// differ in their padding.
     pub(in crate::joined) fn is_same_attribute(&self, other: &Self, name: &[u8]) -> bool {
         let texts = || self.text(name).zip(other.text(name));
         self.mark(name) == other.mark(name) || texts().is_some_and(|(own, other)| own == other)
@@ -187,8 +191,9 @@ fn are_texts_alike(one: &Datatype, other: &Datatype) -> bool {
 }
 
 impl Skeleton {
-    /// Returns the role of a variable: whether it is a coordinate, whether it is a dimension, and
-    /// the path of the variable that it bounds.
+    /// Returns a variable's role in a form that does not depend on the skeleton: whether the
+    /// variable is a coordinate, whether it is a dimension without values, and the path of the
+    /// variable that it bounds.
     pub(in crate::joined) fn role(&self, variable: &Variable) -> (bool, bool, Option<&[u8]>) {
         let bounded = match variable.role {
             Role::Bounds(of) => self.variables.get(of),
@@ -209,8 +214,7 @@ impl Skeleton {
         variable.dims.iter().map(|&dim| &self.dimensions[dim])
     }
 
-    /// Returns the keys of the dimensions of a variable, or `None` for each dimension without a
-    /// name.
+    /// Returns the key of each dimension of a variable, or `None` for a dimension without a name.
     pub(in crate::joined) fn names(&self, variable: &Variable) -> Vec<Option<Path>> {
         let names = self.dims(variable);
         names

@@ -1,5 +1,5 @@
-//! Finds the objects of a member. Each object has the first name that a walk over hard links finds,
-//! and then all other names by links of every kind, as in h5py.
+//! Finds the objects of a member. A walk over the hard links finds the first name of each object.
+//! All other names, by links of every kind, are found afterwards, as in h5py.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::joined::members::opener::{OpenMember, is_left_out};
 use crate::joined::paths::{Path, child_path};
 use crate::limits;
 
-/// The objects of a member.
+/// The objects of a member: its groups, arrays and scalars.
 #[derive(Default)]
 pub(super) struct Objects {
     pub(super) groups: Vec<(ObjectLocation, Path)>,
@@ -60,7 +60,7 @@ pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Ob
     Ok(walk.objects)
 }
 
-/// The chain of groups from a group up to the root, by the path that was followed.
+/// A group on the walked path, with the chain of groups above it up to the root.
 struct GroupTrail {
     place: ObjectLocation,
     above: Option<Arc<GroupTrail>>,
@@ -74,11 +74,11 @@ impl GroupTrail {
     }
 }
 
-/// A further name of an object, or a link to another file.
+/// A link to follow later: a further name of an object, or a link to another file.
 struct LinkedName {
     path: Path,
     target: LinkTarget,
-    /// The group that contains it.
+    /// The group that contains the link.
     group: Arc<GroupTrail>,
 }
 
@@ -86,7 +86,7 @@ struct MemberWalk<'w> {
     opener: &'w dyn OpenMember,
     member: &'w Arc<OpenFile>,
     objects: Objects,
-    /// Remaining number of links that may be read.
+    /// Number of links that may still be read.
     left: usize,
     /// Objects of the member that the walk over hard links has visited.
     met: HashSet<NodeId>,
@@ -95,7 +95,7 @@ struct MemberWalk<'w> {
 
 impl MemberWalk<'_> {
     /// Visits the objects below a group over hard links. Queues all other links, and hard links to
-    /// objects that were visited before.
+    /// visited objects.
     fn go_down(
         &mut self,
         group: ObjectLocation,
@@ -207,7 +207,7 @@ impl MemberWalk<'_> {
         self.objects.refused.push(refused);
     }
 
-    /// Records the target of a link under the name of the link.
+    /// Records the object to which a link leads, under the path of the link.
     ///
     /// # Errors
     /// Fails if the target cannot be read now, but may be readable later.
@@ -251,7 +251,7 @@ impl MemberWalk<'_> {
         }
     }
 
-    /// Returns whether the next attempt may succeed.
+    /// Returns whether opening the target of a link may succeed later.
     fn is_passing(&self, error: &Error) -> bool {
         let is_unwanted = matches!(
             error,
@@ -264,8 +264,9 @@ impl MemberWalk<'_> {
     }
 }
 
-/// Whether an object cannot be shown for another file that its elements are in, as a block of an
-/// exploded ASDF file: the file is missing, or not every user may read it.
+/// Returns whether an error means that the elements of an object are in another file that cannot be
+/// shown, such as a block of an exploded ASDF file. The other file is missing, or not every user
+/// may read it.
 fn is_of_other_file(error: &Error) -> bool {
     matches!(
         error,
@@ -276,7 +277,7 @@ fn is_of_other_file(error: &Error) -> bool {
     )
 }
 
-/// Whether a path has more names than are followed when the object is opened again.
+/// Returns whether a path has more names than are followed when the object is opened again.
 fn is_too_deep(path: &[u8]) -> bool {
     let slashes = path.iter().filter(|&&byte| byte == b'/');
     slashes.count() >= limits::PATH_LINKS

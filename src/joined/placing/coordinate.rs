@@ -1,4 +1,4 @@
-//! The values of a dimension, which determine the place of a member.
+//! The coordinates of a dimension, which determine the place of a member.
 
 use std::cmp::Ordering;
 
@@ -11,28 +11,28 @@ use crate::joined::members::content::{ElementSummary, trimmed};
 use crate::joined::members::skeleton::Variable;
 use crate::view::cf::stored_type::{ExactNumber, StoredType};
 
-/// The values of a dimension.
+/// The coordinates of a dimension in one member.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::joined) struct Coordinate {
-    /// Number of values.
+    /// Number of coordinates.
     length: u64,
-    /// All values, or only the first and the last if there are many.
+    /// All coordinates, or only the first and the last one if there are many.
     values: CoordinateValues,
-    /// Hashes of all values, if there are many.
+    /// Two hashes of all coordinates, if there are many.
     hash: Option<[u64; 2]>,
 }
 
-/// Values of a dimension.
+/// Coordinates in a form that can be compared between members.
 #[derive(Debug, Clone, PartialEq)]
 enum CoordinateValues {
-    /// Integers, and times in nanoseconds.
+    /// Integers. Times are in nanoseconds.
     Integers(Vec<i128>),
     Reals(Vec<f64>),
-    /// Texts, and opaque elements.
+    /// Texts, or opaque elements as bytes.
     Texts(Vec<Box<[u8]>>),
 }
 
-/// A single value, which can be compared with others.
+/// A single coordinate, which can be ordered.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::joined) enum OrderedValue {
     Integer(i128),
@@ -60,14 +60,15 @@ impl OrderedValue {
     }
 }
 
-/// Number of leading bytes of a text that determine its order.
+/// Number of leading bytes of a text that are compared to order coordinates.
 const ORDERED: usize = 256;
 
-/// Two values are equal if they differ by less than the smallest step divided by this number.
+/// Two coordinates count as equal if they differ by less than the smallest step between coordinates
+/// divided by this number.
 const TOLERANCE: f64 = 1000.0;
 
 impl Coordinate {
-    /// Converts the known elements of a variable with `length` values.
+    /// Converts what the scan read of a variable with `length` elements to coordinates.
     ///
     /// # Errors
     /// `Unsupported` if a value is missing, or the elements are not known.
@@ -91,8 +92,9 @@ impl Coordinate {
         })
     }
 
-    /// Returns whether both have the same values. They may differ by at most a thousandth of the
-    /// smallest step, because files of one grid may round it differently.
+    /// Returns whether both have the same coordinates. Two coordinates may differ by at most a
+    /// thousandth of the smallest step, because files of one grid may round their coordinates
+    /// differently.
     pub(in crate::joined) fn is_same(&self, other: &Self) -> bool {
         let are_same = match (self.hash, other.hash) {
             (None, None) => self.values.is_same(&other.values),
@@ -101,7 +103,8 @@ impl Coordinate {
         self.length == other.length && are_same
     }
 
-    /// Returns whether both represent equal numbers, times or texts, even if their types differ.
+    /// Returns whether both have equal numbers, times or texts, even if the types of the elements
+    /// differ.
     pub(in crate::joined) fn is_equal(&self, other: &Self) -> bool {
         let are_equal = match (&self.values, &other.values) {
             (CoordinateValues::Integers(_), CoordinateValues::Reals(_))
@@ -113,8 +116,9 @@ impl Coordinate {
         self.length == other.length && self.hash == other.hash && are_equal
     }
 
-    /// Returns whether both are the same cell bounds, with `each` bounds per cell. Compares the
-    /// first bounds of all cells as coordinate values, then the second bounds, and so on.
+    /// Returns whether both contain the same bounds of cells. Each cell has `each` bounds. Compares
+    /// the first bounds of all cells as coordinates, then the second bounds of all cells, and so
+    /// on.
     pub(in crate::joined) fn are_same_bounds(&self, other: &Self, each: usize) -> bool {
         let of = |own: &Self, number| {
             let reals = own.values.reals().into_iter().skip(number);
@@ -131,13 +135,13 @@ impl Coordinate {
     }
 }
 
-/// A summary of the values of a member.
+/// A summary of the coordinates of one member.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::joined) struct CoordinateSummary {
     pub(in crate::joined) length: u64,
-    /// The first and the last value. `None` if there are no values.
+    /// The first and the last coordinate. `None` if there are no coordinates.
     pub(in crate::joined) ends: Option<(OrderedValue, OrderedValue)>,
-    /// The minimum and the maximum.
+    /// The smallest and the largest coordinate.
     pub(in crate::joined) range: Option<(OrderedValue, OrderedValue)>,
     pub(in crate::joined) is_text: bool,
     pub(in crate::joined) has_nan: bool,
@@ -222,12 +226,12 @@ impl CoordinateValues {
         (0..self.len()).filter_map(|number| self.step(number))
     }
 
-    /// Returns the first and the last value.
+    /// Returns the first and the last coordinate.
     fn ends(&self) -> Option<(OrderedValue, OrderedValue)> {
         self.step(0).zip(self.step(self.len().checked_sub(1)?))
     }
 
-    /// Returns the minimum and the maximum.
+    /// Returns the smallest and the largest coordinate.
     fn range(&self) -> Option<(OrderedValue, OrderedValue)> {
         let lowest = self.steps().min_by(OrderedValue::compare);
         lowest.zip(self.steps().max_by(OrderedValue::compare))

@@ -7,20 +7,20 @@ use crate::joined::members::Members;
 use crate::joined::members::skeleton::{Role, Skeleton};
 use crate::joined::paths::{Omission, Path, split};
 
-/// Members of one kind, sorted by name.
+/// The members of one kind, sorted by name.
 #[derive(Debug)]
 pub(in crate::joined) struct MemberKind {
-    /// Positions in the list of members.
+    /// Positions of the members in [`Members::list`].
     pub(in crate::joined) members: Vec<usize>,
-    /// The paths of their data variables.
+    /// The paths of the data variables of these members.
     pub(in crate::joined) data: BTreeSet<Path>,
 }
 
 impl MemberKind {
-    /// Returns a name made of the data variables. It becomes the name of a group if the kind cannot
-    /// be the root.
+    /// Returns a name that consists of the names of the data variables. A group gets this name if
+    /// the objects of the kind cannot be in the root group.
     pub(in crate::joined) fn name(&self) -> Vec<u8> {
-        /// Length limit in bytes: a longer name gets no further variables.
+        /// Length in bytes beyond which no further variable is added to the name.
         const ENOUGH: usize = 40;
         let mut name = Vec::new();
         for path in &self.data {
@@ -36,19 +36,21 @@ impl MemberKind {
     }
 }
 
-/// Iterates over the data variables of a skeleton: path, and names of the dimensions.
+/// Iterates over the data variables of a skeleton. Returns the path of each variable, and the names
+/// of its dimensions.
 fn data(skeleton: &Skeleton) -> impl Iterator<Item = (Path, Vec<Option<Path>>)> + '_ {
     let data = skeleton.variables.iter();
     let data = data.filter(|variable| variable.role == Role::Data && !variable.dims.is_empty());
     data.map(|variable| (Path::clone(&variable.path), skeleton.names(variable)))
 }
 
-/// Whether a member has data, and so is of a kind.
+/// Returns whether a member with this skeleton has a data variable, and therefore belongs to a
+/// kind.
 pub(in crate::joined) fn has_data(skeleton: &Skeleton) -> bool {
     data(skeleton).next().is_some()
 }
 
-/// Returns all kinds. The kind of the first member comes first.
+/// Divides the members into kinds. The kind of the first member comes first.
 pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Omission>) -> Vec<MemberKind> {
     // For each skeleton, a skeleton of the same kind with a lower number. The first skeleton of a
     // kind refers to itself.

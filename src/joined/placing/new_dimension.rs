@@ -1,4 +1,4 @@
-//! Adds a dimension that no member has, if several members have the same place.
+//! Adds a dimension that no member has, if several members would otherwise have the same place.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,13 +15,13 @@ use crate::joined::placing::placement::{
 };
 use crate::view::cf::time::TimeUnits;
 
-/// A new dimension, and the index of each member in it.
+/// A new dimension, and the index of each member along it.
 struct MemberSplit {
     new: NewDimension,
     of: Vec<usize>,
 }
 
-/// Inserts a new dimension before all others if several members have the same place.
+/// Inserts a new dimension before all other dimensions if several members have the same place.
 ///
 /// # Errors
 /// Fails if no property distinguishes these members.
@@ -99,7 +99,8 @@ pub(in crate::joined) fn add_new_dimension(
     Ok(())
 }
 
-/// Appends underscores to the name until no member has a dimension or an object with this name.
+/// Returns the name of a new dimension. Appends underscores to `name` until no member has a
+/// dimension or an object with this name.
 fn free_name(members: &Members, kind: &MemberKind, name: &Path) -> Path {
     let mut taken: BTreeSet<&[u8]> = BTreeSet::new();
     let skeletons: BTreeSet<usize> = kind
@@ -120,8 +121,8 @@ fn free_name(members: &Members, kind: &MemberKind, name: &Path) -> Path {
     free.into()
 }
 
-/// Returns a dimension whose values are the directories of the members, or `None` if all members
-/// are in one directory. The directory `member=r1` becomes the value `r1` of the dimension
+/// Returns a new dimension whose values are the directories of the members, or `None` if all
+/// members are in one directory. A directory `member=r1` becomes the value `r1` of a dimension
 /// `member`.
 fn directories(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
     let directory = |&member: &usize| split(&members.list[member].name).0;
@@ -157,7 +158,7 @@ fn directories(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
     })
 }
 
-/// Returns whether a variable is a scalar time, which applies to a whole file.
+/// Returns whether a variable is a scalar time, which is the time of the whole file.
 fn is_time(variable: &Variable) -> bool {
     let name = split(&variable.path).1;
     let is_called =
@@ -165,8 +166,8 @@ fn is_time(variable: &Variable) -> bool {
     variable.dims.is_empty() && variable.meaning.time.is_some() && is_called
 }
 
-/// Returns a dimension with the values of a scalar time, if all members have such a time and all
-/// times are distinct.
+/// Returns a new dimension with the values of a scalar time. Returns `None` unless all members have
+/// such a time and all times are distinct.
 ///
 /// # Errors
 /// Fails if a time is missing or out of range, or the calendars differ, because another dimension
@@ -192,16 +193,16 @@ fn times(members: &Members, kind: &MemberKind) -> OrReason<Option<MemberSplit>> 
     Ok(None)
 }
 
-/// The scalar time of a member.
+/// The scalar time of one member.
 struct OwnTime<'m> {
     member: &'m Member,
     units: TimeUnits,
-    /// In nanoseconds.
+    /// The time in nanoseconds since 1970-01-01.
     time: OrReason<i128>,
 }
 
 impl<'m> OwnTime<'m> {
-    /// Returns the scalar time of a member, or `None` if there is none.
+    /// Returns the scalar time at `path` of a member, or `None` if the member has no such variable.
     fn of_member(members: &'m Members, member: &'m Member, path: &[u8]) -> Option<Self> {
         let mut variables = members.skeleton(member).variables.iter().enumerate();
         let (number, variable) = variables.find(|(_, variable)| &*variable.path == path)?;
@@ -222,8 +223,8 @@ impl<'m> OwnTime<'m> {
     }
 }
 
-/// Returns a dimension whose values are the times. Returns `None` if two times are equal or no time
-/// is known.
+/// Returns a new dimension whose values are the times of the members. Returns `None` if two times
+/// are equal or no time is known.
 fn by_times(path: &Path, all: &[OwnTime<'_>]) -> OrReason<Option<MemberSplit>> {
     let known = all.iter().filter_map(|own| own.time.as_ref().ok().copied());
     let sorted: BTreeSet<i128> = known.clone().collect();
@@ -258,7 +259,7 @@ fn by_times(path: &Path, all: &[OwnTime<'_>]) -> OrReason<Option<MemberSplit>> {
     }))
 }
 
-/// Returns the dimension `file`. Its values are the names of the members without their common
+/// Returns the new dimension `file`. Its values are the names of the members without their common
 /// prefix and suffix.
 fn names(members: &Members, kind: &MemberKind) -> MemberSplit {
     let stems = kind
@@ -310,8 +311,8 @@ fn stem(name: &[u8]) -> &[u8] {
     &name[..dot.filter(|&dot| dot > 0).unwrap_or(name.len())]
 }
 
-/// Returns the lengths of the common prefix and suffix of all stems. Neither splits a sequence of
-/// digits.
+/// Returns the length in bytes of the common prefix and of the common suffix of all names. Neither
+/// ends within a sequence of digits.
 fn common(stems: &[&[u8]]) -> (usize, usize) {
     let Some((first, others)) = stems.split_first() else {
         return (0, 0);
@@ -344,7 +345,8 @@ fn number(part: &[u8]) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Returns whether a variable is the scalar time that becomes the coordinate of the new dimension.
+/// Returns whether a variable is the scalar time from which the new dimension takes its
+/// coordinates.
 pub(in crate::joined) fn is_new_time(new: &NewDimension, variable: &Variable) -> bool {
     matches!(new.values, NewDimensionValues::Times(_)) && new.name == variable.path
 }

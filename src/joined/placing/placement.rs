@@ -1,4 +1,5 @@
-//! The placement of members: the joined dimensions with their blocks, and new dimensions.
+//! The place of each member in the joined arrays: the joined dimensions, divided into blocks, and
+//! new dimensions.
 
 use std::collections::HashSet;
 
@@ -6,59 +7,62 @@ use h5fs_reader::wire::{Count, to_u64};
 
 use crate::joined::paths::Path;
 
-/// The placement of the members of a kind.
+/// The places of the members of one kind.
 #[derive(Debug, Default)]
 pub(in crate::joined) struct Placement {
     pub(in crate::joined) axes: Vec<JoinAxis>,
-    /// For each member of the kind, its block on each axis.
+    /// For each member of the kind, the index of the member's block on each axis.
     pub(in crate::joined) places: Vec<Vec<usize>>,
-    /// Dimensions whose coordinates are equal in all members.
+    /// Keys of the dimensions whose coordinates are equal in all members.
     pub(in crate::joined) shared: HashSet<Path>,
-    /// Dimensions whose coordinates differ, but that are not joined.
+    /// Keys of the dimensions whose coordinates differ between members, but which are not joined.
     pub(in crate::joined) apart: HashSet<Path>,
 }
 
-/// A direction of the joined arrays, with blocks that follow each other.
+/// A direction along which members are joined. The axis is divided into consecutive blocks, and
+/// each member belongs to one of them.
 #[derive(Debug)]
 pub(in crate::joined) struct JoinAxis {
-    /// The dimensions that are joined in this direction.
+    /// The dimensions that are joined along this axis, usually one. Dimensions of several groups
+    /// may be joined together.
     pub(in crate::joined) dims: Vec<JoinedDimension>,
     pub(in crate::joined) blocks: usize,
-    /// The dimension of this axis if no member has it.
+    /// The new dimension of this axis, if no member has a dimension that the axis joins.
     pub(in crate::joined) new: Option<NewDimension>,
-    /// Whether blocks overlap.
+    /// Whether the coordinates of two blocks overlap.
     pub(in crate::joined) overlaps: bool,
     /// Whether tables are joined by rows along this axis, each along its own dimension.
     pub(in crate::joined) has_tables: bool,
 }
 
-/// A joined dimension.
+/// A dimension that is joined along an axis.
 #[derive(Debug)]
 pub(in crate::joined) struct JoinedDimension {
     pub(in crate::joined) key: Path,
-    /// The start of each block, and the end of the last block.
+    /// The offset of each block along the dimension, and the end of the last block.
     pub(in crate::joined) starts: Vec<u64>,
-    /// Whether the first element is omitted in every block except the first.
+    /// Whether every block except the first omits its first element.
     pub(in crate::joined) is_cut: bool,
 }
 
 impl JoinedDimension {
-    /// Returns the length of the whole dimension.
+    /// Returns the length of the joined dimension.
     pub(in crate::joined) fn length(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// Returns the start of a block.
+    /// Returns the offset of a block along the dimension.
     pub(in crate::joined) fn start(&self, block: usize) -> u64 {
         self.starts.get(block).copied().unwrap_or(0)
     }
 
-    /// Returns the number of omitted elements at the start of a block.
+    /// Returns the number of elements that the joined dimension omits at the start of a block.
     pub(in crate::joined) fn cut(&self, block: usize) -> u64 {
         u64::from(self.is_cut && block > 0)
     }
 
-    /// Creates a dimension whose blocks, except the first, omit their first element.
+    /// Creates a dimension from the lengths of its blocks. Every block except the first omits its
+    /// first element.
     pub(in crate::joined) fn cut_of(key: &Path, lengths: &[u64]) -> Self {
         let numbered = lengths.iter().enumerate();
         let cut = numbered.map(|(block, length)| length.left_after(u64::from(block > 0)));
@@ -84,7 +88,8 @@ impl JoinedDimension {
 }
 
 impl Placement {
-    /// Returns whether the block at a place has length 0 on one of the axes.
+    /// Returns whether the block of a member has length 0 on one of the axes. `place` contains the
+    /// member's block on every axis.
     pub(in crate::joined) fn is_empty_at(&self, place: &[usize]) -> bool {
         self.axes.iter().zip(place).any(|(axis, &block)| {
             let length = |dim: &JoinedDimension| {
@@ -104,7 +109,8 @@ impl Placement {
         to_u64(places.map(|place| place.with_more(own)).chain(axes).sum())
     }
 
-    /// Finds the dimension with this key. Returns its axis, and its index in the axis.
+    /// Finds the joined dimension with this key. Returns the index of its axis, and its index in
+    /// the axis.
     pub(in crate::joined) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
         let axes = self.axes.iter().enumerate();
         axes.filter_map(|(number, axis)| {
@@ -114,7 +120,7 @@ impl Placement {
         .next()
     }
 
-    /// Returns the dimension at the given axis and index.
+    /// Returns the joined dimension with this index of the axis and this index in the axis.
     pub(in crate::joined) fn dim(&self, (axis, place): (usize, usize)) -> Option<&JoinedDimension> {
         self.axes.get(axis)?.dims.get(place)
     }
@@ -127,12 +133,13 @@ pub(in crate::joined) struct NewDimension {
     pub(in crate::joined) values: NewDimensionValues,
 }
 
-/// The values of a new dimension.
+/// The coordinates of a new dimension.
 #[derive(Debug)]
 pub(in crate::joined) enum NewDimensionValues {
     Texts(Vec<Vec<u8>>),
     Integers(Vec<i64>),
-    /// Times in nanoseconds, from the variable at the dimension's path in each member.
+    /// Times in nanoseconds since 1970-01-01. In each member, the variable whose path is the name
+    /// of the dimension contains the time.
     Times(Vec<i128>),
 }
 
@@ -147,7 +154,7 @@ impl NewDimensionValues {
 }
 
 impl Placement {
-    /// Creates a placement of `members` members without axes.
+    /// Creates the placement of this number of members without any axis.
     pub(in crate::joined) fn without_axes(members: usize) -> Self {
         Placement {
             axes: Vec::new(),

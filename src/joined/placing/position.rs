@@ -1,21 +1,23 @@
-//! Orders blocks of coordinate values.
+//! Divides the coordinates of members into blocks, and orders the blocks.
 
 use std::cmp::Ordering;
 
 use crate::joined::paths::OrReason;
 use crate::joined::placing::coordinate::{CoordinateSummary, OrderedValue};
 
-/// The blocks of values of a dimension.
+/// The blocks into which a joined dimension is divided.
 pub(in crate::joined) struct ValueBlocks {
     pub(in crate::joined) lengths: Vec<u64>,
-    /// The block of each member of the kind. `None` if the member lacks the dimension.
+    /// For each member of the kind, the index of its block. `None` if the member lacks the
+    /// dimension.
     pub(in crate::joined) of: Vec<Option<usize>>,
-    /// The first two members that overlap, by their positions in the kind.
+    /// The first two members whose coordinates overlap, by their positions in the kind.
     pub(in crate::joined) overlap: Option<(usize, usize)>,
 }
 
-/// Orders the members by their first values, in descending order if all members descend. Members
-/// with the same values, as `are_same` decides, share one block.
+/// Orders the members by their first coordinates. The order is descending if the coordinates of all
+/// members descend. Members with the same coordinates, as decided by `are_same`, have the same
+/// block.
 ///
 /// # Errors
 /// Fails as `are_same` does.
@@ -55,8 +57,8 @@ pub(in crate::joined) fn by_coordinate(
     Ok(blocks)
 }
 
-/// Returns whether all members with more than one value descend, and at least one such member
-/// exists.
+/// Returns whether the coordinates of every member with more than one coordinate descend. Returns
+/// false if there is no such member.
 fn do_all_fall(order: &[(usize, &CoordinateSummary)]) -> bool {
     let mut long = order.iter().filter(|(_, lie)| lie.length > 1).peekable();
     long.peek().is_some()
