@@ -1,4 +1,5 @@
-//! Dimension scales of the joined file (H5DS): the attributes that name the dimensions of an array.
+//! The attributes of the joined file's dimension scales (H5DS). They connect the dimensions of
+//! arrays with their scales.
 
 use std::collections::HashMap;
 
@@ -13,8 +14,8 @@ use crate::joined::members::content::{one_text, texts};
 use crate::joined::members::skeleton::NamedAttribute;
 use crate::joined::paths::{Path, split};
 
-/// Returns the attributes of HDF5's dimension scales (H5DS): those that mark an array as a scale,
-/// and those that name the dimensions of an array.
+/// Returns the H5DS attributes of an array: those that mark it as a dimension scale, and those that
+/// name its dimensions.
 pub(super) fn dimension_attributes(
     made: &JoinedArray,
     scales: &HashMap<Path, u32>,
@@ -56,8 +57,9 @@ pub(super) fn dimension_attributes(
     own
 }
 
-/// Returns the attribute `DIMENSION_LIST`, which refers to the scales of an array. It has a
-/// sequence for each dimension, with one reference or none.
+/// Returns the value of the attribute `DIMENSION_LIST`, which refers to the scales of an array. For
+/// each dimension, the value contains a sequence of one reference, or an empty sequence if the
+/// dimension has no scale.
 fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
     let element = |scale: &Option<u32>| match scale {
         Some(number) => {
@@ -80,7 +82,8 @@ fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
     }
 }
 
-/// Returns the value of an attribute that refers to an object of the joined file.
+/// Returns the value of an attribute that refers to the object of the joined file with this node
+/// number.
 pub(super) fn reference(number: u32) -> AttributeContent {
     AttributeContent {
         datatype: Datatype {
@@ -92,8 +95,8 @@ pub(super) fn reference(number: u32) -> AttributeContent {
     }
 }
 
-/// Returns the content of a sequence that the joined file itself contains, which is one reference.
-/// Returns `None` for the sequence of a member.
+/// Returns the content of a sequence that belongs to the joined file itself, not to a member. The
+/// content is one reference. Returns `None` for a sequence in a member.
 pub(super) fn own_sequence(element: &[u8]) -> Option<&[u8]> {
     let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
     (*prefix == OWN).then_some(own)

@@ -1,5 +1,5 @@
-//! Tables of the joined file: their columns, the file of each row, and arrays that are omitted
-//! because others are.
+//! Tables of the joined file: their columns, the column with the file of each row, and arrays that
+//! are omitted because an array that they need is omitted.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,10 +19,11 @@ use crate::joined::paths::{Omission, Path, child_path, split};
 use crate::joined::variable::comparison::MemberComparison;
 use crate::limits;
 
-/// The path of a group, and its attributes.
+/// The path of a group, and the group's attributes.
 pub(super) type GroupAttributes = (Path, Vec<NamedAttribute>);
 
-/// Omits the arrays that are meaningless because another array is absent.
+/// Omits the arrays that are meaningless because an array that they depend on is absent from the
+/// joined file.
 pub(super) fn leave_out_dependents(
     compared: &MemberComparison<'_>,
     arrays: &mut Vec<JoinedArray>,
@@ -58,8 +59,8 @@ pub(super) fn leave_out_dependents(
     }
 }
 
-/// Returns the path under which an absent array is reported. An array without use in other files is
-/// reported as its whole group.
+/// Returns the path under which the absence of an array is reported. An array that is useless
+/// without the other arrays of its group is reported as the group.
 pub(super) fn reported(compared: &MemberComparison<'_>, path: Path) -> Path {
     let alike = compared.variable(&path);
     let convention = alike.specimens.first().map(|own| &own.variable.convention);
@@ -71,12 +72,12 @@ pub(super) fn reported(compared: &MemberComparison<'_>, path: Path) -> Path {
     }
 }
 
-/// The absent arrays on which other arrays depend.
+/// The arrays that are absent from the joined file, by the reasons why other arrays need them.
 struct Reasons<'a> {
     absent: &'a HashSet<Path>,
-    /// Absent arrays by their group.
+    /// For a group whose arrays are meaningful only together, one of its absent arrays.
     wholes: HashMap<&'a Path, &'a Path>,
-    /// Absent arrays by the array whose numbers they contain.
+    /// For an array of names, an absent array that contains the numbers of these names.
     named: HashMap<&'a Path, &'a Path>,
 }
 
@@ -100,7 +101,7 @@ impl<'a> Reasons<'a> {
         reasons
     }
 
-    /// Returns the absent array without which the array at `path` is meaningless.
+    /// Returns the absent array that makes the array at `path` meaningless, if there is one.
     fn absent_array(&self, path: &Path, own: &'a Convention) -> Option<&'a Path> {
         let of_whole = own.whole.as_ref().and_then(|whole| self.wholes.get(whole));
         let targets = own.relation.targets();
@@ -115,8 +116,8 @@ impl<'a> Reasons<'a> {
     }
 }
 
-/// Returns the tables of all members. A table has the columns of all members, in order of first
-/// occurrence.
+/// Returns the tables that the joined file contains. Each table has the columns of all members, in
+/// the order of their first occurrence.
 fn tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
     let mut all: Vec<MemberTable> = Vec::new();
     let mut known: HashMap<Path, usize> = HashMap::new();
@@ -137,8 +138,8 @@ fn tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
     all
 }
 
-/// Adds to each table a column with the file of each row, and updates the attributes of groups that
-/// list columns and shapes.
+/// Adds to each table a column with the name of each row's file. Also updates the attributes of
+/// groups that list the columns or contain the shape.
 pub(super) fn complete(
     compared: &MemberComparison<'_>,
     arrays: &mut Vec<JoinedArray>,
@@ -189,7 +190,8 @@ fn set(groups: &mut [GroupAttributes], path: &[u8], name: &[u8], value: Attribut
     }
 }
 
-/// Returns the file column of a table whose rows are joined.
+/// Returns the column with the file names of a table, or `None` if the rows of the table are not
+/// joined.
 fn files_of(
     compared: &MemberComparison<'_>,
     table: &MemberTable,
@@ -236,8 +238,8 @@ fn files_of(
     })
 }
 
-/// Returns the path of the column `file`, with underscores appended until no file has a column with
-/// this name.
+/// Returns the path of the column with the file names. The column is called `file`, with
+/// underscores appended until no file has a column with this name.
 fn free_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
     let taken: HashSet<Path> = compared
         .variables()
@@ -251,7 +253,7 @@ fn free_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
     child_path(&table.group, &name)
 }
 
-/// Returns the attribute `shape` of a sparse matrix whose rows are joined.
+/// Returns the value of the attribute `shape` of a sparse matrix whose rows are joined.
 fn matrix_shape(compared: &MemberComparison<'_>, made: &JoinedArray) -> Option<AttributeContent> {
     let alike = compared.variable(&made.path);
     let convention = &alike.specimens.first()?.variable.convention;

@@ -1,4 +1,4 @@
-//! In-memory files, and their joined tree, for tests of the rules.
+//! HDF5-like files in memory for the tests of this module, and the files joined from them.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -30,7 +30,7 @@ use crate::joined::paths::{Omission, Path, split};
 use crate::joined::{ScanOptions, join};
 use crate::view::cf::stored_type::StoredType;
 
-/// Elements of one type.
+/// The datatype and the bytes of an array's elements.
 #[derive(Clone)]
 pub(in crate::joined) struct TestElements {
     pub(in crate::joined) datatype: Datatype,
@@ -67,7 +67,7 @@ pub(in crate::joined) fn f64s(values: &[f64]) -> TestElements {
     }
 }
 
-/// Attributes of a variable.
+/// The names and values of an attribute list.
 pub(in crate::joined) type Marks<'a> = &'a [(&'a str, AttributeContent)];
 
 pub(in crate::joined) fn text(text: &str) -> AttributeContent {
@@ -82,7 +82,7 @@ pub(in crate::joined) fn number(elements: TestElements) -> AttributeContent {
     }
 }
 
-/// Returns the attribute `units` of days, and the given other attributes.
+/// Returns the attribute `units` with a unit of days, followed by the attributes `others`.
 pub(in crate::joined) fn days<'a>(
     others: &[(&'a str, AttributeContent)],
 ) -> Vec<(&'a str, AttributeContent)> {
@@ -96,7 +96,7 @@ enum TestObject {
     Array(Arc<Array>),
 }
 
-/// An in-memory file. Its first object is the root.
+/// A file in memory. Its first object is the root group.
 #[derive(Clone)]
 pub(in crate::joined) struct TestFile {
     objects: Vec<(TestObject, Vec<Attribute>)>,
@@ -111,7 +111,7 @@ impl TestFile {
         }
     }
 
-    /// Adds a variable with dimensions of these names.
+    /// Adds a variable at `path`. `dims` contains the name and the length of each dimension.
     pub(in crate::joined) fn with_variable(
         self,
         path: &str,
@@ -123,7 +123,7 @@ impl TestFile {
         self.array(path, (dims, max), elements, marks)
     }
 
-    /// Adds a variable whose dimensions may grow.
+    /// Adds a variable at `path` whose dimensions are unlimited.
     pub(in crate::joined) fn growing(
         self,
         path: &str,
@@ -171,7 +171,7 @@ impl TestFile {
         self.link(path, LinkTarget::Hard(NodeId::at(number)))
     }
 
-    /// With attributes of the group at a path, which is made if it does not exist.
+    /// Adds attributes to the group at `path`. Creates the group if it does not exist.
     pub(in crate::joined) fn described(mut self, path: &str, marks: Marks<'_>) -> Self {
         let group = self.group(path.as_bytes()) as usize;
         let marks = marks.iter().cloned();
@@ -184,7 +184,7 @@ impl TestFile {
         self
     }
 
-    /// Adds a link, and the groups of its path.
+    /// Adds a link at `path`. Creates the groups of the path that do not exist.
     pub(in crate::joined) fn link(mut self, path: &str, target: LinkTarget) -> Self {
         let (group, name) = split(path.as_bytes());
         let group = self.group(group);
@@ -368,24 +368,24 @@ fn opened(file: &TestFile) -> OpenedMember {
     }
 }
 
-/// A joined file, with the report of omissions.
+/// A joined file, with the list of omissions that the join reported.
 pub(in crate::joined) struct JoinedTest {
     joined: Arc<JoinedContainer>,
     engine: Arc<Engine>,
     told: Vec<Omission>,
 }
 
-/// Joins these files.
+/// Joins files with these names by their coordinates.
 pub(in crate::joined) fn joined(files: Vec<(&str, TestFile)>) -> JoinedTest {
     made(b"joined", files, Vec::new())
 }
 
-/// Joins these files by a user's choice, such as `joined[*,join=file]`.
+/// Joins files as the name of a joined directory says, for example `joined[*,join=file]`.
 pub(in crate::joined) fn joined_by(choice: &str, files: Vec<(&str, TestFile)>) -> JoinedTest {
     made(choice.as_bytes(), files, Vec::new())
 }
 
-/// Joins these files, whose links may lead to `others`.
+/// Joins `files`, whose links may lead to the files `others`.
 pub(in crate::joined) fn with_others(
     files: Vec<(&str, TestFile)>,
     others: Vec<(&'static str, TestFile)>,
@@ -435,7 +435,7 @@ impl JoinedTest {
         Arc::clone(array.unwrap_or_else(|| panic!("no {path}: {:?}", self.told)))
     }
 
-    /// Returns the names in the root group.
+    /// Returns the names of the objects in the root group.
     pub(in crate::joined) fn names(&self) -> Vec<String> {
         let mut links = self.joined.links(self.joined.root()).unwrap();
         let links = std::iter::from_fn(|| links.next().unwrap());
@@ -444,7 +444,7 @@ impl JoinedTest {
             .collect()
     }
 
-    /// How an array of the joined file is made.
+    /// Returns the joined array at `path`.
     pub(in crate::joined) fn made(&self, path: &str) -> &JoinedArray {
         let node = self
             .node(path)
@@ -460,7 +460,7 @@ impl JoinedTest {
         self.array(path).datatype.clone()
     }
 
-    /// Returns all numbers of an array.
+    /// Returns all elements of a numeric array as floats.
     pub(in crate::joined) fn numbers(&self, path: &str) -> Vec<f64> {
         let array = self.array(path);
         let (size, length) = (array.datatype.size as usize, array.bytes().unwrap());
@@ -473,7 +473,7 @@ impl JoinedTest {
             .collect()
     }
 
-    /// Returns the texts of an attribute.
+    /// Returns the texts of the attribute `name`, or `None` if the attribute is missing.
     pub(in crate::joined) fn texts(&self, path: &str, name: &str) -> Option<Vec<String>> {
         let id = self.node(path)?.id;
         let content = self
@@ -498,8 +498,8 @@ impl JoinedTest {
             .is_some()
     }
 
-    /// Returns the reason why an object is omitted. Checks that the group's attribute names it as
-    /// absent.
+    /// Returns the reason why the object at `path` is omitted. Checks that an attribute of its
+    /// group lists the object as absent.
     pub(in crate::joined) fn reason(&self, path: &str) -> String {
         let (group, name) = split(path.as_bytes());
         let group = String::from_utf8(group.to_vec()).unwrap();
@@ -514,7 +514,7 @@ impl JoinedTest {
         self.remark(path)
     }
 
-    /// Returns the report for a path.
+    /// Returns the reported reason for an object, which need not be absent.
     pub(in crate::joined) fn remark(&self, path: &str) -> String {
         let what = format!("/{path}");
         let told = self.told.iter().find(|told| told.what == what);
@@ -523,7 +523,7 @@ impl JoinedTest {
             .clone()
     }
 
-    /// Returns all reports.
+    /// Returns all reported omissions as text.
     pub(in crate::joined) fn omissions(&self) -> Vec<String> {
         let lines = self.told.iter();
         lines

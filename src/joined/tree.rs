@@ -31,18 +31,18 @@ use crate::view::csv::append_field;
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<TreeNode>,
-    /// Text with a line for each file and its place.
+    /// The list of joined files as CSV, with the place of each file along the joined dimensions.
     pub(super) list: Vec<u8>,
     paths: HashMap<Path, u32>,
-    /// Whether the attributes of the root come from a kind.
+    /// Whether the root group already has the attributes of a member kind.
     has_root: bool,
-    /// Approximate memory of the placements, in bytes.
+    /// Approximate memory in bytes of the placements of all members.
     placed: u64,
-    /// Names of absent objects, by group.
+    /// Names of the objects that are absent from each group, by the group's path.
     absent: BTreeMap<Path, Vec<Vec<u8>>>,
 }
 
-/// A group or an array.
+/// An object of the joined file: a group, an array or a scalar.
 #[derive(Debug)]
 pub(super) struct TreeNode {
     pub(super) children: BTreeMap<Box<[u8]>, u32>,
@@ -57,20 +57,21 @@ pub(super) enum TreeEntry {
     Scalar(Scalar),
 }
 
-/// The groups and arrays of one kind.
+/// The groups and arrays that result from joining the members of one kind.
 struct JoinedKind {
-    /// The group that contains them, empty for the root.
+    /// The path of the group that contains the result. Empty if it is in the root group.
     group: Path,
     groups: Vec<(Path, Vec<NamedAttribute>)>,
     arrays: Vec<JoinedArray>,
     scalars: BTreeMap<Path, TreeScalar>,
-    /// Paths of absent objects.
+    /// Paths of the objects that are omitted, relative to `group`.
     absent: Vec<Path>,
     placed: Arc<PlacedMembers>,
 }
 
 impl Tree {
-    /// Joins the members of each kind. Kinds share a tree if their common arrays are equal.
+    /// Joins the members of each kind. The results of several kinds share the root group if the
+    /// arrays that they have in common are equal.
     ///
     /// # Errors
     /// Fails if an array cannot be described.
@@ -125,8 +126,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns the index of the group at `path`. Creates the group and its parents if they do not
-    /// exist.
+    /// Returns the node index of the group at `path`. Creates the group and its parents if they do
+    /// not exist.
     fn group(&mut self, path: &[u8]) -> u32 {
         if let Some(&number) = self.paths.get(path) {
             return number;
@@ -193,7 +194,7 @@ impl Tree {
         }
     }
 
-    /// Records that an object is absent from its group.
+    /// Records that the object at `path` is absent from its group.
     fn leave_out(&mut self, path: &Path) {
         let (group, name) = split(path);
         self.group(group);
@@ -203,7 +204,7 @@ impl Tree {
         }
     }
 
-    /// Writes the names of absent objects to an attribute of each group.
+    /// Adds an attribute to each group that lists the names of the group's absent objects.
     fn describe_omissions(&mut self) {
         for (group, mut names) in std::mem::take(&mut self.absent) {
             names.sort_unstable();
@@ -216,7 +217,7 @@ impl Tree {
         }
     }
 
-    /// Writes the attributes that refer to dimension scales and other objects.
+    /// Adds the attributes that refer to dimension scales and to other objects.
     fn link(&mut self) {
         let scales: HashMap<Path, u32> = self
             .paths
@@ -258,7 +259,8 @@ impl Tree {
     }
 }
 
-/// Returns `path` as a path below the group `group`.
+/// Returns the path of an object in the joined file. `path` is the object's path relative to
+/// `group`.
 fn path_in_group(group: &Path, path: &Path) -> Path {
     match (group.is_empty(), path.is_empty()) {
         (true, _) => Path::clone(path),
@@ -268,8 +270,10 @@ fn path_in_group(group: &Path, path: &Path) -> Path {
 }
 
 impl JoinedKind {
+    /// Joins the members of one kind.
+    ///
     /// # Errors
-    /// Fails if the coordinate of a joined dimension would be absent.
+    /// Fails if the coordinate of a joined dimension cannot be shown.
     fn join(
         members: &Members,
         kind: &MemberKind,
@@ -340,7 +344,7 @@ impl JoinedKind {
         Ok(part)
     }
 
-    /// Omits bounds that depend on the units of an omitted array.
+    /// Omits bounds whose units are those of an omitted array.
     fn refuse_bounds(&mut self, compared: &MemberComparison<'_>, told: &mut Vec<Omission>) {
         let absent: HashSet<&Path> = self.absent.iter().collect();
         let mut refused = Vec::new();
@@ -367,7 +371,7 @@ impl JoinedKind {
         self.absent.push(path);
     }
 
-    /// Omits arrays that are groups in other members.
+    /// Omits arrays whose path is the path of a group in other members.
     fn refuse_groups(&mut self, told: &mut Vec<Omission>) {
         let groups: HashSet<&Path> = self.groups.iter().map(|(path, _)| path).collect();
         let are_both = |made: &JoinedArray| groups.contains(&made.path);
@@ -385,8 +389,9 @@ impl JoinedKind {
         self.absent.extend(both);
     }
 
-    /// Chooses the group of this part: the root, if all objects that other parts have there are
-    /// equal. Otherwise a group named after the data variables, with a number if this name exists.
+    /// Chooses the group that contains the result of a kind. This is the root group if every object
+    /// that other kinds have there is equal. Otherwise it is a new group, which is named after the
+    /// data variables of the kind. If this name exists, a number is appended.
     fn choose_group(&mut self, kind: &MemberKind, others: &[JoinedKind]) {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let known = of_root.flat_map(|other| other.arrays.iter().map(|made| (&made.path, made)));
@@ -419,13 +424,14 @@ impl JoinedKind {
     }
 }
 
-/// Iterates over the named dimensions of an array, with their lengths.
+/// Iterates over the dimensions of an array that have a name. Returns their keys and lengths.
 fn named_lengths(made: &JoinedArray) -> impl Iterator<Item = (&Path, u64)> {
     let named = made.dims.iter().filter(|dim| dim.has_name);
     named.map(|dim| (&dim.key, dim.length))
 }
 
-/// Reports what members without data cannot show, unless it is absent already. Returns the paths.
+/// Reports the objects of members without data variables that cannot be shown. Skips objects that
+/// are already reported as absent. Returns the paths of the reported objects.
 fn refused_elsewhere(
     members: &Members,
     parts: &[JoinedKind],
@@ -443,7 +449,7 @@ fn refused_elsewhere(
     refused
 }
 
-/// Omits scalars that differ between kinds in the same group.
+/// Omits scalars that differ between kinds whose results are in the same group.
 fn refuse_scalars(parts: &mut [JoinedKind], told: &mut Vec<Omission>) {
     let absent = parts.iter().flat_map(|part| {
         let paths = part.absent.iter();
@@ -477,7 +483,8 @@ fn refuse_scalars(parts: &mut [JoinedKind], told: &mut Vec<Omission>) {
     }));
 }
 
-/// Returns whether two arrays have equal elements in memory, and equal descriptions.
+/// Returns whether two arrays have equal descriptions and equal elements. Returns false unless the
+/// elements of both arrays are in memory or are all the fill value.
 fn is_same(a: &JoinedArray, b: &JoinedArray) -> bool {
     let are_same = match (&a.content, &b.content) {
         (ArrayContent::Elements(a), ArrayContent::Elements(b)) => a == b,
@@ -487,7 +494,7 @@ fn is_same(a: &JoinedArray, b: &JoinedArray) -> bool {
     are_same && a.datatype == b.datatype && a.dims == b.dims && a.attributes == b.attributes
 }
 
-/// Creates the coordinate of a new dimension.
+/// Creates the array with the coordinates of a new dimension.
 fn coordinate(
     compared: &MemberComparison<'_>,
     axis: &JoinAxis,
@@ -539,8 +546,8 @@ fn coordinate(
     })
 }
 
-/// Returns a line for each joined file: its path, its group, and the name, offset and length along
-/// each joined dimension.
+/// Returns the list of joined files as CSV. A line contains the path of a file, its group, and the
+/// name, the offset and the length of the file's block along a joined dimension.
 fn list(members: &Members, parts: &[JoinedKind]) -> Vec<u8> {
     let mut out = b"file,group,dimension,first,length\r\n".to_vec();
     for part in parts {

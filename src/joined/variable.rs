@@ -1,4 +1,4 @@
-//! Joins one variable of several members.
+//! Joins one variable of the members of a kind.
 
 mod agreement;
 mod common_type;
@@ -35,34 +35,36 @@ use crate::joined::variable::names::MergedNames;
 use crate::joined::variable::refusal::refuse;
 use crate::limits;
 
-/// The joined type, and the meaning of the joined numbers.
+/// The datatype of a joined array, and the meaning of its numbers.
 struct JoinedForm {
     datatype: Datatype,
     meaning: JoinedNumbers,
 }
 
-/// The meaning of the joined array's numbers.
+/// What the numbers of a joined array are, in comparison with the stored numbers.
 #[derive(Clone, Copy)]
 enum JoinedNumbers {
-    /// The stored values.
+    /// The stored numbers, unchanged.
     Stored,
-    /// Unpacked numbers.
+    /// The unpacked numbers.
     Unpacked,
-    /// Times in this unit and calendar.
+    /// Times in this unit and calendar, converted from the units of each file.
     Times(Unit, &'static str),
 }
 
-/// The placement of a variable in the joined file.
+/// The way in which the elements of the members are arranged in the joined array.
 enum VariablePlacement {
-    /// One copy, from the first member.
+    /// The elements of the first member only, because all members have equal elements.
     Once,
-    /// Along joined dimensions. If `is_new`, a new dimension comes first.
+    /// Arranged along the joined dimensions. If `is_new` is set, a new dimension is the first
+    /// dimension of the array.
     Along { is_new: bool },
-    /// Scalars that are repeated in the only joined dimension.
+    /// A scalar of each member, repeated along the only joined dimension.
     Repeated,
 }
 
-/// Returns the joined array, or `None` if the variable becomes a coordinate.
+/// Returns the joined array of the variable at `path`. Returns `None` if the variable becomes the
+/// coordinate of a new dimension.
 ///
 /// # Errors
 /// Fails with the reason if the array must be absent.
@@ -98,10 +100,11 @@ pub(super) fn make(
     Ok(Some(made))
 }
 
-/// A variable with its joined dimensions.
+/// A variable of several members, and the joined dimensions among its dimensions.
 struct Rules<'a, 'm> {
     alike: &'a SharedVariable<'m>,
-    /// For each dimension, the axis and the dimension's index in the axis.
+    /// For each dimension of the variable, the index of its join axis and its index in the axis.
+    /// `None` if the dimension is not joined.
     axes: Vec<Option<(usize, usize)>>,
 }
 
@@ -161,7 +164,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         self.axes.iter().any(Option::is_some)
     }
 
-    /// Returns the array, and a warning to report.
+    /// Returns the joined array, and a warning to report with it.
     fn made(&self) -> OrReason<(JoinedArray, Option<String>)> {
         let mut refusals = self
             .alike
@@ -206,7 +209,8 @@ impl<'a, 'm> Rules<'a, 'm> {
         Ok((made, remark))
     }
 
-    /// Returns the placement of the variable, or the reason why it must be absent.
+    /// Returns how the elements of the members are arranged, or the reason why the array must be
+    /// absent.
     fn placement(&self) -> OrReason<VariablePlacement> {
         let first = self.alike.first();
         let placement = &self.alike.of.placed.placement;
@@ -264,7 +268,8 @@ impl<'a, 'm> Rules<'a, 'm> {
         added.into_iter().chain(own).collect()
     }
 
-    /// Returns the first dimension of each axis that is new, or that is not new.
+    /// Returns the first dimension of each axis. `wanted` receives whether an axis has a new
+    /// dimension, and selects the axes.
     fn axis_dims(&self, wanted: impl Fn(bool) -> bool) -> Vec<MadeDimension> {
         let axes = self.alike.of.placed.placement.axes.iter();
         let axes = axes.filter(|axis| wanted(axis.new.is_some()));
@@ -346,7 +351,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         Ok((self.map_members(added, parts.collect()), datatype))
     }
 
-    /// Returns the fill value for places that no member covers.
+    /// Returns the fill value of the joined array, which readers see where no member has elements.
     fn fill(
         &self,
         standing: &VariablePlacement,
@@ -394,7 +399,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
     }
 
-    /// Returns whether no file has the variable at some place on its axes.
+    /// Returns whether the joined array has a place for which no file has the variable.
     fn has_holes(&self, standing: &VariablePlacement) -> bool {
         let axes = &self.alike.of.placed.placement.axes;
         let own = self.own_axes(standing);
@@ -407,7 +412,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         places.collect::<HashSet<_>>().len() < all
     }
 
-    /// Returns the axes of the variable.
+    /// Returns the indices of the axes along which the variable is joined.
     fn own_axes(&self, standing: &VariablePlacement) -> Vec<usize> {
         let axes = &self.alike.of.placed.placement.axes;
         let mut own: Vec<usize> = self.axes.iter().flatten().map(|(axis, _)| *axis).collect();
@@ -417,7 +422,8 @@ impl<'a, 'm> Rules<'a, 'm> {
         own
     }
 
-    /// Returns the most frequent chunk shape of the members, if at least half of them use it.
+    /// Returns the most frequent chunk shape of the variable, if at least half of the members use
+    /// it.
     fn chunk_shape(&self, dims: &[MadeDimension]) -> Option<Vec<u64>> {
         let mut counts: HashMap<&Vec<u64>, usize> = HashMap::new();
         for (_, _, own) in self.alike.occurrences() {
@@ -440,7 +446,8 @@ impl<'a, 'm> Rules<'a, 'm> {
         )
     }
 
-    /// Returns the attributes that are equal in all members, without those that no longer apply.
+    /// Returns the attributes that are equal in all members. Excludes attributes that do not apply
+    /// to the joined numbers.
     fn attributes(&self, form: &JoinedForm) -> Vec<NamedAttribute> {
         let mut own = self.alike.of.attributes(&self.alike.path);
         let first = self.alike.first();
@@ -485,7 +492,7 @@ fn is_of_packing(name: &[u8]) -> bool {
     PACKING.iter().chain(&VALID).any(|own| *own == name)
 }
 
-/// Returns whether texts must be padded to another length.
+/// Returns whether the texts of a member must be padded to the length of `datatype`.
 fn is_other_text(own: &Datatype, datatype: &Datatype) -> bool {
     let is_text = |own: &Datatype| matches!(own.class, Class::String { .. });
     is_text(own) && is_text(datatype) && own != datatype
@@ -502,7 +509,7 @@ fn padding_of(datatype: &Datatype) -> u8 {
     }
 }
 
-/// Returns NaN in an IEEE 754 type.
+/// Returns NaN as a fill value of an IEEE 754 type, or `None` for any other type.
 fn nan(datatype: &Datatype) -> Option<Fill> {
     let Class::Float(format) = &datatype.class else {
         return None;

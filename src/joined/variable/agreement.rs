@@ -1,6 +1,6 @@
-//! Checks that members at the same place have equal elements of a variable that lacks a
-//! distinguishing dimension. An example is a latitude with two dimensions in tiles of several
-//! times.
+//! Checks that members at the same place have equal elements of a variable without a joined
+//! dimension that distinguishes these members. An example is a two-dimensional latitude in tiles of
+//! several times.
 
 use std::collections::HashMap;
 
@@ -17,23 +17,23 @@ use crate::joined::variable::comparison::Specimen;
 use crate::joined::variable::{Rules, VariablePlacement};
 use crate::limits;
 
-/// A member, and the variable in its skeleton.
+/// A member, and its variable in the form that the member's skeleton describes.
 type OwnVariable<'m> = (&'m Member, Specimen<'m>);
 
-/// The result of a comparison of two members.
+/// The result of comparing the elements of two members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Equal,
     Different,
-    /// There are more bytes than the limit for comparisons.
+    /// The elements have more bytes than the limit for comparisons.
     TooLarge,
 }
 
-/// Hashes that are read after the scan.
+/// Hashes of elements that were not read during the scan, but for the comparison.
 #[derive(Default)]
 struct LateHashes {
     may_read: Option<bool>,
-    /// The number of the first member at a place, and the hash of its elements.
+    /// The number of the first member at the current place, and the hashes of its elements.
     first: Option<(usize, [u64; 2])>,
 }
 
@@ -45,7 +45,8 @@ impl LateHashes {
 }
 
 impl<'m> Rules<'_, 'm> {
-    /// Returns whether the elements are equal in all members, or `None` if this is not known yet.
+    /// Returns whether the elements of the variable are equal in all members. Returns `None` if
+    /// some elements have not been read.
     pub(super) fn is_equal(&self) -> Option<bool> {
         let is_equal = self.alike.is_equal();
         if is_equal != Some(false) || !self.are_bounds_of_one_place() {
@@ -60,8 +61,8 @@ impl<'m> Rules<'_, 'm> {
     }
 
     /// Checks that the members at each place on the array's axes have equal elements, because only
-    /// the first member's elements are shown. Returns a warning if the array is too large for a
-    /// comparison.
+    /// the first member's elements are shown. Returns a warning if the array is too large to be
+    /// compared.
     ///
     /// # Errors
     /// Fails with the reason if the variable must be absent.
@@ -107,8 +108,8 @@ impl<'m> Rules<'_, 'm> {
         Ok(remark)
     }
 
-    /// Returns whether the variable determines the place of its member, so that it is equal at each
-    /// place.
+    /// Returns whether the variable determines the place of its member. Then it is equal in all
+    /// members at one place.
     fn is_placed(&self) -> bool {
         let first = self.alike.first();
         let placement = &self.alike.of.placed.placement;
@@ -117,7 +118,7 @@ impl<'m> Rules<'_, 'm> {
         first.role == Role::Dimension || first.role == Role::Coordinate && follows()
     }
 
-    /// Returns the members at each place on the axes of the array.
+    /// Returns the members that have the variable, grouped by their place on the axes of the array.
     fn groups(&self, standing: &VariablePlacement) -> Vec<Vec<OwnVariable<'m>>> {
         let axes = self.own_axes(standing);
         let placement = &self.alike.of.placed.placement;
@@ -161,8 +162,8 @@ impl<'m> Rules<'_, 'm> {
         })
     }
 
-    /// Returns the hash of the elements of a member. Elements of a growing array are read now,
-    /// because the scan does not read them.
+    /// Returns the hashes of a member's elements. Reads the elements now if the scan has not read
+    /// them, as for a growing array.
     fn hash(&self, own: OwnVariable<'_>, late: &mut LateHashes) -> OrReason<[u64; 2]> {
         let number = own.0.number;
         if let Some(hash) = known_hash(own).or_else(|| late.of_first(number)) {
@@ -183,8 +184,8 @@ impl<'m> Rules<'_, 'm> {
         Ok(hash)
     }
 
-    /// Returns whether the variable contains the bounds of a coordinate whose values determine the
-    /// place and are equal except for rounding.
+    /// Returns whether the variable contains the bounds of a coordinate that determines the place
+    /// of the member. At one place, these coordinates are equal except for rounding.
     fn are_bounds_of_one_place(&self) -> bool {
         let first = self.alike.specimens[0];
         let Role::Bounds(of) = first.variable.role else {
@@ -198,9 +199,9 @@ impl<'m> Rules<'_, 'm> {
     }
 }
 
-/// Compares elements in memory: the bytes if they have the same meaning, or else the numbers and
-/// times. If `are_bounds`, rounding differences are accepted. Returns `None` if some elements are
-/// not in memory.
+/// Compares elements that are in memory: as bytes if they have the same meaning in both members,
+/// otherwise as numbers or times. If `are_bounds` is set, rounding differences count as equal.
+/// Returns `None` if some elements are not in memory.
 fn compare_elements(
     first: OwnVariable<'_>,
     other: OwnVariable<'_>,
@@ -256,7 +257,7 @@ fn have_one_meaning(one: Specimen<'_>, other: Specimen<'_>) -> bool {
     one.number == other.number || one.variable.is_same_meaning(other.variable)
 }
 
-/// Returns whether there are more bytes than the limit for comparisons.
+/// Returns whether the elements of a member have more bytes than the limit for comparisons.
 fn is_large((member, own): OwnVariable<'_>) -> bool {
     let elements = product(&member.lengths_of(own)).ok();
     let bytes = elements.and_then(|all| all.checked_mul(own.variable.datatype.size.into()));

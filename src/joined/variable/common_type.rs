@@ -1,11 +1,11 @@
-//! Finds a type that represents the elements of several members exactly.
+//! Finds a datatype that represents the elements of several members exactly.
 
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use h5fs_reader::model::number::ieee_bytes;
 
-/// Returns the smallest type that represents all elements of these types, or `None` if no such type
-/// exists.
+/// Returns the smallest datatype that represents the elements of all these datatypes. Returns
+/// `None` if there is none.
 pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
     let (first, others) = types.split_first()?;
     if others.iter().all(|other| other == first) {
@@ -29,7 +29,8 @@ pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
         .map(NumberType::datatype)
 }
 
-/// Returns the common type of variable-length texts: UTF-8, which includes ASCII.
+/// Returns the common datatype of variable-length texts. Its character set is UTF-8, which includes
+/// ASCII.
 fn joined_texts(types: &[&Datatype], padding: StringPadding) -> Option<Datatype> {
     let first = types.first()?;
     let is_alike = |own: &Datatype| {
@@ -47,7 +48,7 @@ fn joined_texts(types: &[&Datatype], padding: StringPadding) -> Option<Datatype>
     types.iter().all(|own| is_alike(own)).then_some(utf8)
 }
 
-/// A type of numbers without padding, with its size in bytes.
+/// A numeric type without padding bits, with its size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NumberType {
     Signed(u16),
@@ -76,7 +77,7 @@ impl NumberType {
         }
     }
 
-    /// Returns the smallest type that represents the numbers of both types.
+    /// Returns the smallest type that represents the numbers of `self` and of `other`.
     fn common_type(self, other: Self) -> Option<Self> {
         match (self, other) {
             (NumberType::Signed(a), NumberType::Signed(b)) => Some(NumberType::Signed(a.max(b))),

@@ -1,4 +1,5 @@
-//! The variables of all members of a kind, by path.
+//! Finds the variables and groups of the members of a kind by their paths, and compares them
+//! between members.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,42 +19,44 @@ use crate::joined::variable::related_times::{Relatives, add_relations};
 use crate::limits;
 use crate::view::cf::time::TimeUnits;
 
-/// The members of a kind with their placement, and their objects by path.
+/// The members of a kind with their places, and the objects of these members by path.
 pub(in crate::joined) struct MemberComparison<'m> {
     pub(in crate::joined) members: &'m Members,
     pub(in crate::joined) placed: &'m Arc<PlacedMembers>,
-    /// The variables of each path, in the order of the members: index of the skeleton, and index of
-    /// the variable in the skeleton.
+    /// For the path of each variable, the skeletons that have it, in the order of the members: the
+    /// index of the skeleton, and the index of the variable in the skeleton.
     variables: HashMap<&'m Path, Vec<(usize, usize)>>,
-    /// The groups of each path, in the same form.
+    /// For the path of each group, the skeletons that have it, in the order of the members: the
+    /// index of the skeleton, and the index of the group in the skeleton.
     groups: HashMap<&'m Path, Vec<(usize, usize)>>,
-    /// The members of each skeleton, by their positions in the kind.
+    /// For each skeleton, its members as positions in the kind.
     of_skeleton: HashMap<usize, Vec<usize>>,
     pub(super) relatives: Relatives<'m>,
 }
 
-/// A variable of several members.
+/// The variables of several members that have the same path.
 pub(in crate::joined) struct SharedVariable<'m> {
     pub(in crate::joined) of: &'m MemberComparison<'m>,
     pub(in crate::joined) path: Path,
-    /// The variable in each skeleton that has it, in the order of the members.
+    /// The variable of each skeleton that has it, in the order of the members.
     pub(in crate::joined) specimens: Vec<Specimen<'m>>,
-    /// The members that have the variable: position in the kind, and index in `specimens`.
+    /// The members that have the variable: their position in the kind, and the index of their
+    /// variable in `specimens`.
     members: Vec<(usize, usize)>,
 }
 
-/// A variable in one skeleton.
+/// A variable, as one skeleton describes it.
 #[derive(Clone, Copy)]
 pub(in crate::joined) struct Specimen<'m> {
     pub(in crate::joined) number: usize,
     pub(in crate::joined) skeleton: &'m Skeleton,
-    /// Its index in the skeleton.
+    /// The index of the variable in the skeleton.
     pub(in crate::joined) place: usize,
     pub(in crate::joined) variable: &'m Variable,
 }
 
 impl<'m> Specimen<'m> {
-    /// Returns the role of the variable, as `Skeleton::role` does.
+    /// Returns the role of the variable. See [`Skeleton::role`].
     pub(in crate::joined) fn role(self) -> (bool, bool, Option<&'m [u8]>) {
         self.skeleton.role(self.variable)
     }
@@ -93,14 +96,14 @@ impl<'m> MemberComparison<'m> {
         compared
     }
 
-    /// Returns the member at a position in the kind, with its place on the axes.
+    /// Returns the member at a position in the kind, and the member's block on each axis.
     fn member(&self, place: usize) -> (&'m Member, &'m [usize]) {
         let (members, placed) = (self.members, self.placed);
         let member = &members.list[placed.members[place]];
         (member, &placed.placement.places[place])
     }
 
-    /// Returns the indices of the skeletons, in the order of the members.
+    /// Returns the indices of the skeletons of the kind, in the order of the members.
     fn skeletons(&self) -> Vec<usize> {
         let mut all: Vec<_> = self.of_skeleton.iter().collect();
         all.sort_by_key(|(_, members)| members.first());
@@ -117,7 +120,7 @@ impl<'m> MemberComparison<'m> {
         paths.filter(|path| known.insert(*path)).cloned().collect()
     }
 
-    /// Returns the paths of objects that some member cannot show, with reasons.
+    /// Returns the objects that some member cannot show: path and reason.
     pub(in crate::joined) fn refusals(&self) -> BTreeMap<Path, String> {
         let mut all = BTreeMap::new();
         for &member in &self.placed.members {
@@ -151,8 +154,8 @@ impl<'m> MemberComparison<'m> {
         all.flat_map(move |number| &members.skeletons[number].tables)
     }
 
-    /// Returns the attributes of the group or variable at `path` that are equal in all members that
-    /// have it.
+    /// Returns the attributes of the group or variable at `path` whose values are equal in all
+    /// members that have the object.
     pub(in crate::joined) fn attributes(&self, path: &Path) -> Vec<NamedAttribute> {
         let none = Vec::new();
         let groups = self.groups.get(path).unwrap_or(&none).iter().copied();
@@ -176,7 +179,7 @@ impl<'m> MemberComparison<'m> {
         common.unwrap_or_default()
     }
 
-    /// Returns the scalars of the tree that are equal in all members.
+    /// Returns the scalars of the ASDF trees that are equal in all members.
     pub(in crate::joined) fn scalars(&self) -> crate::joined::members::scan::Common {
         let mut all = self
             .skeletons()
@@ -188,8 +191,8 @@ impl<'m> MemberComparison<'m> {
         common
     }
 
-    /// Returns the path of the array that is bounded by the array at `path`, if the bounds have no
-    /// units.
+    /// Returns the path of the array whose bounds are the array at `path`. Returns `None` if the
+    /// array contains no bounds, or has units of its own.
     pub(in crate::joined) fn bounded(&self, path: &Path) -> Option<&'m Path> {
         let (number, place) = *self.variables.get(path)?.first()?;
         let skeleton = &self.members.skeletons[number];
@@ -203,7 +206,7 @@ impl<'m> MemberComparison<'m> {
             .map(|bounded| &bounded.path)
     }
 
-    /// Returns the variable at `path` with all members that have it.
+    /// Returns the variable at `path` in all members that have it.
     pub(in crate::joined) fn variable(&'m self, path: &Path) -> SharedVariable<'m> {
         let of = self.variables.get(path).map_or(&[][..], |of| of);
         let specimens: Vec<Specimen<'m>> = of
@@ -234,12 +237,12 @@ impl<'m> MemberComparison<'m> {
 }
 
 impl<'m> SharedVariable<'m> {
-    /// Returns the variable of the first member.
+    /// Returns the variable as the first member has it.
     pub(in crate::joined) fn first(&self) -> &'m Variable {
         self.specimens[0].variable
     }
 
-    /// Iterates over the dimensions of the first member's variable.
+    /// Iterates over the dimensions that the variable has in the first member.
     pub(in crate::joined) fn dims(&self) -> impl Iterator<Item = &'m Dimension> {
         let first = self.specimens[0];
         first.skeleton.dims(first.variable)
@@ -249,7 +252,8 @@ impl<'m> SharedVariable<'m> {
         self.specimens.iter().map(|specimen| specimen.variable)
     }
 
-    /// Iterates over the members that have the variable, with their places on the axes.
+    /// Iterates over the members that have the variable, with the block of each member on each
+    /// axis.
     pub(in crate::joined) fn occurrences(
         &self,
     ) -> impl Iterator<Item = (&'m Member, &'m [usize], Specimen<'m>)> + '_ {
@@ -269,7 +273,8 @@ impl<'m> SharedVariable<'m> {
         self.count() == self.of.placed.members.len()
     }
 
-    /// Returns whether the elements are equal in all members, or `None` if this is not known.
+    /// Returns whether the elements of the variable are equal in all members. Returns `None` if
+    /// some elements have not been read.
     pub(in crate::joined) fn is_equal(&self) -> Option<bool> {
         if self.count() == 1 {
             return Some(true);
@@ -281,7 +286,7 @@ impl<'m> SharedVariable<'m> {
         self.are_hashes_equal()
     }
 
-    /// Returns whether all members have the same lengths and hashes, or `None` if a hash is
+    /// Returns whether the shapes and hashes are equal in all members. Returns `None` if a hash is
     /// missing.
     fn are_hashes_equal(&self) -> Option<bool> {
         let mut first = None;
@@ -298,8 +303,8 @@ impl<'m> SharedVariable<'m> {
         Some(true)
     }
 
-    /// Returns the name of the first file that has the variable, and of the first file that has it
-    /// as in `other`.
+    /// Returns two file names for an error message: the first file that has the variable, and the
+    /// first file that has it in the form of `other`.
     pub(in crate::joined) fn files(&self, other: Specimen<'_>) -> (String, String) {
         let name = |number: usize| {
             let members = self.of.of_skeleton.get(&number);
@@ -310,15 +315,15 @@ impl<'m> SharedVariable<'m> {
         (name(self.specimens[0].number), name(other.number))
     }
 
-    /// Returns the time units of all variables that are times.
+    /// Returns the time units of the variable in each form that is a time.
     pub(in crate::joined) fn times(&self) -> Vec<TimeUnits> {
         self.variables()
             .filter_map(|variable| variable.meaning.time)
             .collect()
     }
 
-    /// Returns the times of a member's elements in nanoseconds. Returns `None` if an element is
-    /// unknown or not a time.
+    /// Returns the elements of a member as times in nanoseconds since 1970-01-01. Returns `None` if
+    /// an element is unknown or not a time.
     pub(in crate::joined) fn instants(member: &Member, own: Specimen<'_>) -> Option<Vec<i128>> {
         let ElementSummary::Elements(elements) = member.values.get(own.place)? else {
             return None;
@@ -331,9 +336,10 @@ impl<'m> SharedVariable<'m> {
             .collect()
     }
 
-    /// Returns the times of all members.
+    /// Returns the times of all members that have the variable.
     pub(in crate::joined) fn all_instants(&self) -> Option<Vec<i128>> {
-        /// Limit of times, so that they need at most the memory of a coordinate.
+        /// Maximum number of times. As 64-bit numbers, they fit in the memory limit of joined
+        /// arrays.
         const MOST: u64 = limits::JOINED_INLINE / 8;
         let mut counts = self
             .occurrences()
@@ -351,7 +357,7 @@ impl<'m> SharedVariable<'m> {
 }
 
 impl Member {
-    /// Returns the lengths of the dimensions of a variable.
+    /// Returns the lengths of the dimensions of a variable that has the form `own`.
     pub(in crate::joined) fn lengths_of(&self, own: Specimen<'_>) -> Vec<u64> {
         let dims = own.variable.dims.iter();
         dims.map(|&dim| self.lengths.get(dim).copied().unwrap_or(0))
@@ -359,13 +365,13 @@ impl Member {
     }
 }
 
-/// The members that are of no kind.
+/// Iterates over the members that have no data variable, and therefore belong to no kind.
 pub(in crate::joined) fn without_data(members: &Members) -> impl Iterator<Item = &Member> {
     let all = members.list.iter();
     all.filter(move |member| !has_data(members.skeleton(member)))
 }
 
-/// What a member cannot show, by its path, and why.
+/// Iterates over the objects that a member cannot show: path and reason.
 pub(in crate::joined) fn refused_by(member: &Member) -> impl Iterator<Item = (Path, String)> + '_ {
     let all = member.refused.iter();
     all.map(move |(path, why)| {

@@ -18,16 +18,16 @@ use crate::joined::variable::common_type::common;
 use crate::joined::variable::names::MergedNames;
 use crate::joined::variable::{Rules, VariablePlacement};
 
-/// The type of an array whose elements are converted differently for each file, with the
-/// conversions by skeleton index.
+/// The datatype of a joined array whose elements are converted differently for each file. `recipes`
+/// contains the conversion for each skeleton index.
 pub(super) struct DependentType {
     pub(super) datatype: Datatype,
     recipes: HashMap<usize, Recipe>,
 }
 
-/// Elements, or fields of elements, that are numbers of names in an array.
+/// Elements, or a field of each element, that contain numbers of names in another array.
 struct Coded<'a> {
-    /// `None` of whole elements.
+    /// The name of the field. `None` if the whole element is a number.
     field: Option<&'a [u8]>,
     names: &'a Path,
     is_ordered: bool,
@@ -44,8 +44,8 @@ impl<'a> From<&'a CodedField> for Coded<'a> {
 }
 
 impl Coded<'_> {
-    /// Returns the reason why ordered categories are not joined: lists that differ have no order
-    /// together. pandas and AnnData refuse them as well, or forget the order.
+    /// Returns the reason why ordered categories are not joined: lists that differ have no common
+    /// order. pandas and AnnData also refuse such categories, or forget the order.
     fn refusal(&self) -> String {
         let what = "its ordered categories differ between files";
         match self.field {
@@ -56,8 +56,8 @@ impl Coded<'_> {
 }
 
 impl Rules<'_, '_> {
-    /// Returns the conversion of elements that depend on other arrays, or `None` if the elements
-    /// stay unchanged.
+    /// Returns the conversion of elements that depend on other arrays. Returns `None` if the
+    /// elements stay unchanged.
     pub(super) fn related(&self, standing: &VariablePlacement) -> OrReason<Option<DependentType>> {
         if self.alike.of.placed.members.len() < 2 {
             return Ok(None);
@@ -84,7 +84,8 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Returns whether the variable contains table rows that are records of several types.
+    /// Returns whether the variable contains rows of a table that are records of different types in
+    /// different members.
     fn are_other_records(&self) -> bool {
         let first = self.alike.first();
         let differ = self
@@ -95,7 +96,8 @@ impl Rules<'_, '_> {
         differ && are_records && first.convention.rows == FirstDimension::Following
     }
 
-    /// Converts numbers of names, in the whole element or in fields.
+    /// Returns the conversion of numbers of names to numbers in the merged list of names. Either
+    /// the whole element or some of its fields are such numbers.
     fn coded(
         &self,
         coded: &[Coded<'_>],
@@ -153,8 +155,8 @@ impl Rules<'_, '_> {
         Ok(Some(DependentType { datatype, recipes }))
     }
 
-    /// Makes the recipe of each structure; structures with one datatype share theirs. `None` if
-    /// `recipe` has none for a datatype.
+    /// Creates the recipe for each skeleton. Skeletons with the same datatype share a recipe.
+    /// Returns `None` if `recipe` returns none for a datatype.
     fn recipes(
         &self,
         recipe: impl Fn(&Datatype) -> Option<Recipe>,
@@ -177,8 +179,8 @@ impl Rules<'_, '_> {
         Ok(Some(recipes))
     }
 
-    /// Converts numbers of elements of another array. For each file, the rows of the earlier files
-    /// are added.
+    /// Returns the conversion of numbers that refer to elements of the array `target`. In each
+    /// file, the number of elements in the preceding files is added.
     fn moved(&self, target: &Path, are_rows: bool) -> OrReason<Option<DependentType>> {
         let placement = &self.alike.of.placed.placement;
         let target = self.alike.of.variable(target);
@@ -216,7 +218,7 @@ impl Rules<'_, '_> {
         Ok(Some(DependentType { datatype, recipes }))
     }
 
-    /// Returns the content of the joined array.
+    /// Returns the content of the joined array that converts elements as `related` says.
     pub(super) fn mapped_by(
         &self,
         related: &DependentType,
@@ -236,7 +238,7 @@ impl Rules<'_, '_> {
     }
 }
 
-/// Returns the renumbering for the file of a block.
+/// Returns the conversion of numbers in the file that has this block.
 fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
     let by = dim.start(block);
     let length = dim.start(block.saturating_add(1)).saturating_sub(by);
@@ -248,7 +250,7 @@ fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
     }
 }
 
-/// Returns a field that is a whole element of numbers.
+/// Returns a field that covers the whole element, which is a number.
 fn whole_field(from: &Datatype, to: &Datatype) -> Option<FieldCopy> {
     Some(FieldCopy {
         from: 0..to_usize(from.size.into()).ok()?,
@@ -258,8 +260,8 @@ fn whole_field(from: &Datatype, to: &Datatype) -> Option<FieldCopy> {
     })
 }
 
-/// Returns an integer type of the same sign that represents the numbers up to `most`: the given
-/// type, or a larger one.
+/// Returns an integer type with the signedness of `datatype` that represents the numbers up to
+/// `most`. This is `datatype` itself or a larger type.
 fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
     let Class::Integer { order, signed, .. } = datatype.class else {
         return None;
@@ -279,7 +281,7 @@ fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
     })
 }
 
-/// Returns the number of values in a field.
+/// Returns the number of values in a field of this type.
 fn values_of(datatype: &Datatype) -> usize {
     match &datatype.class {
         Class::Array { base, .. } => (datatype.size / base.size.max(1)) as usize,
@@ -295,7 +297,8 @@ fn numbers_of(datatype: &Datatype) -> &Datatype {
     }
 }
 
-/// Returns a record type whose texts and coded fields can represent the values of all files.
+/// Returns a record type that represents the texts and renumbered fields of all files. Returns
+/// `None` if there is none.
 fn records(types: &[&Datatype], lists: &[(Option<&[u8]>, MergedNames)]) -> Option<Datatype> {
     let all: Option<Vec<&[Member]>> = types.iter().map(|own| members_of(own)).collect();
     let all = all?;
@@ -341,7 +344,8 @@ fn members_of(datatype: &Datatype) -> Option<&[Member]> {
     }
 }
 
-/// Returns the common type of a field: the same type in all files, or the longest text type.
+/// Returns the common type of a field: the type that all files have, or the longest of several text
+/// types.
 fn field_type(types: &[&Datatype]) -> Option<Datatype> {
     let (first, others) = types.split_first()?;
     if others.iter().all(|other| other == first) {

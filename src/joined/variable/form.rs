@@ -1,4 +1,4 @@
-//! Chooses the type of a joined array, and the meaning of its numbers.
+//! Chooses the datatype of a joined array, and decides what its numbers mean.
 
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Class};
@@ -12,7 +12,7 @@ use crate::joined::variable::{JoinedForm, JoinedNumbers, Rules};
 use crate::view::cf::packing::Packing;
 
 impl Rules<'_, '_> {
-    /// Returns the type of the joined array, and the meaning of its numbers.
+    /// Returns the datatype of the joined array, and what its numbers mean.
     pub(super) fn form(&self) -> OrReason<JoinedForm> {
         let alike = self.alike;
         let first = alike.first();
@@ -63,8 +63,10 @@ impl Rules<'_, '_> {
         self.stored_type()
     }
 
+    /// Rejects a variable whose units, flags or quantity differ between files.
+    ///
     /// # Errors
-    /// Fails if the attributes of files give the numbers different meanings.
+    /// Fails with the reason if the attributes of two files give the numbers different meanings.
     fn refuse_other_sense(&self) -> OrReason<()> {
         let first = self.alike.first();
         for name in std::iter::once(&b"units"[..]).chain(FLAGS).chain(SENSE) {

@@ -1,4 +1,5 @@
-//! Collects the elements of a variable in memory, for coordinates, bounds, times and scalars.
+//! Collects the elements of a joined array in memory. This applies to coordinates, bounds, times
+//! and scalars.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,7 +34,8 @@ impl Rules<'_, '_> {
         })
     }
 
-    /// Converts the elements of a member to the form of the joined array, with `size` bytes each.
+    /// Converts the elements of a member to the form of the joined array. Each converted element
+    /// has `size` bytes.
     fn piece(
         &self,
         (member, own): (&Member, Specimen<'_>),
@@ -57,8 +59,8 @@ impl Rules<'_, '_> {
         made.map_err(|error| error.to_string())
     }
 
-    /// Returns the size of one element in bytes. For variable-length texts, this is the size of the
-    /// longest text.
+    /// Returns the size in bytes of one element of the joined array. For variable-length texts,
+    /// this is the length of the longest text.
     fn text_size(&self, form: &JoinedForm) -> Option<usize> {
         if !matches!(form.datatype.class, Class::VariableString { .. }) {
             return to_usize(form.datatype.size.into()).ok();
@@ -75,7 +77,8 @@ impl Rules<'_, '_> {
             .map(|size| size.max(1))
     }
 
-    /// Repeats the scalar of each member in its block.
+    /// Returns the elements of an array in which the scalar of each member fills the member's
+    /// block.
     pub(super) fn repeated(
         &self,
         shape: &[u64],
@@ -100,7 +103,7 @@ impl Rules<'_, '_> {
         Ok((ArrayContent::Elements(out.finish(&datatype)?), datatype))
     }
 
-    /// Collects the elements of all members in memory.
+    /// Returns the elements of all members as one array in memory.
     pub(super) fn gathered(
         &self,
         standing: &VariablePlacement,
@@ -136,10 +139,10 @@ fn unknown() -> String {
     "its elements are unknown".to_owned()
 }
 
-/// The elements of an array that is being assembled.
+/// The elements of an array in memory while they are collected from the members.
 struct GatheredBlock {
     elements: Vec<u8>,
-    /// Flags of the elements that were written.
+    /// For each element, whether a member has provided it.
     is_there: Vec<bool>,
     size: usize,
 }
@@ -165,7 +168,8 @@ impl GatheredBlock {
         })
     }
 
-    /// Writes elements at a position. Omits elements beyond the end.
+    /// Writes elements of one member at the element offset `at`. Omits elements beyond the end of
+    /// the array.
     fn write_elements(&mut self, at: u64, piece: &[u8]) {
         let at = to_usize(at).unwrap_or(usize::MAX);
         let count = piece.len() / self.size.max(1);
@@ -181,8 +185,8 @@ impl GatheredBlock {
         }
     }
 
-    /// Writes the elements of a block, in C order, at its position in an array with these
-    /// dimensions.
+    /// Writes the elements of one member in C order. `start` and `lengths` are the member's block
+    /// in the array, whose dimensions are `shape`.
     fn write_block(&mut self, shape: &[u64], start: &[u64], lengths: &[u64], piece: &[u8]) {
         let row = lengths.last().copied().unwrap_or(1);
         let bytes = to_usize(row).unwrap_or(0).saturating_mul(self.size);
@@ -201,7 +205,7 @@ impl GatheredBlock {
         }
     }
 
-    /// Returns all elements. Missing elements become NaN.
+    /// Returns the bytes of all elements. Elements that no member has provided become NaN.
     ///
     /// # Errors
     /// Fails if elements are missing and the type lacks NaN.
@@ -220,8 +224,8 @@ impl GatheredBlock {
     }
 }
 
-/// Returns the type of elements in memory. Variable-length texts have the length of the longest
-/// text.
+/// Returns the datatype of the elements in memory. Variable-length texts become fixed-length texts
+/// with the length of the longest text.
 fn fixed(form: &JoinedForm, size: usize) -> Datatype {
     match form.datatype.class {
         Class::VariableString { .. } => text_of(size),
@@ -229,7 +233,8 @@ fn fixed(form: &JoinedForm, size: usize) -> Datatype {
     }
 }
 
-/// Converts the elements of one member to the form of the joined array.
+/// Converts the elements of one member to the form of the joined array, without a conversion of
+/// times.
 fn piece(
     variable: &Variable,
     elements: &[u8],

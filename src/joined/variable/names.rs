@@ -1,4 +1,4 @@
-//! Merges the lists of names that other arrays refer to by number.
+//! Merges the lists of names in several files. Other arrays refer to the names by number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,18 +15,21 @@ use crate::joined::members::content::{ElementSummary, padded};
 use crate::joined::paths::{OrReason, Path};
 use crate::joined::variable::comparison::SharedVariable;
 
-/// The names of all files, each once, in order of first occurrence.
+/// The names of all files in one list. Each name occurs once, in the order of first occurrence.
 pub(super) struct MergedNames {
     names: Vec<Vec<u8>>,
-    /// The type of the merged list. For texts, it is the type of the first list.
+    /// The datatype of the merged list's elements. Texts have the datatype of the first file's
+    /// list.
     datatype: Datatype,
     /// Whether all files have the same list.
     pub(super) are_equal: bool,
-    /// The new number of each name, by the number of the file.
+    /// For each file, the conversion of its numbers of names to numbers in the merged list.
     pub(super) numbers: Arc<Numberings>,
 }
 
 impl MergedNames {
+    /// Merges the lists of all members that have the array of names.
+    ///
     /// # Errors
     /// Fails with the reason if the lists cannot be merged.
     pub(super) fn merge(alike: &SharedVariable<'_>) -> OrReason<Self> {
@@ -73,7 +76,7 @@ impl MergedNames {
         to_u64(self.names.len())
     }
 
-    /// Returns the array of the merged list.
+    /// Returns the joined array that contains the merged list.
     pub(super) fn made(&self, alike: &SharedVariable<'_>) -> OrReason<JoinedArray> {
         let (datatype, elements) = self.elements()?;
         let members = alike.of.members;
@@ -107,7 +110,7 @@ impl MergedNames {
         }
     }
 
-    /// Returns records of a number and a name, in pandas' form.
+    /// Returns the merged list as records of a number and a name, as pandas stores categories.
     fn records(&self, members: &[Member]) -> OrReason<(Datatype, Arc<[u8]>)> {
         let refused = || "its names are records of an unknown type".to_owned();
         let [index, value] = members else {
@@ -151,7 +154,7 @@ impl MergedNames {
     }
 }
 
-/// A set of names with their numbers.
+/// The distinct names that have been found, with the number of each name.
 #[derive(Default)]
 struct NumberedNames {
     names: Vec<Vec<u8>>,
@@ -159,7 +162,8 @@ struct NumberedNames {
 }
 
 impl NumberedNames {
-    /// Adds the names of a list. Returns the number of each name.
+    /// Adds the names of one file's list. For each name of the list, returns its number in the
+    /// merged list.
     fn add_names(&mut self, list: Vec<&[u8]>) -> Arc<[u64]> {
         let numbers = list.into_iter().map(|name| {
             if let Some(&number) = self.known.get(name) {
@@ -178,7 +182,8 @@ fn is_text(class: &Class) -> bool {
     matches!(class, Class::String { .. } | Class::VariableString { .. })
 }
 
-/// Returns whether one list can contain names of both types: any texts, or values of the same type.
+/// Returns whether one list can contain names of both datatypes: any two text types, or two equal
+/// types.
 fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
     match (&a.class, &b.class) {
         (Class::Compound(a), Class::Compound(b)) => match (&a[..], &b[..]) {
@@ -192,7 +197,7 @@ fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
     }
 }
 
-/// Returns the bytes of each name without padding.
+/// Splits the elements of a list into names, without the padding of texts.
 fn trimmed_names<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> Vec<&'e [u8]> {
     let size = elements.len() / count.max(1);
     let (range, datatype) = match &datatype.class {

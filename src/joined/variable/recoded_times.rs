@@ -14,11 +14,12 @@ use crate::joined::variable::common_type::common;
 use crate::joined::variable::comparison::{MemberComparison, SharedVariable};
 use crate::view::cf::time::TimeUnits;
 
-/// Time variables that are converted together.
+/// Time variables that must be converted to the same unit and calendar.
 pub(in crate::joined) struct Family<'m>(Vec<SharedVariable<'m>>);
 
 impl<'m> MemberComparison<'m> {
-    /// Returns the family of the time variable at `path`, which is its first element.
+    /// Returns the time variables that must be converted together with the one at `path`. The
+    /// variable at `path` is the first of them.
     pub(in crate::joined) fn family(&'m self, path: &Path) -> Family<'m> {
         let mut met = HashSet::from([path]);
         let mut all = vec![path];
@@ -36,8 +37,9 @@ impl<'m> MemberComparison<'m> {
 }
 
 impl Family<'_> {
-    /// Returns whether the stored numbers of all variables can be kept. Each must have one unit and
-    /// one type in all files, and none may become the coordinate of a new dimension.
+    /// Returns whether the stored numbers can be kept instead of being converted. Each variable
+    /// must have one unit and one type in all files, and no variable may become the coordinate of a
+    /// new dimension.
     pub(super) fn is_kept(&self, placement: &Placement) -> bool {
         let mut new = placement.axes.iter().filter_map(|axis| axis.new.as_ref());
         let becomes_new = new.any(|new| self.0.iter().any(|own| is_new_time(new, own.first())));
@@ -48,15 +50,15 @@ impl Family<'_> {
                 .all(|own| has_one_unit(own) && has_one_type(own))
     }
 
-    /// Returns the common calendar, or `None` if the calendars differ.
+    /// Returns the common calendar of the variables, or `None` if their calendars differ.
     pub(in crate::joined) fn calendar(&self) -> Option<&'static str> {
         let times: Vec<TimeUnits> = self.0.iter().flat_map(SharedVariable::times).collect();
         let lowest = || self.instants().min();
         instants::calendar(&times, lowest)
     }
 
-    /// Returns the coarsest unit in which all times are integers. Ignores variables whose times are
-    /// unknown, because they are not shown.
+    /// Returns the coarsest unit in which all times of the variables are integers. Ignores
+    /// variables whose times are unknown, because they are not shown.
     pub(in crate::joined) fn unit(&self) -> Unit {
         Unit::coarsest(self.instants())
     }
@@ -67,7 +69,7 @@ impl Family<'_> {
     }
 }
 
-/// Returns whether the times of all members are stored with the same unit and packing.
+/// Returns whether all members store the times of a variable with the same unit and packing.
 fn has_one_unit(alike: &SharedVariable<'_>) -> bool {
     let first = alike.first();
     let packing = first.packing_marks();
@@ -78,7 +80,7 @@ fn has_one_unit(alike: &SharedVariable<'_>) -> bool {
     })
 }
 
-/// Returns whether one type represents the stored numbers of all members.
+/// Returns whether one datatype represents the stored numbers of all members.
 fn has_one_type(alike: &SharedVariable<'_>) -> bool {
     let types: Vec<_> = alike.variables().map(|own| &own.datatype).collect();
     common(&types).is_some()

@@ -1,12 +1,15 @@
-//! Finds variables that must be absent because of the rules of a convention.
+//! Rejects variables that must be absent because of the rules of a convention (AnnData, pandas or
+//! HDMF).
 
 use crate::joined::members::content::ElementSummary;
 use crate::joined::members::convention::{Convention, Relation};
 use crate::joined::paths::{OrReason, Path};
 use crate::joined::variable::comparison::{SharedVariable, Specimen};
 
+/// Rejects a variable whose joined array would violate the rules of its convention.
+///
 /// # Errors
-/// Fails with the reason if the joined variable would violate the rules of its convention.
+/// Fails with the reason if the variable must be absent.
 pub(super) fn refuse(alike: &SharedVariable<'_>) -> OrReason<()> {
     if alike.of.placed.members.len() < 2 {
         return Ok(());
@@ -48,8 +51,10 @@ pub(super) fn refuse(alike: &SharedVariable<'_>) -> OrReason<()> {
     Ok(())
 }
 
+/// Rejects a variable whose rows are not the rows of its table in all files.
+///
 /// # Errors
-/// Fails if only some files use the rows of the table.
+/// Fails with the names of two files in which the row dimensions differ.
 fn refuse_other_rows(alike: &SharedVariable<'_>) -> OrReason<()> {
     let rows = |own: &Specimen<'_>| {
         let dim = own.skeleton.dims(own.variable).next();
@@ -67,7 +72,7 @@ fn refuse_other_rows(alike: &SharedVariable<'_>) -> OrReason<()> {
     }
 }
 
-/// Describes the difference between the rules of two files.
+/// Describes how the rules of a variable differ between two files.
 fn difference(own: &Convention, other: &Convention) -> String {
     let mut terms = own.terms.iter().chain(&other.terms);
     let both = |name: &[u8]| {
@@ -88,8 +93,10 @@ fn difference(own: &Convention, other: &Convention) -> String {
     }
 }
 
+/// Rejects a matrix whose columns may have different labels in different files.
+///
 /// # Errors
-/// Fails unless the column labels of a matrix are known to be equal in all files.
+/// Fails with the reason unless the labels are known to be equal in all files.
 fn refuse_other_labels(alike: &SharedVariable<'_>, path: &Path) -> OrReason<()> {
     let labels = alike.of.variable(path);
     let known = if labels.count() > 0 && labels.is_everywhere() {

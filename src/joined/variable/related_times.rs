@@ -6,10 +6,11 @@ use std::collections::{HashMap, HashSet};
 use crate::joined::members::skeleton::{Role, Skeleton, Variable};
 use crate::joined::paths::{Path, child_path, split};
 
-/// For the path of each time variable, the time variables that it names, and those that name it.
+/// For the path of each time variable, the paths of related time variables: those that it names in
+/// its attributes, and those whose attributes name it.
 pub(super) type Relatives<'m> = HashMap<&'m Path, HashSet<&'m Path>>;
 
-/// Adds the relations between the time variables of a skeleton.
+/// Adds the relations between the time variables of a skeleton to `relatives`.
 pub(super) fn add_relations<'m>(skeleton: &'m Skeleton, relatives: &mut Relatives<'m>) {
     let times = skeleton.variables.iter();
     let times = times.filter(|variable| variable.meaning.time.is_some());
@@ -25,8 +26,8 @@ pub(super) fn add_relations<'m>(skeleton: &'m Skeleton, relatives: &mut Relative
     }
 }
 
-/// Iterates over the paths of a variable's bounds, climatology and ancillary variables, and the
-/// path of the variable that it bounds.
+/// Iterates over the paths of the variables to which a variable is related: its bounds, its
+/// climatology, its ancillary variables, and the variable that it bounds.
 fn names<'s>(skeleton: &'s Skeleton, variable: &'s Variable) -> impl Iterator<Item = Path> + 's {
     let bounded = match variable.role {
         Role::Bounds(of) => skeleton.variables.get(of),
