@@ -30,11 +30,12 @@ use crate::view::parquet::ragged::{SequenceValues, Sequences};
 use crate::view::parquet::stored::{Absent, Pointers, RowBytes, StoredLeaf, ValueLocation};
 use crate::view::parquet::table::{Description, Fields, ParquetTable};
 
-/// The kind of table of an array.
+/// How an array becomes a table.
 enum TableKind {
     /// One row for each element.
     Elements,
-    /// One row for this many elements.
+    /// One row for each index of the first dimension. A row has this many elements, and each is a
+    /// field.
     Matrix(u64),
 }
 
@@ -54,7 +55,8 @@ impl TableKind {
     }
 }
 
-/// Returns whether an array with these elements is a table.
+/// Returns whether an array with elements of `datatype` and dimensions `dims` can be shown as a
+/// table.
 pub(crate) fn has_columns(datatype: &Datatype, dims: Option<&[u64]>) -> bool {
     let of_row = match TableKind::from_datatype(datatype, dims) {
         Some(TableKind::Matrix(columns)) => columns,
@@ -65,7 +67,7 @@ pub(crate) fn has_columns(datatype: &Datatype, dims: Option<&[u64]>) -> bool {
     bytes <= limits::TEXT_ELEMENT_BYTES && has_field(datatype)
 }
 
-/// Returns whether a datatype has a field.
+/// Returns whether values of `datatype` can be a Parquet field.
 fn has_field(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::Compound(members) => members.iter().any(|member| has_field(&member.datatype)),
@@ -76,8 +78,9 @@ fn has_field(datatype: &Datatype) -> bool {
     }
 }
 
-/// Returns the table of an array called `name`, whose elements may be missing; `None` if the
-/// elements do not have fields. `unit` is the number of rows in a chunk of the source.
+/// Returns the table of an array called `name`, whose elements may be missing. Returns `None` if
+/// Parquet does not have fields for the elements. `unit` is the number of rows in a chunk of the
+/// array.
 ///
 /// # Errors
 /// `Limit` for too many fields.
@@ -143,7 +146,7 @@ pub(crate) fn array_table(
     }))
 }
 
-/// The mask of an array for one of its columns.
+/// The mask of missing elements, for one column of the array's table.
 struct ColumnMask {
     missing: Arc<MissingValues>,
     datatype: Datatype,
@@ -151,14 +154,14 @@ struct ColumnMask {
     at: u64,
 }
 
-/// A builder of fields from the parts of a datatype.
+/// A builder of Parquet fields, which visits the members of a datatype.
 pub(super) struct Builder {
     rows: RowBytes,
     pointers: Arc<Pointers>,
     absent: Option<ColumnMask>,
     leaves: u64,
     name_bytes: u64,
-    /// Parts without a field, and the reasons.
+    /// The members that cannot be Parquet fields, and the reason for each.
     pub(super) without_field: Vec<(String, &'static str)>,
 }
 
@@ -174,8 +177,9 @@ impl Builder {
         }
     }
 
-    /// Returns the field of a value at `offset` in the row, within `lists`; `None` if the datatype
-    /// does not have a field.
+    /// Returns the field of a value of type `datatype`, which begins at `offset` in a row. `lists`
+    /// are the array types that contain the value. Returns `None` if Parquet does not have a field
+    /// for the datatype.
     ///
     /// # Errors
     /// `Limit` for too many fields.
@@ -296,7 +300,7 @@ impl Builder {
         self.of_encoded(encoded, datatype, offset, lists, absent)
     }
 
-    /// Returns the rule for missing values that follows from the datatype: null references, and
+    /// Returns the rule for missing values that the datatype alone determines: null references, and
     /// `NaT`.
     fn absent_by_type(&self, datatype: &Datatype) -> Option<Absent> {
         match datatype.class {
@@ -309,7 +313,7 @@ impl Builder {
         }
     }
 
-    /// Returns the leaf of values with the encoding `encoded`.
+    /// Returns the leaf column of values with the encoding `encoded`.
     ///
     /// # Errors
     /// `Limit` for too many leaves.
@@ -348,8 +352,8 @@ impl Builder {
         }))))
     }
 
-    /// Returns the leaf of variable-length sequences; `None` if Parquet cannot express their
-    /// elements.
+    /// Returns the leaf column of variable-length sequences; `None` if Parquet does not have a type
+    /// for their elements.
     fn sequences(
         &mut self,
         size: u32,
@@ -380,7 +384,7 @@ impl Builder {
         }))))
     }
 
-    /// Records that a part does not have a field.
+    /// Records that the member at `path` cannot be a Parquet field.
     pub(super) fn without_field(&mut self, path: &str, reason: &'static str) {
         if self.without_field.len() < limits::PARQUET_SAID {
             self.without_field.push((path.to_owned(), reason));

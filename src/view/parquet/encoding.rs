@@ -32,7 +32,7 @@ use crate::view::cf::stored_type as numbers;
 use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::schema::{Physical, Type, Unit};
 
-/// The conversion of stored values to the values of a leaf.
+/// The conversion of a stored value to a value of a Parquet column.
 #[derive(Debug)]
 pub(super) enum Encoding {
     /// The bytes are copied.
@@ -47,18 +47,20 @@ pub(super) enum Encoding {
     Boolean,
     /// A text of fixed length.
     Text(StringPadding),
-    /// An integer that is multiplied by this factor.
+    /// An integer that is multiplied by this factor, to change the unit of a time.
     Ticks(numbers::StoredType, i128),
-    /// A dictionary index. The second field is the bytes of an index, and the third the number of
-    /// entries, rows or columns that it may refer to.
+    /// An index of a dictionary entry, or of a row or column of a matrix. The second value is the
+    /// size of an index in bytes. The third is the number that all indices must be less than.
     Index(numbers::StoredType, u64, u64),
     /// The path of a referenced object. A null reference is an error.
     Path(ReferenceKind, ValueWriter),
-    /// Any other text that is computed from the stored bytes or their pointers.
+    /// Any other text, computed from the stored bytes or from the value that a pointer in them
+    /// leads to.
     Written(ValueWriter),
 }
 
-/// The Parquet type of a datatype, the layout of its values in a page, and their encoding.
+/// The Parquet type for a datatype, the layout of its values in a page, and the conversion of each
+/// value.
 #[derive(Debug)]
 pub(super) struct ValueEncoding {
     pub(super) kind: Type,
@@ -66,11 +68,12 @@ pub(super) struct ValueEncoding {
     pub(super) encoding: Encoding,
 }
 
-/// Bytes of the length before a BYTE_ARRAY.
+/// Size in bytes of the length that precedes the bytes of a BYTE_ARRAY.
 const LENGTH: u64 = 4;
 
 impl ValueEncoding {
-    /// Returns the encoding of a datatype without parts, or the reason if it does not have one.
+    /// Returns the encoding of a datatype that is neither a compound nor an array. Returns the
+    /// reason if Parquet does not have such values.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
@@ -96,7 +99,7 @@ impl ValueEncoding {
             },
             Class::Enumeration { base, members } => {
                 let longest = members.iter().map(|(name, _)| name.len()).max();
-                /// The digits of a 64-bit number, and a sign.
+                /// Maximum number of characters in the text of a 64-bit integer, including a sign.
                 const DIGITS: usize = 20;
                 if base.size > 8 {
                     return Ok(Err("an enumeration of integers of more than 64 bits"));
@@ -120,7 +123,7 @@ impl ValueEncoding {
 }
 
 impl ValueEncoding {
-    /// Returns whether a datatype without parts has an encoding.
+    /// Returns whether Parquet can represent a datatype that is neither a compound nor an array.
     pub(super) fn is_of(datatype: &Datatype) -> bool {
         match &datatype.class {
             Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
@@ -135,8 +138,8 @@ impl ValueEncoding {
         }
     }
 
-    /// Returns the encoding of the items of variable-length lists. Numbers and texts have one;
-    /// texts are PLAIN. Returns `None` for other items.
+    /// Returns the encoding of the items of variable-length lists. The items must be numbers or
+    /// texts; texts are in PLAIN encoding. Returns `None` for other items.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
@@ -153,7 +156,7 @@ impl ValueEncoding {
         Ok(Some(counted(encoding)))
     }
 
-    /// Returns whether the items of lists have an encoding.
+    /// Returns whether [`of_element`](Self::of_element) has an encoding for items of this datatype.
     pub(super) fn is_of_element(datatype: &Datatype) -> bool {
         match &datatype.class {
             Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
@@ -214,7 +217,7 @@ fn instants(datatype: &Datatype) -> Result<ValueEncoding> {
     })
 }
 
-/// Returns the encoding of texts whose bytes are counted.
+/// Returns the encoding of texts whose total length must be counted before the file is created.
 fn counted(encoding: Encoding) -> ValueEncoding {
     ValueEncoding {
         kind: Type::STRING,
@@ -317,7 +320,7 @@ fn real(size: u32, format: &Float) -> Option<ValueEncoding> {
     })
 }
 
-/// Creates a dictionary of these values in PLAIN encoding.
+/// Creates a dictionary with these values, each in PLAIN encoding.
 pub(super) fn dictionary(values: &[Vec<u8>]) -> Dictionary {
     let count = to_u64(values.len());
     Dictionary {
@@ -327,7 +330,7 @@ pub(super) fn dictionary(values: &[Vec<u8>]) -> Dictionary {
     }
 }
 
-/// Returns all numbers of one byte, in the order of the bytes.
+/// Returns the 256 numbers of one byte in PLAIN encoding, in the order of their bytes.
 fn all_bytes(is_signed: bool) -> Vec<Vec<u8>> {
     let numbers = (0..=u8::MAX).map(|byte| {
         if is_signed {
@@ -341,7 +344,7 @@ fn all_bytes(is_signed: bool) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Returns the texts of all values of a one-byte enumeration.
+/// Returns the text of each of the 256 possible values of a one-byte enumeration.
 fn names(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>> {
     let datatype = Datatype {
         size: base.size,
@@ -362,7 +365,7 @@ fn names(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>
     texts.collect()
 }
 
-/// Appends a text as a BYTE_ARRAY.
+/// Appends a text as a BYTE_ARRAY: its length, then its bytes.
 ///
 /// # Errors
 /// `Unsupported` for a text that is not UTF-8, because readers reject a whole file with such a
@@ -380,7 +383,8 @@ pub(super) fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 }
 
 impl Encoding {
-    /// Appends the value for a stored value. Only [`Written`](Self::Written) texts use the context.
+    /// Converts a stored value, and appends the result. `context` is needed only for
+    /// [`Written`](Self::Written) texts.
     ///
     /// # Errors
     /// Fails if the value cannot be represented, or if a pointer is invalid.
@@ -446,7 +450,7 @@ fn is_null(kind: ReferenceKind, value: &[u8], context: &TextContext<'_>) -> Resu
     Ok(matches!(target.transpose()?, None | Some(Reference::Null)))
 }
 
-/// Returns a value as an integer, in the low bits.
+/// Returns a stored integer of type `class`.
 pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
     let Class::Integer {
         order,
@@ -469,7 +473,7 @@ pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
     }
 }
 
-/// Returns a value as a 64-bit float, which represents it exactly.
+/// Returns a stored floating-point number as a 64-bit float, which represents the number exactly.
 fn real_of(value: &[u8], format: &Float) -> Result<f64> {
     let number = number::real(value, format).and_then(|real| real.as_f64());
     number.ok_or_else(|| {

@@ -6,24 +6,24 @@ use crate::view::parquet::leaf::Leaf;
 use crate::view::parquet::schema::{self, Repetition};
 use crate::view::parquet::thrift::Struct;
 
-/// A field of a table or of another field.
+/// A field of the Parquet schema: a column, or a group or list of fields.
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) content: FieldContent,
 }
 
-/// The content of a field.
+/// The type of a field.
 pub(super) enum FieldContent {
     Leaf(Box<Leaf>),
     /// The members of a compound.
     Group(Vec<Field>),
-    /// A list with this many elements in each value.
+    /// A list of this length in each row.
     List(u32, Box<FieldContent>),
-    /// A list of varying length in each value.
+    /// A list in each row. The lengths of the lists vary.
     Ragged(Box<Leaf>),
 }
 
-/// A leaf with its position in the tree.
+/// A column of the file: a leaf of the field tree, and its position in the tree.
 pub(super) struct LeafColumn {
     pub(super) leaf: Leaf,
     /// The names of the fields from the root to the leaf.
@@ -32,7 +32,8 @@ pub(super) struct LeafColumn {
     pub(super) lists: Vec<u32>,
 }
 
-/// The schema elements after the root, and the leaves, in order.
+/// The field tree as flat lists: the schema elements after the root, and the leaf columns, in file
+/// order.
 #[derive(Default)]
 pub(super) struct Flat {
     pub(super) elements: Vec<Struct>,
@@ -94,12 +95,12 @@ impl Flat {
 }
 
 impl LeafColumn {
-    /// Returns whether the values of the column are elements of lists.
+    /// Returns whether the values are elements of lists.
     pub(super) fn is_in_lists(&self) -> bool {
         !self.lists.is_empty() || self.leaf.ragged.is_some()
     }
 
-    /// Returns the number of values in a row, for lists of fixed length.
+    /// Returns the number of values that one row has in this column, for lists of fixed length.
     pub(super) fn repeats(&self) -> u64 {
         let counts = self.lists.iter().map(|&count| u64::from(count));
         counts.fold(1, u64::saturating_mul)
@@ -131,7 +132,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     given
 }
 
-/// Converts a name in the file to UTF-8.
+/// Converts a name from HDF5 or ASDF to UTF-8.
 pub(super) fn utf8_name(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

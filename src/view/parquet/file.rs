@@ -1,4 +1,4 @@
-//! The file.
+//! The Parquet file of a table: planning, counting and reading.
 
 use std::ops::Range;
 
@@ -21,17 +21,18 @@ use crate::view::parquet::table::ParquetTable;
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::bounds::CountBounds;
 
-/// A table and the number of rows in its groups. Together with the counts, they determine the file.
+/// The plan of a Parquet file: its rows, columns and schema. Together with the result of
+/// [`counted`](Plan::counted), it determines each byte.
 pub(crate) struct Plan {
     rows: Range<u64>,
     group_rows: u64,
     columns: Vec<LeafColumn>,
-    /// The number of fields, and the elements of the schema.
+    /// The number of fields at the top level, and the schema elements after the root.
     schema: (usize, Vec<Struct>),
     pairs: Vec<(String, String)>,
 }
 
-/// The Parquet file of a table.
+/// The Parquet file of a table, whose bytes are computed when they are read.
 struct ParquetFile {
     columns: Vec<LeafColumn>,
     layout: FileLayout,
@@ -75,7 +76,8 @@ impl Plan {
         })
     }
 
-    /// Returns whether some columns need [`counted`](Self::counted).
+    /// Returns whether the length of some column is unknown until [`counted`](Self::counted) reads
+    /// its values.
     pub(crate) fn is_counted(&self) -> bool {
         self.counted_columns().next().is_some()
     }
@@ -89,8 +91,8 @@ impl Plan {
         self.rows.end.saturating_sub(self.rows.start)
     }
 
-    /// Counts the bytes of variable-length values in each group, for [`file`](Self::file). This
-    /// reads all of these values.
+    /// Counts the bytes of variable-length values in each row group. [`file`](Self::file) needs
+    /// these counts. This reads all variable-length values.
     ///
     /// # Errors
     /// `Limit` for too many values or bytes; [`Error::unwanted`] once the request is cancelled.
@@ -117,8 +119,8 @@ impl Plan {
         Ok(counts)
     }
 
-    /// Creates the file. `counted` is the result of [`counted`](Self::counted), and `keep` caches
-    /// the bounds of the columns.
+    /// Creates the file. `counted` is the result of [`counted`](Self::counted). `keep` caches the
+    /// minimum and maximum values of the columns.
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
@@ -144,7 +146,7 @@ impl Plan {
     }
 }
 
-/// Returns the maximum bytes of a row in a column's page.
+/// Returns the maximum number of bytes that one row adds to a page of the column.
 fn page_bytes(column: &LeafColumn) -> u64 {
     let values = match column.leaf.kind.physical {
         Physical::Boolean => 1,
@@ -154,7 +156,7 @@ fn page_bytes(column: &LeafColumn) -> u64 {
     values.saturating_add(column.repeats()).saturating_add(1)
 }
 
-/// Counts the bytes and entries of a column in some rows.
+/// Counts the bytes and the list entries of a column in the rows `rows`.
 fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<ColumnCounts> {
     let Some(lists) = &column.leaf.ragged else {
         let bytes = bytes_of(column, rows, bounds)?;
@@ -178,7 +180,7 @@ fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<
     })
 }
 
-/// Counts the bytes of a column's values in some rows.
+/// Counts the bytes of a column's values in the rows `rows`.
 fn bytes_of(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
     let cancel = bounds.cancel();
     let at_a_time = batch(&column.leaf);
@@ -201,7 +203,7 @@ fn bytes_of(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Resu
 }
 
 impl ParquetFile {
-    /// Writes the groups that overlap the window.
+    /// Writes the part of the row groups that is in the window.
     fn write_groups(&self, cancel: &CancelToken, window: &mut PageWindow) -> Result<()> {
         while window.next() < self.layout.end() && !window.is_full() {
             let before = window.next();

@@ -1,4 +1,5 @@
-//! The footer: the columns, and the positions of their chunks (`FileMetaData` of parquet.thrift).
+//! The footer of a Parquet file: the schema, and the offsets of the column chunks (`FileMetaData`
+//! of parquet.thrift).
 
 use std::ops::Range;
 
@@ -15,24 +16,24 @@ use crate::view::parquet::schema;
 use crate::view::parquet::statistics::{Statistics, ValueBounds};
 use crate::view::parquet::thrift::{Struct, Type};
 
-/// Number of groups between two recorded positions.
+/// Number of row groups between two offsets in `places`.
 const APART: u64 = 16;
 
-/// The footer of a file. The descriptions of its groups are generated when they are read.
+/// The footer of a file. The metadata of its row groups is generated when it is read.
 pub(super) struct Footer {
-    /// The bytes before the groups. `tail` has the bytes after the groups.
+    /// The encoded metadata before the list of row groups. `tail` has the metadata after the list.
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// The offset after `head` of the description of every group whose number is a multiple of
-    /// `APART`.
+    /// The offset, relative to the end of `head`, of the metadata of each row group whose number is
+    /// a multiple of `APART`.
     places: Vec<u64>,
-    /// Bytes of the descriptions of all groups.
+    /// Length in bytes of the metadata of all row groups.
     groups: u64,
 }
 
 impl Footer {
-    /// Creates the footer of a file. The arguments have the elements of the schema after the root,
-    /// and the key-value pairs.
+    /// Creates the footer of a file. `fields` is the number of fields at the top level, `elements`
+    /// are the schema elements after the root, and `pairs` are the key-value pairs.
     ///
     /// # Errors
     /// `Limit` for a footer that is too long. Each group repeats the names of all columns.
@@ -71,7 +72,8 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Returns the bytes of the footer, including its length and the final letters.
+    /// Returns the length of the footer in bytes, including the footer's length field and the final
+    /// `PAR1`.
     pub(super) fn length(&self) -> u64 {
         self.metadata() + 8
     }
@@ -80,7 +82,8 @@ impl Footer {
         to_u64(self.head.len()) + self.groups + to_u64(self.tail.len())
     }
 
-    /// Returns the bytes in `range`, relative to the beginning of the footer.
+    /// Returns the bytes of the footer in `range`, which is relative to the beginning of the
+    /// footer.
     ///
     /// # Errors
     /// `Corrupt` if a description does not have the length that was computed before, which is a
@@ -119,7 +122,7 @@ impl Footer {
     }
 }
 
-/// Returns the bytes after the groups.
+/// Returns the encoded metadata after the list of row groups.
 fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
     let pairs = pairs.iter().map(|(key, value)| {
         Struct::default()
@@ -136,7 +139,7 @@ fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
         .end()
 }
 
-/// Returns the description of a group.
+/// Returns the encoded metadata of row group `number`.
 fn described(
     columns: &[LeafColumn],
     layout: &FileLayout,
@@ -164,7 +167,7 @@ fn described(
         .end()
 }
 
-/// Returns the statistics of a column in some rows that are known without reading its values.
+/// Returns those statistics of a column in `rows` that are known without reading its values.
 fn known_statistics(column: &LeafColumn, rows: &Range<u64>) -> Struct {
     let mut statistics = Struct::default();
     if !column.leaf.is_optional && !column.is_in_lists() {
@@ -176,7 +179,7 @@ fn known_statistics(column: &LeafColumn, rows: &Range<u64>) -> Struct {
     statistics
 }
 
-/// Returns the description of a column's chunk, without the statistics.
+/// Returns the metadata of a column chunk, without its statistics.
 fn chunk(column: &LeafColumn, group: &RowGroup, at: usize, start: u64) -> Struct {
     let chunk = &group.chunks[at];
     let begin = start.saturating_add(group.starts[at]);

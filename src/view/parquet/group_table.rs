@@ -40,19 +40,19 @@ use crate::view::table::rows::{Rows, Surroundings};
 use crate::view::table::time::{Time, TimeUnit};
 use crate::view::texts::json::SharedPaths;
 
-/// Maximum bytes of the text of a duration, a day or a period.
+/// Maximum length in bytes of the text of a duration, a day or a period.
 const TIME_TEXT: u64 = 64;
 
-/// The file that contains the group.
+/// The file that contains the group, and the functions that access its other objects.
 pub(crate) struct TableFile<'a> {
     pub(crate) engine: Arc<Engine>,
     pub(crate) container: Arc<dyn Container>,
     pub(crate) paths: SharedPaths,
-    /// A function that checks an array before it is read.
+    /// A function that fails if an array is known to be unreadable.
     pub(crate) verify: &'a dyn Fn(NodeId) -> Result<()>,
 }
 
-/// Returns the table of a group.
+/// Returns the Parquet table of a group's table.
 ///
 /// # Errors
 /// Fails if an array is known to be unreadable; `Limit` for too many fields.
@@ -102,9 +102,9 @@ pub(crate) fn group_table(
     })
 }
 
-/// Finds the value whose parts are the first columns: its name, its source and the number of its
-/// columns. In CSV, each part is a column. In Parquet, a compound is one group, and an array one
-/// list.
+/// Finds the compound or array value at the beginning of `columns` that CSV splits into several
+/// columns. Returns its name, its source and the number of its columns. In Parquet, a compound is
+/// one group, and an array one list.
 fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usize)>> {
     let [first, ..] = columns else {
         return Ok(None);
@@ -149,13 +149,13 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usiz
     Ok(is_whole.then(|| (name.to_vec(), ColumnSource::Values(whole), count)))
 }
 
-/// The arrays that are already open while fields are created.
+/// The open arrays of a group's table, which are shared by its fields.
 struct FieldArrays<'a> {
     around: &'a TableFile<'a>,
     pointers: Arc<Pointers>,
     readers: HashMap<*const Array, Arc<Reader>>,
     is_nan_missing: bool,
-    /// The smallest number of rows in a chunk of any array.
+    /// The smallest number of rows in a chunk, of all arrays in the table.
     unit: Option<u64>,
     absent: Vec<(String, &'static str)>,
 }
@@ -188,7 +188,8 @@ impl FieldArrays<'_> {
         }
     }
 
-    /// Returns the floating-point numbers of a frame as an optional field; `None` for other values.
+    /// Returns an optional field for the floating-point numbers of a pandas frame, where NaN is
+    /// missing; `None` for other values.
     fn reals(&mut self, part: &RowField) -> Result<Option<FieldContent>> {
         if !self.is_nan_missing || !matches!(part.datatype.class, Class::Float(_)) {
             return Ok(None);
@@ -212,8 +213,8 @@ impl FieldArrays<'_> {
         Ok(content)
     }
 
-    /// Returns values that may be missing; `None` if missing values are not recognizable by their
-    /// bytes.
+    /// Returns an optional field for values that may be missing; `None` if `missing` cannot be
+    /// decided from the bytes of a value.
     fn masked(&mut self, values: &RowField, missing: &MissingRule) -> Result<Option<FieldContent>> {
         let Ok(encoded) = ValueEncoding::from_datatype(&values.datatype)? else {
             return Ok(None);
@@ -234,7 +235,7 @@ impl FieldArrays<'_> {
         self.optional(encoded, values, absent)
     }
 
-    /// Returns instants, in microseconds or nanoseconds since 1970.
+    /// Returns an optional field for instants, in microseconds or nanoseconds since 1970.
     fn instants(
         &mut self,
         values: &RowField,
@@ -259,7 +260,8 @@ impl FieldArrays<'_> {
         self.optional(encoded, values, absent)
     }
 
-    /// Returns categories as dictionary indices; `None` if there are too many for a dictionary.
+    /// Returns an optional field for categories, as dictionary indices; `None` if there are too
+    /// many categories for a dictionary.
     fn categories(
         &mut self,
         codes: &RowField,
@@ -279,7 +281,7 @@ impl FieldArrays<'_> {
         self.optional(encoded, codes, Absent::Negative(stored))
     }
 
-    /// Returns the dictionary of category names; `None` if there are too many names, or if a name
+    /// Returns a dictionary of the category names; `None` if there are too many names, or if a name
     /// is missing.
     fn dictionary(&mut self, names: &Arc<ColumnSource>) -> Result<Option<(Type, Dictionary)>> {
         let count = names.rows();
@@ -310,7 +312,7 @@ impl FieldArrays<'_> {
         Ok(Some((Type::STRING, dictionary(&values))))
     }
 
-    /// Returns the dictionary of categories that are numbers.
+    /// Returns a dictionary of categories that are numbers.
     fn numbers(
         &mut self,
         encoded: ValueEncoding,
@@ -330,7 +332,8 @@ impl FieldArrays<'_> {
         Ok((kind, dictionary(&values.collect::<Vec<_>>())))
     }
 
-    /// Returns integers that must be less than `bound`.
+    /// Returns a field of integers, which must all be less than `bound`. Reading a greater integer
+    /// fails.
     fn places(&mut self, values: &RowField, bound: u64) -> Result<Option<FieldContent>> {
         let Some(stored) = numbers::StoredType::new(&values.datatype) else {
             return Ok(None);
@@ -348,7 +351,7 @@ impl FieldArrays<'_> {
         builder.of_encoded(encoded, datatype, offset, &[], None)
     }
 
-    /// Returns the run number of each row.
+    /// Returns a field with the number of the run that contains each row.
     fn runs(&mut self, ends: &RowField) -> Result<Option<FieldContent>> {
         let Some(stored) = numbers::StoredType::new(&ends.datatype) else {
             return Ok(None);
@@ -367,7 +370,7 @@ impl FieldArrays<'_> {
         }))))
     }
 
-    /// Returns lists of numbers or texts; `None` for other lists, and for nested lists.
+    /// Returns a field for lists of numbers or texts; `None` for other lists, and for nested lists.
     fn lists(&mut self, ends: &[RowField], values: &RowField) -> Result<Option<FieldContent>> {
         let ([ends], Some(encoded)) = (ends, ValueEncoding::of_element(&values.datatype)?) else {
             return Ok(None);
@@ -404,7 +407,7 @@ impl FieldArrays<'_> {
         builder.of_encoded(encoded, datatype, offset, &[], Some(absent))
     }
 
-    /// Returns the same texts as the column in the group's CSV.
+    /// Returns a field with the texts that the column has in the group's CSV.
     fn texts(&mut self, source: ColumnSource, body: Body) -> Result<FieldContent> {
         let rows = self.open_column(source)?;
         Ok(FieldContent::Leaf(Box::new(Leaf {
@@ -416,7 +419,7 @@ impl FieldArrays<'_> {
         })))
     }
 
-    /// Opens a table that has only this column.
+    /// Opens a table that has only this column of the group's table.
     fn open_column(&self, source: ColumnSource) -> Result<Rows> {
         let mut table = GroupTable::of_rows(source.rows());
         table.push(Vec::new(), source)?;
@@ -440,8 +443,8 @@ impl FieldArrays<'_> {
         })
     }
 
-    /// Opens the rows of an array for a single column, so that prefetching follows this column
-    /// alone.
+    /// Opens the rows of an array for a single column, so that the array's prefetching follows this
+    /// column alone.
     fn rows(&mut self, part: &RowField) -> Result<RowBytes> {
         let reader = self.reader(part)?;
         Ok(RowBytes {

@@ -1,4 +1,4 @@
-//! The positions of the parts of a file.
+//! The offsets of row groups, column chunks and pages in a Parquet file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,25 +12,26 @@ use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::leaf::Body;
 use crate::view::parquet::levels::{ListLevels, packed_bytes, packed_head};
 
-/// The magic letters at both ends of a Parquet file.
+/// The magic bytes at both ends of a Parquet file.
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Each chunk begins at a multiple of this many bytes, so that a page of the kernel never has bytes
-/// of two chunks. If one chunk cannot be read, the others are still readable.
+/// Alignment of column chunks in bytes. It ensures that a page of the kernel's page cache never has
+/// bytes of two chunks. If one chunk cannot be read, the others are still readable.
 const ALIGNED: u64 = 4096;
 
-/// Bytes that readers fetch from the end of a file to find the footer. Zeros fill this range before
-/// the footer, so that such a read does not decode chunks. A damaged chunk then does not prevent
-/// reading the footer.
+/// Number of bytes that readers fetch from the end of a file to find the footer. If the footer is
+/// shorter, zeros precede it, so that fetching this range does not decode chunks. A damaged chunk
+/// then does not prevent reading the footer.
 const TAIL: u64 = 64 << 10;
 
-/// Maximum bytes of one read-ahead request of the kernel.
+/// Maximum length of one read-ahead request of the kernel, in bytes.
 const READ_AHEAD: u64 = 1 << 20;
 
-/// Maximum length of a chunk after which the kernel's read-ahead is cheap.
+/// Length in bytes below which a chunk is not followed by zeros. The kernel reads ahead little
+/// after so short a read.
 const LITTLE: u64 = 64 << 10;
 
-/// The row groups of a file.
+/// The layout of a file: its row groups, and the offset of each.
 pub(super) struct FileLayout {
     /// The rows of the source that the file contains.
     pub(super) rows: Range<u64>,
@@ -42,44 +43,45 @@ pub(super) struct FileLayout {
     counts: Option<GroupCounts>,
 }
 
-/// The counts of a column in a group.
+/// The counts of one column in one row group, which require reading the values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ColumnCounts {
-    /// Bytes of the column's values.
+    /// Length of the column's values in bytes.
     pub(super) bytes: u64,
     /// For a column of lists: the number of elements, plus the number of empty lists.
     pub(super) entries: u64,
 }
 
-/// The counts of all groups.
+/// The counts and the offsets of all row groups, in a file with counted columns.
 struct GroupCounts {
-    /// The counts of each counted column, group by group.
+    /// The counts of each counted column: all columns of the first row group, then of the second,
+    /// and so on.
     each: Vec<ColumnCounts>,
     columns: usize,
-    /// The offset of each group, and the end of the last.
+    /// The offset of each row group in the file, and the end of the last one.
     starts: Vec<u64>,
 }
 
-/// A row group: the chunks of its columns.
+/// The layout of one row group: its column chunks.
 #[derive(Debug)]
 pub(super) struct RowGroup {
     pub(super) rows: u64,
-    /// The offset of each chunk within the group.
+    /// The offset of each column chunk within the row group.
     pub(super) starts: Vec<u64>,
     pub(super) chunks: Vec<ChunkLayout>,
     pub(super) length: u64,
 }
 
-/// The lengths of the parts of a column's chunk, in bytes.
+/// The lengths of the parts of a column chunk, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChunkLayout {
     /// Length of the dictionary page.
     pub(super) dictionary: u64,
-    /// Length of the header of the data page.
+    /// Length of the data page's header.
     pub(super) header: u64,
-    /// Length of the levels.
+    /// Length of the repetition and definition levels.
     pub(super) levels: u64,
-    /// Length of the prefix of dictionary indices: their bit width, and the header of their run.
+    /// Length of the bytes before dictionary indices: their bit width, and the header of their run.
     pub(super) prefix: u64,
     pub(super) values: u64,
     /// Number of values, including missing ones.
@@ -164,7 +166,8 @@ impl RowGroup {
         group
     }
 
-    /// Returns the index of the chunk with the byte at `offset` of the group.
+    /// Returns the index of the column chunk that contains `offset`, which is relative to the row
+    /// group.
     pub(super) fn chunk_at(&self, offset: u64) -> usize {
         let behind = self.starts.partition_point(|&start| start <= offset);
         behind.saturating_sub(1)
@@ -177,8 +180,8 @@ impl RowGroup {
 }
 
 impl FileLayout {
-    /// Computes the layout of `rows`. `counted` has the counts of each counted column, group by
-    /// group.
+    /// Computes the layout of a file with the rows `rows`. `counted` has the counts of each counted
+    /// column: all columns of the first row group, then of the second, and so on.
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be, or a page is longer than Parquet allows.
@@ -244,7 +247,7 @@ impl FileLayout {
         Ok(())
     }
 
-    /// Returns the offset of group `number`.
+    /// Returns the offset of row group `number` in the file.
     pub(super) fn start(&self, number: u64) -> u64 {
         match &self.counts {
             Some(counts) => {
@@ -257,7 +260,7 @@ impl FileLayout {
         }
     }
 
-    /// Returns the offset of the footer.
+    /// Returns the offset of the footer in the file.
     pub(super) fn footer(&self) -> u64 {
         match self.groups {
             0 => self.end(),
@@ -265,7 +268,7 @@ impl FileLayout {
         }
     }
 
-    /// Returns the offset where the groups end.
+    /// Returns the offset in the file where the last row group ends.
     pub(super) fn end(&self) -> u64 {
         match self.groups.checked_sub(1) {
             Some(last) if self.counts.is_none() => {
@@ -275,7 +278,7 @@ impl FileLayout {
         }
     }
 
-    /// Returns the number of the group with the byte at `offset`.
+    /// Returns the number of the row group that contains `offset` of the file.
     pub(super) fn group_at(&self, offset: u64) -> u64 {
         match &self.counts {
             Some(counts) => {
@@ -289,24 +292,24 @@ impl FileLayout {
         }
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of row groups.
     pub(super) fn count(&self) -> u64 {
         self.rows.end.saturating_sub(self.rows.start)
     }
 
-    /// Returns the first row of a group, as a row of the source.
+    /// Returns the number of a row group's first row in the source.
     pub(super) fn first_row(&self, number: u64) -> u64 {
         let behind = number.saturating_mul(self.group_rows);
         self.rows.start.saturating_add(behind)
     }
 
-    /// Returns the rows of a group, as rows of the source.
+    /// Returns the range of a row group's rows in the source.
     pub(super) fn rows_of(&self, number: u64) -> Range<u64> {
         let first = self.first_row(number);
         first..first.saturating_add(self.group_of_same_rows(number).rows)
     }
 
-    /// Returns a group with the same number of rows, without counts.
+    /// Returns the layout of a row group that has as many rows, in a file without counted columns.
     fn group_of_same_rows(&self, number: u64) -> &Arc<RowGroup> {
         let is_last = number.saturating_add(1) >= self.groups;
         if is_last { &self.last } else { &self.full }
@@ -334,9 +337,9 @@ impl FileLayout {
     }
 }
 
-/// Returns the number of zero bytes after a chunk. The kernel's read-ahead then reads these zeros
-/// instead of the next chunk, which may not be wanted. Columns of the same array do not need zeros,
-/// because they are decoded together.
+/// Returns the number of zero bytes after a column chunk. The kernel's read-ahead then reads these
+/// zeros instead of the next chunk, which the reader may not need. Columns of the same array do not
+/// need zeros between them, because they are decoded together.
 fn zeros_behind(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
     let origin = column.leaf.values.origin();
     let is_kept_apart =
@@ -352,8 +355,8 @@ fn zeros_behind(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
     }
 }
 
-/// Returns the bytes of the levels of `entries` entries, one bit each, including the length before
-/// them.
+/// Returns the length in bytes of the levels of `entries` entries. Each level has one bit, and
+/// their length precedes them.
 fn level_bytes(entries: u64) -> u64 {
     4 + to_u64(packed_head(entries).len()) + packed_bytes(entries, 1)
 }

@@ -1,4 +1,4 @@
-//! A leaf: a column of values of one type, and the layout of the values in a page.
+//! A leaf: a column of values of one Parquet type, and the layout of the values in a page.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use h5fs_reader::wire::to_usize;
 use crate::view::View;
 use crate::view::parquet::schema::{Physical, Type};
 
-/// A column.
+/// A column: the type of its values, their layout, and where they come from.
 pub(super) struct Leaf {
     pub(super) kind: Type,
     pub(super) body: Body,
-    /// Whether values may be missing. Values within lists of fixed length are never missing.
+    /// Whether values may be missing. Elements of fixed-length lists are never missing.
     pub(super) is_optional: bool,
     pub(super) values: Box<dyn LeafValues>,
-    /// The lists of a column of varying-length lists. `values` are then the elements of the lists.
+    /// The lists of a column of lists whose lengths vary. The values of the column are then the
+    /// elements of the lists.
     pub(super) ragged: Option<Box<dyn Lists>>,
 }
 
@@ -30,27 +31,29 @@ pub(super) enum Body {
     Bits,
     /// Dictionary indices.
     Indices(Dictionary),
-    /// Values of varying length, one after another. The page has this many bytes for each value;
-    /// zeros fill the rest.
+    /// Values of varying length, packed at the beginning of the page. The length of the page is
+    /// this many bytes for each value, which is the maximum. Zeros fill the page after the last
+    /// value.
     Slots(u64),
-    /// Values of varying length, one after another. Their total length was counted.
+    /// Values of varying length, one after another. The page has exactly their total length, which
+    /// is counted before the file is created.
     Counted,
 }
 
-/// The distinct values of a column.
+/// The distinct values of a column, in a dictionary page.
 #[derive(Debug, Clone)]
 pub(super) struct Dictionary {
     /// The values in PLAIN encoding.
     pub(super) values: Arc<[u8]>,
     pub(super) count: u64,
-    /// Bytes of a dictionary index: 1 or 2.
+    /// Size of a dictionary index in bytes: 1 or 2.
     pub(super) index_bytes: u64,
 }
 
 /// The array that contains the values of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueOrigin {
-    /// Whether the array does not contain the values of other leaves.
+    /// Whether no other leaf has values from this array.
     pub(super) is_alone: bool,
     /// Whether the whole array is local.
     pub(super) is_near: bool,
@@ -68,26 +71,27 @@ impl ValueOrigin {
         }
     }
 
-    /// Returns whether it is costly to read beyond the wanted values.
+    /// Returns whether reading more values than needed is costly.
     pub(super) fn is_costly(self) -> bool {
         self.is_decoded || !self.is_near
     }
 }
 
-/// The values of a leaf.
+/// The source of a leaf's values.
 pub(super) trait LeafValues: Send + Sync {
-    /// Returns the bytes of memory that a row takes while it is read.
+    /// Returns the memory in bytes that one row occupies while it is read.
     fn row_bytes(&self) -> u64;
 
-    /// Appends the values of some rows. A boolean takes one byte. A dictionary index takes its
-    /// bytes in little-endian order.
+    /// Appends the encoded values of the rows `rows` to `out`. A boolean takes one byte. A
+    /// dictionary index is little-endian.
     ///
     /// # Errors
     /// Fails if the values cannot be read.
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()>;
 
-    /// Appends the values of the first rows, at least one, and stops once `out` has [`ENOUGH`]
-    /// bytes, because a text may be long. Returns the next row.
+    /// Appends the encoded values of `rows`, at least of the first one. Stops once `out` has
+    /// [`ENOUGH`] bytes, because a text may be long. Returns the number of the first row that was
+    /// not written.
     ///
     /// # Errors
     /// Fails if the values cannot be read.
@@ -103,36 +107,36 @@ pub(super) trait LeafValues: Send + Sync {
         None
     }
 
-    /// Returns the minimum and maximum of the values in some rows, in PLAIN encoding, if they are
-    /// known without reading the values.
+    /// Returns the minimum and the maximum of the values in some rows, in PLAIN encoding. Returns
+    /// `None` if they are unknown until the values are read.
     fn bounds(&self, _rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
         None
     }
 
-    /// Returns the bytes of memory that the values take.
+    /// Returns the memory in bytes that the values' descriptions occupy.
     fn own_bytes(&self) -> u64;
 }
 
-/// The lists of a column.
+/// The lists of a column of lists whose lengths vary.
 pub(super) trait Lists: Send + Sync {
-    /// Returns the number of elements in the list of each row.
+    /// Returns the number of elements in the list of each of `rows`.
     ///
     /// # Errors
     /// Fails if the lists cannot be read.
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>>;
 
-    /// Returns the elements of the lists of some rows, if all elements are in one array. The leaf's
-    /// values are then numbered by elements, not by rows.
+    /// Returns the range of elements that the lists of `rows` consist of, if all elements of the
+    /// column are in one array. The leaf's values are then numbered by elements, not by rows.
     ///
     /// # Errors
     /// Fails if the lists cannot be read.
     fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
 }
 
-/// Bytes of values of varying length to write at a time.
+/// Number of bytes after which writing values of varying length pauses.
 pub(super) const ENOUGH: usize = 256 << 10;
 
-/// The encoded values of some rows.
+/// The encoded values of a batch of rows.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     /// The values that are not missing, one after another.
@@ -142,7 +146,8 @@ pub(super) struct Written {
 }
 
 impl Dictionary {
-    /// Returns the entry with this index, in PLAIN encoding. `kind` is the type of the entries.
+    /// Returns the dictionary value at `index`, in PLAIN encoding. `kind` is the type of the
+    /// dictionary's values.
     ///
     /// # Errors
     /// `Corrupt` if the index is out of range.
@@ -167,15 +172,16 @@ impl Dictionary {
 }
 
 impl Leaf {
-    /// Returns whether the bytes and the number of the values must be counted.
+    /// Returns whether the length or the number of the values must be counted before the file is
+    /// created.
     pub(super) fn is_counted(&self) -> bool {
         matches!(self.body, Body::Counted)
     }
 }
 
 impl Body {
-    /// Returns the bytes of the values of `rows` rows, with `repeats` values each. `counted` is the
-    /// counted length, if any.
+    /// Returns the length in bytes of the values of `rows` rows, each of which has `repeats`
+    /// values. `counted` is the counted length, if the column is counted.
     pub(super) fn bytes(&self, rows: u64, repeats: u64, counted: u64) -> u64 {
         let values = rows.saturating_mul(repeats);
         match self {

@@ -1,5 +1,5 @@
-//! Levels and indices: numbers of a few bits, in runs ("Run Length Encoding / Bit-Packing Hybrid"
-//! of parquet-format).
+//! Repetition and definition levels, and dictionary indices: numbers of a few bits, in runs ("Run
+//! Length Encoding / Bit-Packing Hybrid" of parquet-format).
 //!
 //! A bit-packed run begins with `groups << 1 | 1`, where a group has eight numbers. A run of one
 //! repeated number begins with `count << 1`, followed by the number.
@@ -15,13 +15,13 @@ pub(super) fn packed_head(count: u64) -> Vec<u8> {
     head
 }
 
-/// Returns the bytes of one bit-packed run of `count` numbers, without its header.
+/// Returns the length in bytes of one bit-packed run of `count` numbers, without its header.
 pub(super) fn packed_bytes(count: u64, bits: u32) -> u64 {
     count.div_ceil(8).saturating_mul(bits.into())
 }
 
-/// Packs the numbers of a range of bytes, one bit for each number. `is_set` returns the bit of a
-/// number.
+/// Returns the bytes `range` of a bit-packed run of one-bit numbers. `is_set` returns the number at
+/// a position.
 pub(super) fn bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
     let byte = |at: u64| {
         let bits = (0..8_u8).map(|bit| u8::from(is_set(8 * at + u64::from(bit))) << bit);
@@ -30,27 +30,28 @@ pub(super) fn bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
     range.map(byte).collect()
 }
 
-/// The levels of nested lists of fixed lengths, outermost first.
+/// The repetition and definition levels of a page, for nested lists of fixed lengths, outermost
+/// first.
 pub(super) struct ListLevels<'a> {
     pub(super) lists: &'a [u32],
-    /// The number of values.
+    /// The number of values in the page.
     pub(super) count: u64,
 }
 
 impl ListLevels<'_> {
-    /// Returns the bits of a level: enough for the depth of the lists.
+    /// Returns the number of bits in one level, which depends on the depth of the lists.
     fn bits(&self) -> u32 {
         usize::BITS - self.lists.len().leading_zeros()
     }
 
-    /// Returns the bytes of all levels of a page.
+    /// Returns the length in bytes of all levels of the page.
     pub(super) fn length(&self) -> u64 {
         let repetition =
             packed_head(self.count).len() as u64 + packed_bytes(self.count, self.bits());
         4 + repetition + self.definition().len() as u64
     }
 
-    /// Returns the first bytes: the length of the repetition levels, and the header of their run.
+    /// Returns the bytes before the repetition levels: their length, and the header of their run.
     pub(super) fn head(&self) -> Vec<u8> {
         let head = packed_head(self.count);
         let length = head.len() as u64 + packed_bytes(self.count, self.bits());
@@ -59,12 +60,12 @@ impl ListLevels<'_> {
         out
     }
 
-    /// Returns the bytes of the run of repetition levels.
+    /// Returns the length in bytes of the run of repetition levels.
     pub(super) fn run_bytes(&self) -> u64 {
         packed_bytes(self.count, self.bits())
     }
 
-    /// Returns a range of bytes of the run of repetition levels.
+    /// Returns the bytes `range` of the run of repetition levels.
     pub(super) fn run(&self, range: Range<u64>) -> Vec<u8> {
         let bits = u64::from(self.bits());
         // Eight levels of n bits take n bytes.
@@ -88,8 +89,8 @@ impl ListLevels<'_> {
         out
     }
 
-    /// Returns the repetition level of a value: the number of lists that continue with it. The
-    /// level is 0 for the first value of a row.
+    /// Returns the repetition level of value `number`: the number of enclosing lists that the value
+    /// continues. The level is 0 for the first value of a row.
     fn level(&self, number: u64) -> u64 {
         let mut rest = number;
         for (depth, &count) in self.lists.iter().enumerate().rev() {

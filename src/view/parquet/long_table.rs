@@ -35,10 +35,11 @@ use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
 use crate::view::parquet::stored::Pointers;
 use crate::view::parquet::table::{Description, Fields, ParquetTable};
 
-/// Bytes of elements to read at a time.
+/// Amount of element data to read at a time, in bytes.
 const BATCH: u64 = 256 << 10;
 
-/// Returns the table of a variable. `unit` is the number of values in a chunk of the source.
+/// Returns the Parquet table of a netCDF variable's long table. `unit` is the number of values in a
+/// chunk of the variable.
 ///
 /// # Errors
 /// Fails if a short coordinate cannot be read.
@@ -74,7 +75,7 @@ pub(crate) fn long_table(
     })
 }
 
-/// Returns the leaf with the row numbers in a dimension.
+/// Returns the column with the row numbers in a dimension.
 fn of_numbers(numbers: RowNumberColumn) -> Leaf {
     Leaf {
         kind: Type::plain(Physical::Int64),
@@ -85,7 +86,8 @@ fn of_numbers(numbers: RowNumberColumn) -> Leaf {
     }
 }
 
-/// Returns the leaf of decoded elements, or the reason if they do not have one.
+/// Returns the column of decoded elements. Returns the reason if Parquet does not have a type for
+/// them.
 fn of_column(
     column: DecodedColumn,
     pointers: &Arc<Pointers>,
@@ -176,7 +178,7 @@ fn of_text(body: Body) -> ValueEncoding {
     }
 }
 
-/// Returns the leaf of a coordinate with a dictionary of its values; `None` if a value is missing.
+/// Returns a column with a dictionary of the coordinate's values; `None` if a value is missing.
 /// `body` is the layout that the values would have without a dictionary.
 fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
     let kind = values.kind;
@@ -216,11 +218,12 @@ fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>
     }))
 }
 
-/// The values of decoded elements.
+/// The decoded elements of a variable or a coordinate, as values of a Parquet column.
 struct LongValues {
     column: DecodedColumn,
     kind: Type,
-    /// The encoding of stored values or of decoded integers; `None` for other values.
+    /// The encoding of stored values, or of decoded integers; `None` for values that are decoded to
+    /// another type.
     encoding: Option<Encoding>,
     is_stored: bool,
     is_text: bool,
@@ -228,7 +231,7 @@ struct LongValues {
 }
 
 impl LongValues {
-    /// Appends the value of an element. Returns whether the element has a value.
+    /// Appends the Parquet value of an element. Returns false if the element is missing.
     fn push(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let Pointers { container, paths } = &*self.pointers;
         let most = out.len().saturating_add(limits::PARQUET_TEXT);
@@ -263,7 +266,8 @@ impl LongValues {
         Ok(is_there)
     }
 
-    /// Appends the values of `rows` until `out` has `enough` bytes. Returns the next row.
+    /// Appends the values of `rows` until `out` has `enough` bytes. Returns the number of the first
+    /// row that was not written.
     fn write_until(
         &self,
         enough: usize,
@@ -293,8 +297,8 @@ impl LongValues {
         Ok(next)
     }
 
-    /// Returns the values of all elements of a coordinate; `None` if a value is missing, or if they
-    /// are too long for a dictionary.
+    /// Returns the values of all elements of a coordinate, each in PLAIN encoding. Returns `None`
+    /// if a value is missing, or if the values are too long for a dictionary.
     fn all(&self, count: u64) -> Result<Option<Vec<Vec<u8>>>> {
         let (elements, _) = self.column.elements();
         let size = to_usize(elements.datatype.size.into())?.max(1);
@@ -321,7 +325,7 @@ impl LongValues {
 
 impl LeafValues for LongValues {
     fn row_bytes(&self) -> u64 {
-        /// Bytes of memory for the slot of a shared element, and for finding the element.
+        /// Memory in bytes for finding an element that several rows share.
         const SHARED: u64 = 32;
         let shared = if self.column.row_mapping().is_some() {
             SHARED
@@ -350,12 +354,12 @@ impl LeafValues for LongValues {
     }
 }
 
-/// The dictionary indices of a coordinate's values.
+/// The dictionary indices of a coordinate's values, computed from the row numbers.
 struct Indices {
     place: RowMapping,
-    /// Bytes of an index.
+    /// Size of an index in bytes.
     bytes: usize,
-    /// The values in PLAIN encoding.
+    /// The values of the dictionary, each in PLAIN encoding.
     values: Vec<Vec<u8>>,
     kind: Type,
 }
@@ -392,7 +396,7 @@ impl LeafValues for Indices {
     }
 }
 
-/// Returns the minimum and maximum of numbers; `None` for other values, and if one is NaN.
+/// Returns the minimum and the maximum of `values` if they are numbers, none of which is NaN.
 fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
     let is_plain = !matches!(
         kind.logical,
@@ -439,7 +443,7 @@ fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
     ends.map(|ends| ends.map(|(_, value)| value.clone()))
 }
 
-/// The row numbers in a dimension.
+/// The position of each row along one dimension.
 struct RowNumbers(RowMapping);
 
 impl LeafValues for RowNumbers {

@@ -1,4 +1,4 @@
-//! The bytes of chunks: a dictionary page and a data page.
+//! The bytes of column chunks: a dictionary page and a data page.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -18,25 +18,26 @@ use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
 use crate::view::parquet::ragged;
 use crate::view::parquet::schema::Physical;
 
-/// Bytes of memory that the marks of all pages may take.
+/// Maximum memory in bytes for the marks (offsets of rows) of all pages.
 const MARKS: u64 = 1 << 20;
 
-/// The maximum number of marks of a page, and the minimum bytes between two marks.
+/// The maximum number of marks of a page, and the minimum distance between two marks in bytes.
 const PAGE_MARKS: (usize, u64) = (256, 64 << 10);
 
-/// Bytes of values to write at a time if their positions are unknown.
+/// Amount of data to write at a time if the offsets of rows are unknown, in bytes.
 const BATCH: u64 = 64 << 10;
 
-/// A range of the file that is written from front to back, part by part.
+/// The requested range of the file. The parts of the file (headers, pages, zeros) are added from
+/// front to back, and only their bytes within the range are written.
 pub(super) struct PageWindow {
     range: Range<u64>,
-    /// The offset of the next part.
+    /// The offset in the file of the part that is added next.
     at: u64,
     pub(super) out: Vec<u8>,
 }
 
 impl PageWindow {
-    /// Creates the window of `range`. The first part has the offset `at`.
+    /// Creates the window of `range`. The first part that is added begins at the offset `at`.
     pub(super) fn new(range: Range<u64>, at: u64) -> Self {
         PageWindow {
             range,
@@ -45,22 +46,24 @@ impl PageWindow {
         }
     }
 
-    /// Returns the first offset of the range that is not written yet.
+    /// Returns the offset in the file of the first byte that is not written yet.
     pub(super) fn next(&self) -> u64 {
         self.range.start.saturating_add(to_u64(self.out.len()))
     }
 
-    /// Continues with a part at the offset `at`. The part of the range before it must be written.
+    /// Sets the offset of the next part to `at`. All bytes of the range before `at` must be
+    /// written.
     pub(super) fn begin_at(&mut self, at: u64) {
         self.at = at;
     }
 
-    /// Returns whether all following parts are after the range.
+    /// Returns whether the next part begins after the range.
     pub(super) fn is_full(&self) -> bool {
         self.at >= self.range.end
     }
 
-    /// Adds a part of `length` bytes. `make` returns the bytes of a range of the part.
+    /// Adds a part of `length` bytes. `make` returns the bytes in a range that is relative to the
+    /// part.
     pub(super) fn part(
         &mut self,
         length: u64,
@@ -83,7 +86,7 @@ impl PageWindow {
         Ok(())
     }
 
-    /// Adds zeros up to the offset `place`.
+    /// Adds zeros up to the offset `place` of the file.
     pub(super) fn zeros_to(&mut self, place: u64) -> Result<()> {
         self.part(place.saturating_sub(self.at), |range| {
             Ok(vec![0; to_usize(range.end - range.start)?])
@@ -100,19 +103,20 @@ fn slice(bytes: &[u8], range: Range<u64>) -> Result<Vec<u8>> {
     Ok(bytes.get(start..end).unwrap_or_default().to_vec())
 }
 
-/// A column's chunk to write.
+/// A column chunk to write.
 pub(super) struct ColumnChunk<'a> {
     pub(super) column: &'a LeafColumn,
     pub(super) chunk: ChunkLayout,
     pub(super) rows: Range<u64>,
-    /// The numbers of the group and of the column.
+    /// The number of the row group, and the index of the column.
     pub(super) number: (u64, usize),
 }
 
-/// The offsets of some rows in a page with values of varying length.
+/// Marks of a page with values of varying length: the offsets at which some rows begin.
 type PageMarks = Arc<Mutex<Marks<u64>>>;
 
-/// The writer of chunks, which records marks of the positions that it passes.
+/// A writer of column chunks. While it writes values of varying length, it records marks, from
+/// which later reads start.
 pub(super) struct Pages {
     marks: Mutex<WeightedLru<(u64, usize), PageMarks>>,
 }
@@ -124,12 +128,12 @@ impl Pages {
         }
     }
 
-    /// Returns the bytes of memory that the marks take.
+    /// Returns the memory in bytes that the marks occupy.
     pub(super) fn own_bytes(&self) -> u64 {
         lock(&self.marks).weight()
     }
 
-    /// Writes the part of a chunk that overlaps the window.
+    /// Writes the part of a column chunk that is in the window.
     ///
     /// # Errors
     /// Fails if the values cannot be read.
@@ -153,7 +157,7 @@ impl Pages {
         window.part(chunk.values, |range| self.values(own, range, cancel))
     }
 
-    /// Returns the bytes of a range of the values.
+    /// Returns the bytes `range` of the values in the chunk's data page.
     fn values(
         &self,
         own: &ColumnChunk<'_>,
@@ -192,7 +196,8 @@ impl Pages {
         }
     }
 
-    /// Returns a range of values that are packed at the beginning of the page, followed by zeros.
+    /// Returns the bytes `range` of values that are packed at the beginning of the data page, with
+    /// zeros after the last value.
     fn dense(
         &self,
         own: &ColumnChunk<'_>,
@@ -243,7 +248,7 @@ impl Pages {
     }
 }
 
-/// Returns the number of rows to write at a time if their positions are unknown.
+/// Returns the number of rows to write at a time if the offsets of rows are unknown.
 pub(super) fn batch(leaf: &Leaf) -> u64 {
     let width = match leaf.body {
         Body::Slots(width) | Body::Plain(width) => width,
@@ -289,7 +294,8 @@ fn write_levels(
     })
 }
 
-/// Writes levels of one bit each. `make` returns the bytes of a range of the levels.
+/// Adds the levels of `entries` entries to the window, one bit each. `make` returns the bytes in a
+/// range of the levels.
 fn write_bits(
     entries: u64,
     window: &mut PageWindow,
@@ -302,8 +308,8 @@ fn write_bits(
     window.part(packed_bytes(entries, 1), make)
 }
 
-/// Returns the values of some rows of a chunk, counted from its first row. The range is cut at the
-/// end of the chunk.
+/// Returns the encoded values of the rows `rows` of a chunk, which are counted from its first row.
+/// `all` are the rows of the whole chunk, and the range is cut at their end.
 fn written(
     leaf: &Leaf,
     all: &Range<u64>,
@@ -317,7 +323,7 @@ fn written(
     Ok(written)
 }
 
-/// Returns whether each of some rows of a chunk has a value. The values themselves are dropped.
+/// Returns, for each row of a range of a chunk's rows, whether the row has a value.
 fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<bool>> {
     let leaf = &own.column.leaf;
     let at_a_time = batch(leaf);
@@ -335,7 +341,8 @@ fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Res
     Ok(present)
 }
 
-/// Returns the elements of the lists of a chunk, if they are in one array.
+/// Returns the range of elements that the lists of a chunk consist of, if all elements are in one
+/// array.
 fn elements(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<u64>>> {
     match &own.column.leaf.ragged {
         Some(lists) => lists.elements(&own.rows, cancel),
@@ -343,7 +350,7 @@ fn elements(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<
     }
 }
 
-/// Returns a range of bytes of values that take `width` bytes in each row.
+/// Returns the bytes `range` of values that take `width` bytes in each row.
 fn fixed_width_values(
     leaf: &Leaf,
     rows: Range<u64>,
@@ -363,7 +370,7 @@ fn fixed_width_values(
     Ok(bytes)
 }
 
-/// Returns the bytes of a range of booleans.
+/// Returns the bytes `range` of booleans that are packed to bits.
 fn bits_of(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
     let repeats = own.column.repeats().max(1);
     let first = 8 * range.start / repeats;
@@ -372,15 +379,16 @@ fn bits_of(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Re
     Ok(pack(&values, range, first * repeats))
 }
 
-/// Returns the bytes of a range of booleans without the missing ones. All booleans of the page are
-/// read.
+/// Returns the bytes `range` of packed booleans, without the missing ones. All booleans of the page
+/// are read.
 fn present_bits(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
     let all = own.rows.end - own.rows.start;
     let values = written(&own.column.leaf, &own.rows, 0..all, cancel)?.bytes;
     Ok(pack(&values, range, 0))
 }
 
-/// Packs `values` into a range of bytes, one bit each. The first value has the number `first`.
+/// Packs booleans to bits, and returns the bytes `range` of all packed booleans. `values` are the
+/// booleans from number `first` on.
 fn pack(values: &[u8], range: Range<u64>, first: u64) -> Vec<u8> {
     bits(range, |number| {
         let place = number.checked_sub(first);

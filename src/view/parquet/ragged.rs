@@ -1,4 +1,4 @@
-//! Lists of varying length.
+//! Columns of lists whose lengths vary from row to row.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::view::texts::bounds::CountBounds;
 /// Number of rows whose lists are read at a time.
 const ROWS: u64 = 16 << 10;
 
-/// The number of entries and elements of a page.
+/// The number of list entries and of elements in a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct EntryCounts {
-    /// Number of elements, plus the number of empty lists.
+    /// Number of entries: all elements, and one entry for each empty list.
     pub(super) count: u64,
     pub(super) elements: u64,
 }
 
 impl EntryCounts {
-    /// Counts the entries of the lists of some rows.
+    /// Counts the entries and elements of the lists in the rows `rows`.
     ///
     /// # Errors
     /// Fails if the lists cannot be read.
@@ -47,8 +47,9 @@ impl EntryCounts {
     }
 }
 
-/// Returns a range of bytes of the levels of a page, one bit each. A repetition level of 1 means
-/// that an entry continues a list. A definition level of 1 means that an entry is an element.
+/// Returns the bytes `range` of the levels of a page, one bit each. A repetition level of 1 means
+/// that an entry continues a list. A definition level of 1 means that an entry is an element, not
+/// an empty list.
 ///
 /// # Errors
 /// Fails if the lists cannot be read.
@@ -82,17 +83,18 @@ pub(super) fn levels(
     Ok(out)
 }
 
-/// Lists of elements in one array, with an index of their ends.
+/// Lists whose elements are in one array. An index array has the end of each row's list.
 pub(super) struct IndexedLists {
-    /// The index with the ends.
+    /// The location of the list ends in the index array.
     pub(super) place: ValueLocation,
     pub(super) stored: numbers::StoredType,
-    /// The number of elements.
+    /// The number of elements in the element array.
     pub(super) elements: u64,
 }
 
 impl IndexedLists {
-    /// Returns the offset of each list of some rows, and the end of the last list.
+    /// Returns where the list of each of `rows` begins in the element array, and where the last
+    /// list ends.
     fn ends(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let before = rows.start.saturating_sub(1);
         let mut ends = Vec::with_capacity(to_usize(rows.end - before)?.one_more());
@@ -141,12 +143,12 @@ impl Lists for IndexedLists {
     }
 }
 
-/// Variable-length sequences.
+/// Lists that are stored as HDF5's variable-length sequences.
 #[derive(Clone)]
 pub(super) struct Sequences {
-    /// The pointers to the sequences.
+    /// The location of the pointers to the sequences.
     pub(super) place: ValueLocation,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub(super) size: u64,
     pub(super) pointers: Arc<Pointers>,
 }
@@ -177,8 +179,8 @@ pub(super) struct SequenceValues {
 }
 
 impl SequenceValues {
-    /// Appends the elements of the lists of `rows` until `out` has `enough` bytes. Returns the next
-    /// row.
+    /// Appends the elements of the lists of `rows` until `out` has `enough` bytes. Returns the
+    /// number of the first row that was not written.
     fn write_until(
         &self,
         enough: usize,
@@ -200,7 +202,7 @@ impl SequenceValues {
         Ok(row)
     }
 
-    /// Appends the elements of a list.
+    /// Appends the elements of the sequence that `pointer` leads to.
     fn push(&self, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
         const MOST: u64 = limits::TEXT_ELEMENT_BYTES;
         let Sequences { size, pointers, .. } = &self.sequences;

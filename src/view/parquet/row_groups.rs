@@ -1,37 +1,37 @@
-//! The number of rows in a row group. All groups except the last have the same number, so that the
-//! position of a column in a group is computed without the other groups.
+//! The number of rows in a row group. All row groups except the last have the same number, so that
+//! the offset of a column is computed without examining other row groups.
 
 use h5fs_reader::error::{Error, Result};
 
 use crate::limits;
 
-/// Number of rows in a group by default. Readers use one thread for each group.
+/// Default number of rows in a row group. Readers use one thread for each row group.
 const ROWS: u64 = 1 << 17;
 
-/// Maximum number of rows in a group that is enlarged to a whole number of chunks.
+/// Maximum number of rows in a row group that is enlarged to a whole number of the source's chunks.
 const MOST_ROWS: u64 = 1 << 20;
 
-/// Bytes of the source for one group. The columns of a group are read one after another, from
-/// chunks that are decoded once.
+/// Amount of source data in one row group, in bytes. The columns of a row group are read one after
+/// another, from chunks that are decoded once.
 const SOURCE_BYTES: u64 = 16 << 20;
 
-/// The properties of a table that determine the rows in a group.
+/// The properties of a table that determine the number of rows in a row group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
     pub(super) rows: u64,
-    /// Number of rows in a chunk of the source.
+    /// Number of rows in a chunk of the source array.
     pub(super) unit: u64,
-    /// Maximum bytes of the source for a row of any column; includes the other columns in the same
-    /// array.
+    /// Maximum length of a row in one source array, in bytes. A row contains the values of all
+    /// columns in the array.
     pub(super) row_bytes: u64,
-    /// Maximum bytes of a row in a page.
+    /// Maximum number of bytes that one row adds to a page.
     pub(super) page_bytes: u64,
     pub(super) columns: u64,
 }
 
 impl Demand {
-    /// Returns the number of rows in a group. It is a multiple of the chunk size if possible, and
-    /// of eight, because bits are packed in bytes.
+    /// Returns the number of rows in a row group. The number is a multiple of the chunk size if
+    /// possible, and of eight, because bits are packed in bytes.
     ///
     /// # Errors
     /// `Limit` if the table does not fit in a Parquet file.

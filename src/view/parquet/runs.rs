@@ -1,4 +1,4 @@
-//! The run numbers of a sparse matrix, computed from its index.
+//! A column with the row or column number of each value of a sparse matrix, computed from `indptr`.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::view::parquet::leaf::{LeafValues, Written};
 use crate::view::parquet::stored::ValueLocation;
 use crate::view::table::runs::find;
 
-/// Entries of the index to read at a time.
+/// Number of index entries to read at a time.
 const PLACES: u64 = 16 << 10;
 
-/// The number of the run that contains each element, as INT64.
+/// A column of INT64: for each element, the number of the run that contains the element.
 pub(super) struct RunNumbers {
-    /// The index: the beginning of each run, and the end of the last.
+    /// The location of the index: the beginning of each run, and the end of the last one.
     pub(super) place: ValueLocation,
     pub(super) stored: numbers::StoredType,
     /// Number of runs.

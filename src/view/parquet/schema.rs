@@ -1,4 +1,4 @@
-//! The types of columns in the footer (`SchemaElement` of parquet.thrift; "LogicalTypes" of
+//! The Parquet types of columns (`SchemaElement` of parquet.thrift; "LogicalTypes" of
 //! parquet-format).
 
 use crate::view::parquet::thrift::Struct;
@@ -16,7 +16,7 @@ pub(super) enum Physical {
 }
 
 impl Physical {
-    /// Returns the bytes of a number.
+    /// Returns the size in bytes of a number of this type.
     pub(super) fn bytes(self) -> u64 {
         match self {
             Physical::Int32 | Physical::Float => 4,
@@ -45,12 +45,12 @@ pub(super) enum Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Type {
     pub(super) physical: Physical,
-    /// Bytes of a value of `FIXED_LEN_BYTE_ARRAY`.
+    /// Size in bytes of a value of `FIXED_LEN_BYTE_ARRAY`.
     pub(super) length: Option<i32>,
     pub(super) logical: Logical,
 }
 
-/// The number of values of a field in its parent.
+/// How often a field occurs in its parent: once, at most once, or any number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repetition {
     Required = 0,
@@ -94,7 +94,7 @@ impl Type {
         matches!(self.physical, Physical::Float | Physical::Double)
     }
 
-    /// Returns whether a value in PLAIN encoding is NaN.
+    /// Returns whether `value`, in PLAIN encoding, is NaN.
     pub(super) fn is_nan(self, value: &[u8]) -> bool {
         match self.physical {
             Physical::Float => value
@@ -116,7 +116,7 @@ impl Type {
 }
 
 impl Logical {
-    /// Returns the older annotation with the same meaning (`ConvertedType`), which is the only one
+    /// Returns the deprecated `ConvertedType` with the same meaning, which is the only annotation
     /// that some readers support.
     fn converted(self) -> Option<i32> {
         match self {
@@ -178,7 +178,7 @@ pub(super) fn leaf(name: &str, kind: Type, repetition: Repetition) -> Struct {
     }
 }
 
-/// Returns the schema element of a group with this many fields.
+/// Returns the schema element of a group that has `fields` fields.
 pub(super) fn group(name: &str, fields: usize, repetition: Repetition) -> Struct {
     Struct::default()
         .i32(3, repetition as i32)
@@ -186,7 +186,8 @@ pub(super) fn group(name: &str, fields: usize, repetition: Repetition) -> Struct
         .i32(5, fields.try_into().unwrap_or(i32::MAX))
 }
 
-/// Returns the two schema elements that enclose the element of a list.
+/// Returns the two schema elements (the list and its repeated group) that enclose the element of a
+/// list.
 pub(super) fn list(name: &str) -> [Struct; 2] {
     const LIST: i32 = 3;
     let kind = Struct::default().inner(LIST as i16, Struct::default());

@@ -22,30 +22,33 @@ use crate::view::parquet::schema::{Logical, Physical, Type};
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::text::Text;
 
-/// A function that caches the result for all readers of an unchanged table.
+/// A function that caches the bounds that were found. All readers of an unchanged table share the
+/// cache.
 pub(crate) type Keep = Box<dyn Fn(&mut dyn FnMut() -> Result<Text>) -> Result<Text> + Send + Sync>;
 
-/// Bytes stored for a column in a group: whether it has bounds, and the two bounds.
+/// Size in bytes of a cached record: whether a column has bounds in a row group, and the two
+/// bounds.
 const RECORD: usize = 1 + 2 * VALUE;
 
-/// Maximum bytes of a number.
+/// Maximum size of a number in bytes.
 const VALUE: usize = 8;
 
 /// Number of rows to read at a time.
 const BATCH: u64 = 16 << 10;
 
-/// A field number of `Statistics` without a meaning.
+/// A field number that parquet.thrift does not use in `Statistics`.
 const UNKNOWN: i16 = 15;
 
-/// The statistics of the columns of a file.
+/// The statistics of a file's columns: minimum and maximum in each row group.
 pub(super) struct Statistics {
-    /// The indices of the columns that may be sorted.
+    /// The indices of the columns that may be sorted, and whose bounds are therefore searched.
     columns: Vec<usize>,
     keep: Keep,
     found: Mutex<Option<Text>>,
 }
 
-/// The bounds that were found; empty while the length of the footer is computed.
+/// The bounds of all columns. They are empty while the length of the footer is computed, because
+/// they do not change it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ValueBounds<'a> {
     columns: &'a [usize],
@@ -64,7 +67,8 @@ impl Statistics {
         }
     }
 
-    /// Returns placeholders for the columns that may have bounds.
+    /// Returns placeholders, from which the length of the footer is computed before the bounds are
+    /// known.
     pub(super) fn placeholders(&self) -> ValueBounds<'_> {
         ValueBounds {
             columns: &self.columns,
@@ -72,7 +76,7 @@ impl Statistics {
         }
     }
 
-    /// Passes the bounds to `take`. The first call finds them.
+    /// Calls `take` with the bounds. The first call reads the columns to find the bounds.
     ///
     /// # Errors
     /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) once the request is cancelled. Otherwise
@@ -135,8 +139,8 @@ impl Statistics {
 }
 
 impl ValueBounds<'_> {
-    /// Adds the bounds of a column in a group to its statistics, or a placeholder of the same
-    /// length.
+    /// Adds the bounds of a column in row group `group` to its statistics. Without bounds, adds a
+    /// placeholder of the same length.
     pub(super) fn add(
         self,
         statistics: Struct,
@@ -163,8 +167,8 @@ impl ValueBounds<'_> {
     }
 }
 
-/// Returns whether a search may find bounds of a column: its values are numbers in a local array of
-/// their own.
+/// Returns whether the bounds of a column are searched. Its values must be numbers in a local array
+/// that has no other column.
 fn is_searched(column: &LeafColumn) -> bool {
     let leaf = &column.leaf;
     let is_number = match leaf.kind.physical {
@@ -177,8 +181,9 @@ fn is_searched(column: &LeafColumn) -> bool {
     is_number && is_alone && matches!(leaf.body, Body::Plain(_)) && !column.is_in_lists()
 }
 
-/// Returns the records of a column whose values only rise or only fall, one for each group. Returns
-/// `None` for other columns, and for more values than `left` allows to read.
+/// Returns the bounds of a column whose values never decrease or never increase, one record for
+/// each row group. Returns `None` for other columns, and if the column has more than `left` values
+/// to read.
 fn sorted(
     column: &LeafColumn,
     layout: &FileLayout,
@@ -211,19 +216,20 @@ fn sorted(
     Ok(Some(records.collect()))
 }
 
-/// A number in PLAIN encoding, padded with zeros.
+/// A number in PLAIN encoding, followed by zeros.
 type Plain = [u8; VALUE];
 
-/// The order of the values read so far.
+/// The sort order of a column's values, as far as they were read.
 #[derive(Default)]
 struct ValueOrder {
-    /// The order of each value relative to the next different value.
+    /// Whether the values increase or decrease; `None` while all values are equal.
     order: Option<Ordering>,
     last: Option<i128>,
 }
 
 impl ValueOrder {
-    /// Returns the first and last value of a group; `None` if a value is missing or out of order.
+    /// Returns the first and the last value of a row group; `None` if a value is missing or out of
+    /// order.
     fn group(
         &mut self,
         column: &LeafColumn,
@@ -270,7 +276,7 @@ fn filled(value: &[u8]) -> Plain {
     plain
 }
 
-/// Returns an integer with the same order as the value; `None` for NaN.
+/// Converts a number to an integer that sorts in the same order; `None` for NaN.
 fn key(value: Plain, kind: Type) -> Option<i128> {
     let [a, b, c, d, ..] = value;
     let is_unsigned = matches!(
@@ -296,8 +302,8 @@ fn key_of_real(value: f64) -> Option<i128> {
     (!value.is_nan()).then_some(key)
 }
 
-/// Returns a value as a bound. A zero becomes the negative one for a minimum, and the positive one
-/// for a maximum.
+/// Returns a value as a bound in PLAIN encoding. A floating-point zero becomes the negative zero
+/// for a minimum, and the positive zero for a maximum.
 fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
     let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
     if !is_real || key(value, kind) != Some(0) {

@@ -1,4 +1,4 @@
-//! Values at a fixed offset in each row of an array.
+//! Columns whose values are stored at a fixed offset in each row of an array.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::view::parquet::encoding::Encoding;
 use crate::view::parquet::leaf::{ENOUGH, LeafValues, ValueOrigin, Written};
 use crate::view::texts::json::SharedPaths;
 
-/// Bytes of rows to read at a time.
+/// Amount of row data to read at a time, in bytes.
 const BATCH: u64 = 256 << 10;
 
-/// The objects that are needed to follow pointers.
+/// The container and the function that are needed to follow pointers and references.
 pub(crate) struct Pointers {
     /// The container that follows the pointers.
     pub(crate) container: Arc<dyn Container>,
@@ -30,40 +30,40 @@ pub(crate) struct Pointers {
     pub(crate) paths: SharedPaths,
 }
 
-/// The rows of an array, one after another.
+/// A view of the rows of an array, one after another.
 #[derive(Clone)]
 pub(super) struct RowBytes {
     pub(super) content: Arc<dyn View>,
-    /// Bytes of a row.
+    /// Length of a row in bytes.
     pub(super) each: u64,
 }
 
-/// The location of a value in each row.
+/// The location of a column's value in each row of an array.
 #[derive(Clone)]
 pub(super) struct ValueLocation {
     pub(super) rows: RowBytes,
-    /// The offset of the value in the row.
+    /// The offset of the value in the row, in bytes.
     pub(super) offset: usize,
-    /// Bytes of the value.
+    /// Size of the value in bytes.
     pub(super) size: usize,
 }
 
-/// The values of a leaf.
+/// The values of a leaf column that are stored in the rows of an array.
 pub(super) struct StoredLeaf {
     pub(super) place: ValueLocation,
-    /// The lists that contain the value, outermost first. Each has a length, and the distance in
-    /// bytes between two elements.
+    /// The fixed-length lists that contain the value, outermost first. Each has a length, and the
+    /// distance between two elements in bytes.
     pub(super) lists: Vec<(u32, u64)>,
     pub(super) encoding: Encoding,
     pub(super) pointers: Arc<Pointers>,
     pub(super) absent: Option<Absent>,
-    /// Bytes of memory that the datatype takes.
+    /// Memory in bytes that the datatype occupies.
     pub(super) weight: u64,
 }
 
-/// The rule that marks missing values.
+/// The rule that decides which values are missing.
 pub(super) enum Absent {
-    /// A value is missing if the same row of this mask is not zero.
+    /// A value is missing if the mask at this location is not zero in the same row.
     Where(ValueLocation),
     /// A value is missing if it equals this number.
     Number(numbers::StoredType, f64),
@@ -75,7 +75,8 @@ pub(super) enum Absent {
     Text(StringPadding, Arc<[u8]>),
     /// A value is missing if it is a null reference.
     Null(ReferenceKind, Arc<Pointers>),
-    /// A value is missing by the mask of the array. `at` is the index of the element in its row.
+    /// A value is missing if the mask of the array marks its element. `at` is the index of the
+    /// element in its row.
     Masked {
         missing: Arc<MissingValues>,
         datatype: Datatype,
@@ -86,7 +87,7 @@ pub(super) enum Absent {
 }
 
 impl RowBytes {
-    /// Returns the `count` rows in `bytes`. Rows of zero bytes also count.
+    /// Splits `bytes` into `count` rows. Rows may have a length of zero.
     fn split<'a>(&self, bytes: &'a [u8], count: u64) -> Result<impl Iterator<Item = &'a [u8]>> {
         let each = to_usize(self.each)?;
         let empty = if each == 0 { to_usize(count)? } else { 0 };
@@ -94,7 +95,7 @@ impl RowBytes {
         Ok(rows.chain(std::iter::repeat_n(&b""[..], empty)))
     }
 
-    /// Reads exactly the bytes of some rows.
+    /// Reads exactly the bytes of `rows`.
     fn read(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize((rows.end - rows.start).saturating_mul(self.each))?;
         let start = rows.start.saturating_mul(self.each);
@@ -108,7 +109,7 @@ impl RowBytes {
 }
 
 impl ValueLocation {
-    /// Returns the array that contains the value.
+    /// Returns the origin of the value: the properties of its array.
     pub(super) fn origin(&self) -> ValueOrigin {
         let is_alone = self.rows.each == to_u64(self.size);
         ValueOrigin::from_view(&*self.rows.content, is_alone)
@@ -137,7 +138,7 @@ impl ValueLocation {
         Ok(())
     }
 
-    /// Returns the bytes of the value that is `distance` bytes after this location in the row.
+    /// Returns the bytes of the value that is `distance` bytes after this location in `row`.
     fn value_bytes<'a>(&self, row: &'a [u8], distance: usize) -> Result<&'a [u8]> {
         let start = self.offset.saturating_add(distance);
         let value = row.get(start..start.saturating_add(self.size));
@@ -146,7 +147,8 @@ impl ValueLocation {
 }
 
 impl Absent {
-    /// Returns whether each value in some rows is missing.
+    /// Returns, for each of `values` in `rows`, whether the value is missing. `bytes` are the bytes
+    /// of these rows.
     fn find_missing(
         &self,
         values: &[&[u8]],
@@ -206,7 +208,8 @@ impl Absent {
 }
 
 impl StoredLeaf {
-    /// Appends the values of `rows` until `out` has `enough` bytes. Returns the next row.
+    /// Appends the values of `rows` until `out` has `enough` bytes. Returns the number of the first
+    /// row that was not written.
     fn write_until(
         &self,
         enough: usize,
@@ -224,8 +227,8 @@ impl StoredLeaf {
         Ok(next)
     }
 
-    /// Appends the values of rows that are read together. If values have pointers to texts, stops
-    /// once `out` has `enough` bytes. Returns the number of rows written.
+    /// Appends the values of `rows`, which are read together. If the values have pointers to texts,
+    /// stops once `out` has `enough` bytes. Returns the number of rows that were written.
     fn write_batch(
         &self,
         rows: &Range<u64>,
@@ -261,7 +264,8 @@ impl StoredLeaf {
         Ok(rows.end - rows.start)
     }
 
-    /// Appends the values of the `count` rows in `bytes`, none of which is missing.
+    /// Appends the values of the `count` rows in `bytes` to a column without missing values.
+    /// Returns the number of rows that were written.
     fn write_all(&self, bytes: &[u8], count: u64, enough: usize, out: &mut Written) -> Result<u64> {
         let each = to_usize(self.place.rows.each)?.max(1);
         match (&self.encoding, &*self.lists, self.place.size) {
@@ -281,8 +285,8 @@ impl StoredLeaf {
         Ok(count)
     }
 
-    /// Returns the maximum length of `out` after the next row. Without this limit, many elements
-    /// could lead to one long text.
+    /// Returns the maximum length of `out` after one more row. Without this limit, a row of many
+    /// pointers could produce an unlimited text.
     fn most_of_row(&self, out: &Written) -> usize {
         match self.encoding {
             Encoding::Written(_) | Encoding::Path(..) => {
@@ -306,7 +310,8 @@ impl StoredLeaf {
         Ok(())
     }
 
-    /// Appends the values in the lists of a row.
+    /// Appends the values in the nested lists of one row. `distance` is the offset of the current
+    /// list element.
     fn write_lists(
         &self,
         row: &[u8],

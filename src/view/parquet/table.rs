@@ -1,4 +1,4 @@
-//! A table to show.
+//! The table that a Parquet file contains.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use h5fs_reader::model::{Container, NodeId};
 use crate::limits;
 use crate::view::parquet::field::{Field, utf8_name};
 
-/// The fields of a table, and the columns without a field.
+/// The fields of a table, and the columns that Parquet cannot represent.
 pub(super) struct Fields {
     pub(super) fields: Vec<Field>,
-    /// Columns without a field, and the reasons.
+    /// The columns that Parquet cannot represent, and the reason for each.
     pub(super) absent: Vec<(String, &'static str)>,
 }
 
-/// A table.
+/// A table, before its Parquet file is planned.
 pub(crate) struct ParquetTable {
     /// The rows of the source that the table contains.
     pub(super) rows: Range<u64>,
-    /// Number of rows in a chunk of the source; 1 if chunks do not matter.
+    /// Number of rows in a chunk of the source array; 1 if the rows do not come from chunks.
     pub(super) unit: u64,
     pub(super) fields: Fields,
     /// The description of the table and its columns in the source.
@@ -37,8 +37,8 @@ pub(crate) struct ParquetTable {
 #[derive(Debug, Default)]
 pub(crate) struct Description {
     pub(super) pairs: Vec<(String, String)>,
-    /// The last array, and its attributes. Many columns may be parts of one array, which has the
-    /// same attributes for each of them.
+    /// A cache of the attributes that were read last, by the node of their array. Many columns may
+    /// come from one array, and then have the same attributes.
     last: Option<(NodeId, AttributeTexts)>,
 }
 
@@ -57,8 +57,8 @@ impl Description {
         }
     }
 
-    /// Adds the attributes of an array as the description of its column. If an attribute cannot be
-    /// read, its value is the reason.
+    /// Adds the attributes of the array `node` as the description of `column`. If an attribute
+    /// cannot be read, its value in the footer is the reason.
     ///
     /// # Errors
     /// Fails with a temporary error of an attribute.
@@ -84,7 +84,7 @@ impl Description {
 }
 
 /// Returns the attributes of an array that describe its columns. If an attribute cannot be read,
-/// its value is the reason.
+/// the reason takes the place of its text.
 ///
 /// # Errors
 /// Fails with a temporary error of an attribute.
@@ -105,14 +105,14 @@ fn texts(container: &dyn Container, node: NodeId) -> Result<AttributeTexts> {
 }
 
 impl ParquetTable {
-    /// Returns the table with only these rows.
+    /// Returns the table with only the rows `rows`.
     pub(crate) fn part(self, rows: Range<u64>) -> Self {
         ParquetTable { rows, ..self }
     }
 }
 
 impl Fields {
-    /// Returns the key and value that list the columns without a field, with the reasons.
+    /// Returns the key-value pair that lists the columns without a field, and the reason for each.
     pub(super) fn absent(&self) -> Option<(String, String)> {
         if self.absent.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Columns with the same texts as the group's CSV.
+//! Columns whose values are the texts of the group's CSV.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ use crate::view::parquet::encoding::push_text;
 use crate::view::parquet::leaf::{ENOUGH, LeafValues, Written};
 use crate::view::table::rows::Rows;
 
-/// Bytes of rows to read at a time.
+/// Amount of row data to read at a time, in bytes.
 const BATCH: u64 = 64 << 10;
 
-/// The texts of the only column of some rows.
+/// A table with one column, whose CSV texts are the values of a Parquet column.
 pub(super) struct TextColumn {
     pub(super) rows: Rows,
 }
@@ -40,7 +40,8 @@ impl LeafValues for TextColumn {
 }
 
 impl TextColumn {
-    /// Appends the texts of `rows` until `out` has `enough` bytes. Returns the next row.
+    /// Appends the texts of `rows` until `out` has `enough` bytes. Returns the number of the first
+    /// row that was not written.
     fn write_until(
         &self,
         enough: usize,

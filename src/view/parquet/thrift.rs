@@ -1,7 +1,7 @@
 //! The part of Thrift's compact protocol that Parquet's structs need ("Thrift Compact protocol
 //! encoding", Apache Thrift).
 
-/// The type of a field or of the elements of a list, with its number in the protocol.
+/// The type of a field or of a list's elements, with the type's number in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     True = 1,
@@ -15,7 +15,8 @@ pub(super) enum Type {
     Struct = 12,
 }
 
-/// A struct in progress. Its fields are written by ascending number.
+/// A struct while its fields are written. Fields must be written in ascending order of their
+/// numbers.
 #[derive(Debug, Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -102,7 +103,7 @@ impl Struct {
         self
     }
 
-    /// Begins a list. The elements must follow.
+    /// Writes the header of a list of `count` elements. The caller then writes the elements.
     pub(super) fn begin_list(&mut self, number: i16, kind: Type, count: usize) {
         self.field(number, Type::List);
         match u8::try_from(count) {
@@ -114,12 +115,13 @@ impl Struct {
         }
     }
 
-    /// Returns the bytes so far, without the end of the struct.
+    /// Returns the encoded fields without the end of the struct, so that more fields can follow.
     pub(super) fn open(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Creates a struct that continues after field `number`, whose bytes were written elsewhere.
+    /// Creates a struct for the fields after field `number`. The fields up to `number` were encoded
+    /// in another `Struct`.
     pub(super) fn continuing_after(number: i16) -> Self {
         Struct {
             bytes: Vec::new(),
@@ -127,14 +129,14 @@ impl Struct {
         }
     }
 
-    /// Returns all bytes, with the end of the struct.
+    /// Returns the encoded fields, followed by the end of the struct.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
     }
 }
 
-/// Appends a number with seven bits in each byte, lowest bits first.
+/// Appends a number as a varint: seven bits in each byte, lowest bits first.
 pub(super) fn varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
