@@ -5,8 +5,8 @@ use std::ops::{Deref, Range};
 use crate::array::cache::DecodedChunk;
 use crate::memory::buffer::Buffer;
 
-/// The bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with
-/// the cache.
+/// Bytes read from an array: an owned buffer, or a range of a decoded chunk that is shared with the
+/// cache.
 #[derive(Debug, Clone)]
 pub struct Bytes(Holder);
 

@@ -16,22 +16,25 @@ use crate::memory::buffer::Buffer;
 use crate::memory::lock::lock;
 use crate::wire::Count;
 
-/// Evicted chunks whose keys are remembered. If one of them is read again, the cache grows.
+/// Maximum number of evicted chunks whose keys are remembered. If one of these chunks is read
+/// again, the cache grows.
 const DEPARTED_CHUNKS: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 
-/// The key of a chunk: the array's number and the chunk's number in the array's grid.
+/// The key of a chunk in the cache: the array's number in the engine, and the chunk's number in the
+/// array's grid.
 pub(super) type ChunkKey = (u64, u64);
 
 /// The elements of one chunk.
 pub(super) type DecodedChunk = Arc<Buffer>;
 
-/// Bytes that an entry takes in addition to the chunk, for its list node and its table slot.
+/// Number of bytes that an entry takes in addition to the chunk, for its list node and its table
+/// slot.
 const ENTRY_BYTES: u64 = 128;
 
 /// The bounds of the cache's capacity in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSize {
-    /// The initial capacity.
+    /// The initial capacity in bytes.
     pub least: u64,
     /// Maximum capacity of a cache that grows to avoid decoding chunks again.
     pub most: u64,
@@ -60,9 +63,10 @@ struct CacheEntries {
     chunks: LruCache<ChunkKey, DecodedChunk>,
     bytes: u64,
     evictions: u64,
-    /// The sum of all claims, in bytes.
+    /// Total cache capacity that readers have claimed, in bytes.
     claimed: u64,
-    /// Bytes to add to the least capacity. With them, each chunk would have been decoded only once.
+    /// Number of bytes to add to the initial capacity so that each chunk would have been decoded
+    /// only once.
     missed: u64,
     departed: EvictedChunks,
 }
@@ -119,7 +123,7 @@ impl Cache {
         drop(self.fit(&mut entries));
     }
 
-    /// Releases a claim.
+    /// Releases a claim of `bytes` bytes.
     pub(super) fn release(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
         entries.claimed = entries.claimed.left_after(bytes);
@@ -230,7 +234,8 @@ impl EvictedChunks {
         }
     }
 
-    /// Removes the key. Returns whether the largest cache would still have had the chunk.
+    /// Removes the key of an evicted chunk. Returns whether a cache of the largest capacity would
+    /// still contain the chunk.
     fn remove(&mut self, key: ChunkKey) -> bool {
         let bytes = self.chunks.pop(&key);
         self.bytes -= bytes.unwrap_or(0);
@@ -238,7 +243,7 @@ impl EvictedChunks {
     }
 }
 
-/// Returns the bytes of an entry whose chunk has `chunk` bytes.
+/// Returns the memory in bytes of a cache entry whose chunk has `chunk` bytes.
 pub(super) fn entry_bytes(chunk: u64) -> u64 {
     Buffer::memory(chunk).with_more(ENTRY_BYTES)
 }

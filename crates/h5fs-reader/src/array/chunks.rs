@@ -23,15 +23,15 @@ use crate::source::growing::retry_while_growing;
 use crate::source::{SharedSource, check_range, read_buffer};
 use crate::wire::Count;
 
-/// The chunks of one array.
+/// The chunks of one array, or the pieces of its encoded block.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    /// The array's number in its engine.
+    /// The number that identifies the array in its engine.
     array: u64,
     pub(super) grid: Grid,
     origin: ChunkOrigin,
-    /// Recently found chunks of a remote source by number. A thread that must not wait uses only
-    /// these.
+    /// The recently located chunks of a remote source, by chunk number. A thread that must not wait
+    /// for the chunk index looks up chunks only here.
     located: Option<Mutex<LruCache<u64, Option<StoredChunk>>>>,
 }
 
@@ -44,14 +44,14 @@ enum ChunkOrigin {
 #[derive(Debug)]
 struct PieceBlock {
     pieces: Arc<dyn Pieces>,
-    /// Stored bytes that are in memory while a piece is decoded.
+    /// Number of stored bytes that are in memory while one piece of a block is decoded.
     stored_at_once: u64,
     /// Whether the block's source is remote.
     is_far: bool,
     /// Whether the block's source reads ahead.
     reads_ahead: bool,
-    /// The turns for decoding, one decode at a time in order of arrival. All who have the block
-    /// open share the turns.
+    /// The turns for decoding, one decode at a time in order of arrival. All readers of the block
+    /// share the turns.
     turns: Arc<Turns>,
 }
 
@@ -60,7 +60,7 @@ struct PieceBlock {
 pub(super) enum ChunkForm {
     /// The chunk is not stored: every element is the fill value.
     Absent,
-    /// The stored bytes are the content, from this offset of the source on.
+    /// The chunk is stored unencoded, from this offset of the source on.
     Raw(SharedSource, u64),
     /// The chunk has to be decoded.
     Encoded(EncodedChunk),
@@ -96,7 +96,7 @@ impl Chunks {
         })
     }
 
-    /// Returns the pieces of a block for a read of its first `length` bytes, not zero.
+    /// Returns the pieces that cover the first `length` bytes (not zero) of an encoded block.
     ///
     /// # Errors
     /// `Corrupt` if the block is shorter or the data that separates its pieces is damaged, `Limit`
@@ -138,7 +138,7 @@ impl Chunks {
         (self.array, number)
     }
 
-    /// Returns the description of the chunks. Returns `None` for an encoded block.
+    /// Returns the chunk grid in the array's description. Returns `None` for an encoded block.
     pub(super) fn chunked(&self) -> Option<&ChunkGrid> {
         match &self.origin {
             ChunkOrigin::Grid(chunked) => Some(chunked),
@@ -146,7 +146,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the stored bytes, if their number is known without a search.
+    /// Returns the number of stored bytes, if it is known without a search of the chunk index.
     pub(super) fn stored_bytes(&self) -> Option<u64> {
         match &self.origin {
             ChunkOrigin::Grid(_) => None,
@@ -199,7 +199,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the block, if the block is in a remote source.
+    /// Returns the encoded block that contains the array, if the block is in a remote source.
     pub(super) fn far_block(&self) -> Option<&dyn Pieces> {
         match &self.origin {
             ChunkOrigin::Block(block) if block.is_far => Some(&*block.pieces),
@@ -215,7 +215,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the block, if the array is stored in one.
+    /// Returns the encoded block that contains the array, if there is one.
     pub(super) fn block(&self) -> Option<&dyn Pieces> {
         match &self.origin {
             ChunkOrigin::Block(block) => Some(&*block.pieces),
@@ -223,7 +223,7 @@ impl Chunks {
         }
     }
 
-    /// Returns whether finding a chunk and reading it may take long.
+    /// Returns whether finding or reading a chunk may have to wait for a remote source.
     pub(super) fn is_far(&self) -> bool {
         self.located.is_some() || self.far_block().is_some()
     }
@@ -247,7 +247,7 @@ impl Chunks {
         found.is_some_and(|found| found.is_none_or(is_here))
     }
 
-    /// Returns the index entry of chunk `number` at `place`.
+    /// Returns the index entry of chunk `number`, whose position in the grid is `place`.
     fn find(
         &self,
         chunked: &ChunkGrid,
@@ -296,8 +296,8 @@ impl Chunks {
         Ok(ChunkForm::Raw(Arc::clone(source), stored.offset))
     }
 
-    /// Returns the bytes that decoding a chunk may take: the stored bytes, and twice the decoded
-    /// bytes for a filter's input and output.
+    /// Returns the memory in bytes that decoding a chunk may take: the stored bytes, and twice the
+    /// decoded bytes for a filter's input and output.
     pub(super) fn decode_bytes(&self, encoded: Option<EncodedChunk>) -> u64 {
         let decoded = self.grid.chunk_bytes();
         let stored = match (&self.origin, encoded.and_then(|encoded| encoded.stored)) {
@@ -364,8 +364,8 @@ impl Chunks {
         })
     }
 
-    /// Returns the least number of bytes of chunk `number`. For a block's last piece, only the
-    /// bytes within the array count.
+    /// Returns the minimum number of bytes that chunk `number` must decode to. For a block's last
+    /// piece, only the bytes within the array count.
     fn bytes_of(&self, number: u64) -> u64 {
         let bytes = self.grid.chunk_bytes();
         match (&self.origin, self.grid.dims()) {

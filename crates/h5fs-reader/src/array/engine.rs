@@ -28,17 +28,18 @@ use crate::model::storage::Help;
 use crate::source::SharedSource;
 use crate::wire::Count;
 
-/// Bytes of small chunks that are decoded ahead of one reader.
+/// Number of bytes up to which small chunks are decoded ahead of one reader.
 const PREFETCH_BYTES: u64 = 8 << 20;
 
-/// Chunks that are decoded ahead of a reader if chunks must be decoded one after another. With more
-/// of them, decodes might overtake each other and decode the same chunks twice.
+/// Number of chunks that are decoded ahead of a reader if the chunks must be decoded one after
+/// another. With more of them, decodes might overtake each other and decode the same chunks twice.
 const SEQUENTIAL_DEPTH: u64 = 1;
 
 /// The cache and the decode threads of one mount. The threads end when the engine is dropped.
 pub struct Engine {
     pub(super) decoder: Arc<ChunkDecoder>,
-    /// The sources of virtual arrays, by the number of their part.
+    /// The recently used sources of virtual arrays, by the number of the part that each source
+    /// fills.
     pub(super) sources: Arc<SharedLru<usize, Arc<PartSource>>>,
     numbers: Mutex<ArrayNumbers>,
     /// The turns of the open blocks, by the numbers of their arrays.
@@ -48,12 +49,13 @@ pub struct Engine {
 }
 
 /// The numbers that identify arrays in the cache. Readers of one description share a number, so
-/// that a chunk decoded for one of them serves all. An example is a block below several arrays.
+/// that a chunk decoded for one reader serves all. For example, several ndarrays may share one
+/// block.
 #[derive(Default)]
 struct ArrayNumbers {
     next: u64,
-    /// Numbers by the description's address. The address stays unique while a `Weak` holds the
-    /// allocation.
+    /// The number of each array, by the address of its description. The address stays unique while
+    /// a `Weak` holds the allocation.
     given: HashMap<usize, (Weak<Array>, u64)>,
     /// The number of entries at which the entries of dropped descriptions are removed.
     sweep_at: usize,
@@ -78,7 +80,7 @@ pub(super) struct ChunkDecoder {
 pub(super) enum ChunkContent {
     /// The chunk is not stored: every element is the fill value.
     Absent,
-    /// The stored bytes are the content, from this offset of the source on.
+    /// The chunk is stored unencoded, from this offset of the source on.
     Raw(SharedSource, u64),
     Decoded(DecodedChunk),
 }
@@ -86,17 +88,17 @@ pub(super) enum ChunkContent {
 /// Counters of the engine's work so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Bytes of decoded chunks in the cache.
+    /// Number of bytes of decoded chunks in the cache.
     pub cache_bytes: u64,
     /// The cache's current capacity in bytes.
     pub cache_capacity: u64,
-    /// Chunks that a reader found decoded.
+    /// Number of times that a reader found a chunk already decoded.
     pub hits: u64,
-    /// Chunks that a reader did not find decoded.
+    /// Number of times that a reader did not find a chunk decoded.
     pub misses: u64,
-    /// Chunks that were evicted from the cache.
+    /// Number of chunks that were evicted from the cache.
     pub evictions: u64,
-    /// Chunks that were decoded, for a reader or ahead of one.
+    /// Number of chunks that were decoded, for a reader or ahead of one.
     pub chunks_decoded: u64,
 }
 
@@ -134,7 +136,7 @@ impl Engine {
         self.holdings.hold(bytes)
     }
 
-    /// Returns at most `wanted` threads that may help a request whose work can be divided. The
+    /// Returns at most `wanted` helper threads for a request whose work can be divided. The
     /// request's own thread and all helpers together do not exceed the threads of the mount.
     pub fn helpers(&self, wanted: usize) -> Helpers {
         self.helpers.take(wanted)
@@ -153,7 +155,8 @@ impl Engine {
         }
     }
 
-    /// Returns the number of the array. No other array has or ever had this number.
+    /// Returns the number that identifies the array in the cache. No other array has or ever had
+    /// this number.
     pub(super) fn number(&self, array: &Arc<Array>) -> u64 {
         let mut numbers = lock(&self.numbers);
         numbers.number(array)
@@ -292,7 +295,7 @@ impl ChunkDecoder {
     }
 
     /// Returns how many chunks may be decoded ahead of one reader. The number is small enough that
-    /// they do not evict the chunks of the reader's band.
+    /// these chunks do not evict chunks that the reader still needs.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
         if !chunks.is_encoded() || !self.memory.holds_twice(chunks.decode_bytes(None)) {
             return 0;
@@ -313,8 +316,8 @@ impl ChunkDecoder {
         (PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
     }
 
-    /// Returns the bytes of the cache that a sequential reader needs so that each chunk is decoded
-    /// only once.
+    /// Returns the cache capacity in bytes that a sequential reader needs so that each chunk is
+    /// decoded only once.
     pub(super) fn needed(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         // The kernel sends several requests at a time, so the first request of a band overtakes the
@@ -327,7 +330,7 @@ impl ChunkDecoder {
         entry.times(kept.min(chunks.grid.chunks()))
     }
 
-    /// Returns the bytes of the cache that a reader going backwards needs so that a sequential
+    /// Returns the cache capacity in bytes that a reader going backwards needs so that a sequential
     /// stream is decoded only once. The factor two exists because one decode may fill only half of
     /// the cache.
     pub(super) fn needed_backwards(&self, chunks: &Chunks) -> u64 {
@@ -377,7 +380,7 @@ impl ChunkDecoder {
         }
     }
 
-    /// Returns one decode's share of the threads, at least one.
+    /// Returns the number of threads that one decode may use, at least one.
     fn share_of_threads(&self) -> usize {
         let decodes = self.memory.under_way().max(1);
         (self.threads / decodes).max(1)

@@ -27,8 +27,8 @@ pub struct Reader {
     /// The stream of reads that belong to no open file, if the source is remote. The bytes that
     /// these reads need next are requested ahead.
     ahead: Option<Stream>,
-    /// The memory of the description. `None` for a source of a virtual array, which counts in the
-    /// cache of such sources.
+    /// The claim of memory for the description. `None` for a source of a virtual array, because the
+    /// cache of such sources counts its memory.
     _held: Option<HeldMemory>,
 }
 
@@ -261,7 +261,7 @@ impl ReaderStorage {
         }
     }
 
-    /// Returns the bytes of memory that the content takes in addition to the description.
+    /// Returns the memory in bytes that the storage takes in addition to the description.
     fn weight(&self, array: &Array) -> u64 {
         match (self, &array.storage) {
             (ReaderStorage::Virtual(parts), _) => parts.weight(),

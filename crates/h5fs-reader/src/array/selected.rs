@@ -17,7 +17,7 @@ use crate::model::array::{Array, Storage};
 use crate::model::selection::{Axis, AxisPositions, Selection};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Maximum bytes to read together, including the bytes between the runs.
+/// Maximum number of bytes to read together, including the bytes between the runs.
 const SPAN: u64 = 1 << 20;
 
 /// Maximum distance in bytes of runs that are read together.
@@ -28,13 +28,13 @@ pub struct SelectedElements {
     reader: Arc<Reader>,
     stream: Stream,
     offset: u64,
-    /// Bytes of a run, which is contiguous both in the selection and in the array.
+    /// Length of a run in bytes. A run is contiguous both in the selection and in the array.
     run: u64,
     /// The arrangement of the runs, slowest axis first; at least one axis.
     axes: Vec<Axis>,
     length: u64,
-    /// Bytes of one row of the array. Runs are only read together within one row, so that no other
-    /// chunk is touched between them.
+    /// Length of one row of the array in bytes. Runs are only read together within one row, so that
+    /// no other chunk is touched between them.
     row: u64,
 }
 
@@ -70,7 +70,7 @@ impl SelectedElements {
         self.reader.array()
     }
 
-    /// Returns the bytes of all selected elements.
+    /// Returns the number of bytes of all selected elements.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -225,8 +225,8 @@ fn is_dense(axis: &Axis, run: u64) -> bool {
     matches!(axis.places, AxisPositions::Every(stride) if u64::try_from(stride) == Ok(run))
 }
 
-/// Returns the bytes of one row of the last dimension; `u64::MAX` for an array that is not
-/// stored in chunks.
+/// Returns the length in bytes of one row of the last dimension. Returns `u64::MAX` for an array
+/// that is not stored in chunks.
 fn row(reader: &Reader) -> u64 {
     let array = reader.array();
     let dense = matches!(

@@ -47,7 +47,7 @@ fn class(bytes: u64) -> usize {
 pub(in crate::array) struct KeptChunk {
     key: ChunkKey,
     chunk: DecodedChunk,
-    /// Bytes that decoding the chunk took.
+    /// Memory in bytes that decoding the chunk took.
     decode: u64,
     used: Instant,
 }
@@ -86,7 +86,7 @@ impl DecodeMemory {
         bytes <= limits::DECODE_BYTES / 2
     }
 
-    /// Returns the chunk if it is kept here, and marks it as used.
+    /// Returns the kept chunk with this key, and marks it as used.
     pub(in crate::array) fn find(&self, key: ChunkKey) -> Option<DecodedChunk> {
         self.gate.inspect(|kept, _| {
             let place = kept.iter().position(|kept| kept.key == key)?;
@@ -98,8 +98,8 @@ impl DecodeMemory {
         })
     }
 
-    /// Keeps a chunk while there is room. The chunk's decode took `bytes` bytes and has given them
-    /// back.
+    /// Keeps a chunk for later reads if there is room. Decoding the chunk took `bytes` bytes of
+    /// memory, which are free again.
     pub(in crate::array) fn keep(&self, key: ChunkKey, chunk: &DecodedChunk, bytes: u64) {
         self.make_room(Some(KeptChunk {
             key,

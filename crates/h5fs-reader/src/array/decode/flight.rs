@@ -25,7 +25,8 @@ pub(in crate::array) struct Flight<T> {
     tokens: Mutex<Vec<CancelToken>>,
 }
 
-/// The task of a reader that enters a flight.
+/// The role of a reader that needs a chunk: it uses the finished decode, waits for a running
+/// decode, or decodes the chunk itself.
 pub(in crate::array) enum FlightEntry<'a, T: Clone> {
     /// The work is done, because another reader has just finished.
     Ready(T),
@@ -35,8 +36,8 @@ pub(in crate::array) enum FlightEntry<'a, T: Clone> {
     Lead(FlightLead<'a, T>),
 }
 
-/// The duty to finish a flight. If a `FlightLead` is dropped without an outcome, the flight ends with an
-/// error.
+/// The obligation of the first reader to finish a flight. If a `FlightLead` is dropped without an
+/// outcome, the flight ends with an error.
 pub(in crate::array) struct FlightLead<'a, T: Clone> {
     flights: &'a Flights<T>,
     flight: Arc<Flight<T>>,

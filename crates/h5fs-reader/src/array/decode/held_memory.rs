@@ -7,11 +7,12 @@ use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// The sum of the held bytes.
+/// The total memory that the open objects hold, in bytes.
 #[derive(Debug, Default)]
 pub(in crate::array) struct Holdings(AtomicU64);
 
-/// A number of held bytes. Dropping the value releases the bytes.
+/// The memory that one open object holds, as a number of bytes. Dropping the value gives the bytes
+/// back to the budget of all open objects.
 #[derive(Debug)]
 pub struct HeldMemory {
     holdings: Arc<Holdings>,
@@ -19,7 +20,7 @@ pub struct HeldMemory {
 }
 
 impl Holdings {
-    /// Holds `bytes` bytes.
+    /// Reserves `bytes` bytes of memory for an open object.
     ///
     /// # Errors
     /// `Io` (`OutOfMemory`) if too many bytes are held already.
@@ -46,7 +47,7 @@ impl Holdings {
 }
 
 impl HeldMemory {
-    /// Changes the number of held bytes to `bytes`.
+    /// Changes the memory that this object holds to `bytes` bytes.
     ///
     /// # Errors
     /// `Io` (`OutOfMemory`) if too many bytes are held already. The number then stays unchanged.

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(in crate::array) struct FreeHelpers(AtomicUsize);
 
-/// A number of threads that may be started to help. Dropping the value frees them for other work.
+/// A number of helper threads that a request may start. Dropping the value lets other requests use
+/// these threads.
 #[derive(Debug)]
 pub struct Helpers {
     free: Arc<FreeHelpers>,

@@ -32,7 +32,7 @@ pub(in crate::array) struct Job {
     pub(in crate::array) token: CancelToken,
 }
 
-/// The next work of a thread.
+/// The answer of the queue to a decode thread that looks for its next chunk.
 pub(in crate::array) enum NextJob {
     Job(Job),
     /// The queue is empty at present.
@@ -106,12 +106,12 @@ impl Queue {
         taken
     }
 
-    /// Removes a chunk that a reader decodes itself.
+    /// Removes from the queue a chunk that a reader decodes itself.
     pub(in crate::array) fn take_over(&self, key: ChunkKey) {
         lock(&self.state).jobs.retain(|job| job.key() != key);
     }
 
-    /// Ends the threads once they have finished their current work.
+    /// Closes the queue. The decode threads end once they have finished their current work.
     pub(in crate::array) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;

@@ -16,8 +16,8 @@ use crate::wire::{Count, Extent};
 /// the fill value is zero.
 #[derive(Debug, Clone)]
 pub struct Allocation {
-    /// Bytes in the file, after all filters. The number is extrapolated if the array has more
-    /// chunks than are counted.
+    /// Number of bytes in the file, after all filters. The number is extrapolated if the array has
+    /// more chunks than are counted.
     pub stored_bytes: u64,
     /// Ranges of the array's bytes that may hold data, sorted. No range is empty, and no two of
     /// them touch. All other bytes are holes.
@@ -137,8 +137,8 @@ struct IndexCount {
 }
 
 impl IndexCount {
-    /// Returns the bytes of all chunks, assuming that the remaining chunks are like the counted
-    /// ones.
+    /// Returns the estimated stored bytes of all chunks, assuming that the remaining chunks are
+    /// like the counted ones.
     fn extrapolate(&self, grid: &Grid) -> u64 {
         let all = u128::from(self.bytes) * u128::from(grid.chunks());
         u64::try_from(all / u128::from(self.chunks.max(1))).unwrap_or(u64::MAX)
@@ -149,7 +149,7 @@ impl IndexCount {
 /// in the array.
 struct Bands {
     axis: usize,
-    /// Bytes of a band. The array's last band may be shorter.
+    /// Length of a band in bytes. The array's last band may be shorter.
     bytes: u64,
 }
 

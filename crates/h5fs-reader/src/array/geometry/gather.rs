@@ -162,8 +162,8 @@ impl Plan {
         window.flush(reply)
     }
 
-    /// Returns at most `most` of the ranges, each an offset and a length, that [`read`](Self::read)
-    /// reads of the chunk at `base`.
+    /// Returns the ranges of the source that [`read`](Self::read) reads for the chunk at `base`,
+    /// each as an offset and a length. Returns at most `most` ranges.
     pub(in crate::array) fn ranges(&self, base: u64, most: usize) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let run = self.run as u64;
@@ -189,7 +189,7 @@ impl Plan {
         self.run
     }
 
-    /// Calls `visit` with the offset in the chunk and in the reply of every run.
+    /// Calls `visit` for every run, with the run's offset in the chunk and its offset in the reply.
     pub(in crate::array) fn each_run<E>(
         &self,
         mut visit: impl FnMut(i64, usize) -> std::result::Result<(), E>,

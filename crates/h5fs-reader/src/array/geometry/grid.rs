@@ -13,11 +13,11 @@ use crate::wire::Count;
 /// The division of an array into chunks.
 #[derive(Debug)]
 pub(in crate::array) struct Grid {
-    /// Elements of the array in each dimension, none zero.
+    /// Number of elements of the array in each dimension, none zero.
     dims: Vec<u64>,
-    /// Elements of a chunk in each dimension, none zero.
+    /// Number of elements of a chunk in each dimension, none zero.
     chunk: Vec<u64>,
-    /// Merged dimensions, in bytes in the fastest dimension.
+    /// The merged dimensions, slowest first. The fastest one counts bytes.
     axes: Vec<GridAxis>,
     element: u64,
     chunk_bytes: u64,
@@ -26,13 +26,14 @@ pub(in crate::array) struct Grid {
 /// One merged dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::array) struct GridAxis {
-    /// Number of steps in the array.
+    /// Number of indices of the array in this dimension.
     pub(in crate::array) length: u64,
-    /// Number of steps in a chunk.
+    /// Number of indices of a chunk in this dimension.
     pub(in crate::array) chunk: u64,
-    /// Bytes of the array from one step to the next.
+    /// Distance in bytes from one index to the next in the array.
     pub(in crate::array) stride: u64,
-    /// Bytes of a chunk from one step to the next. For a strided array, bytes of the block.
+    /// Distance in bytes from one index to the next in a chunk. For a strided array, the distance
+    /// in the block.
     pub(in crate::array) chunk_stride: i64,
 }
 
@@ -46,11 +47,11 @@ impl GridAxis {
 /// A box of the array, in merged dimensions, whose bytes are contiguous in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::array) struct Slab {
-    /// First step in each axis.
+    /// First index on each axis.
     pub(in crate::array) start: Vec<u64>,
-    /// Number of steps in each axis, none zero.
+    /// Number of indices on each axis, none zero.
     pub(in crate::array) count: Vec<u64>,
-    /// Bytes of the requested range before this box.
+    /// Offset of this box in the requested range, in bytes.
     pub(in crate::array) at: u64,
 }
 
@@ -106,8 +107,8 @@ impl Grid {
         })
     }
 
-    /// Returns the bytes of a chunk. Chunks that extend beyond the array have the same number of
-    /// bytes.
+    /// Returns the number of bytes of a chunk. Chunks that extend beyond the array have the same
+    /// number of bytes.
     pub(in crate::array) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
@@ -136,8 +137,8 @@ impl Grid {
         self.axes.iter().map(|axis| axis.chunks()).product()
     }
 
-    /// Returns the boxes of bytes `start..end` (not empty, inside the array) in order. Their number
-    /// is at most twice the number of axes, less one.
+    /// Returns the boxes that together cover bytes `start..end` (not empty, inside the array), in
+    /// order. Their number is at most twice the number of axes, less one.
     pub(in crate::array) fn slabs(&self, start: u64, end: u64) -> Vec<Slab> {
         let mut slabs = Vec::new();
         self.split(&mut Vec::new(), start, end, &mut slabs);
@@ -256,7 +257,8 @@ impl Grid {
     }
 }
 
-/// Returns the bytes from one element to the next in each dimension of a chunk without gaps.
+/// Returns the distance in bytes from one element to the next in each dimension of a chunk without
+/// gaps.
 fn packed(chunk: &[u64], element: u64) -> Vec<i64> {
     let mut stride = element;
     let mut strides = vec![0; chunk.len()];

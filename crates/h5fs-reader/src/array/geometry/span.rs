@@ -101,9 +101,9 @@ impl<'a> Span<'a> {
 }
 
 impl ChunkPart {
-    /// Returns the offset in the chunk of all `length` bytes of a span, if they are one run in this
-    /// chunk. They are one run if the plans copy `length` bytes and the first and the last byte are
-    /// `length - 1` apart.
+    /// Returns the offset in the chunk at which the `length` bytes of a span begin, if they are one
+    /// run in this chunk. They are one run if the plans copy `length` bytes and the first and the
+    /// last byte are `length - 1` apart.
     pub(in crate::array) fn one_run(&self, length: usize) -> Option<usize> {
         let (first, last) = (self.plans.first()?.first(), self.plans.last()?.last());
         let brought: u64 = self.plans.iter().map(Plan::bytes).sum();

@@ -15,7 +15,7 @@ use crate::model::array::Recode;
 use crate::model::datatype::{ByteOrder, Class, Float};
 use crate::model::number::{Integer, ieee_bytes, integer, real};
 
-/// Bytes of the longest numbers that are byte-swapped.
+/// Maximum size in bytes of a number that is byte-swapped.
 const LONGEST_NUMBER: u32 = 1 << 10;
 
 /// The conversion of elements of one type to elements of another.
@@ -73,7 +73,7 @@ impl Conversion {
         Conversion::Recoded { by, from, to }
     }
 
-    /// Returns whether bytes stay unchanged.
+    /// Returns whether the conversion leaves all bytes unchanged.
     pub(in crate::array) fn keeps_bytes(&self) -> bool {
         matches!(self, Conversion::Copy)
     }

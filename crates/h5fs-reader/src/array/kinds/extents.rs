@@ -11,10 +11,10 @@ use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::source::{SharedSource, Urgency};
 use crate::wire::{Count, Extent};
 
-/// Bytes of a piece.
+/// Length of a piece in bytes.
 const PIECE: u64 = 256 << 10;
 
-/// A list of extents, each with its range in the array.
+/// A list of stored extents, each with the range of the array's bytes that it contains.
 #[derive(Debug)]
 pub(in crate::array) struct Extents(Vec<(Extent, StoredExtent)>);
 
@@ -56,7 +56,7 @@ impl Extents {
         met.any(|(source, _)| source.reads_ahead())
     }
 
-    /// Requests these ranges of the array from their sources.
+    /// Requests these ranges of the array from the sources that contain them, before they are read.
     pub(in crate::array) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
         let met = ranges.flat_map(|range| self.overlapping(range.into()));
         let asked = met.filter(|(source, part)| !part.is_empty() && source.reads_ahead());

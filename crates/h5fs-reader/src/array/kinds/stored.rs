@@ -26,7 +26,7 @@ use crate::model::storage::Pieces;
 use crate::source::{Urgency, read_buffer};
 use crate::wire::Extent;
 
-/// The bytes of one array.
+/// An array whose elements are stored, in any of the forms of this module.
 #[derive(Debug)]
 pub(in crate::array) struct StoredArray {
     engine: Arc<Engine>,
@@ -36,7 +36,7 @@ pub(in crate::array) struct StoredArray {
     touched: TouchedChunks,
 }
 
-/// The location of the bytes.
+/// The location and the form of an array's bytes.
 #[derive(Debug)]
 enum StorageLocation {
     Nowhere,
@@ -46,7 +46,8 @@ enum StorageLocation {
 }
 
 impl StoredArray {
-    /// Returns the bytes of `array`. The array must not be strided or virtual, unless it is empty.
+    /// Returns the stored array that `array` describes. The array must not be strided or virtual,
+    /// unless it is empty.
     ///
     /// # Errors
     /// Fails with the reason why the storage is not readable. Otherwise fails as
@@ -67,8 +68,8 @@ impl StoredArray {
         })
     }
 
-    /// Returns the bytes like `new`, but reads extents in pieces, which the cache keeps. Distant
-    /// elements of one piece then share the piece.
+    /// Returns the stored array like `new`, but reads extents in pieces, which the cache keeps.
+    /// Distant elements of one piece then share the piece.
     ///
     /// # Errors
     /// Fails as `new` does.
@@ -141,7 +142,8 @@ impl StoredArray {
         }
     }
 
-    /// Requests these ranges, which are about to be read one after another.
+    /// Requests these ranges of the array from its sources, because the caller is about to read
+    /// them one after another.
     ///
     /// # Errors
     /// [`Error::unwanted`] once the request is cancelled.
@@ -183,15 +185,15 @@ impl StoredArray {
         Ok(())
     }
 
-    /// Requests all chunks once readers have touched enough of them.
+    /// Requests all chunks of the array once readers have touched enough of them.
     fn touch(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
         if self.touched.are_enough(numbers, chunks.grid.chunks()) {
             chunks.expect_all();
         }
     }
 
-    /// Requests the bytes that a read of extents waits for. Requests all bytes once readers have
-    /// touched enough of them.
+    /// Requests the bytes that a read of extents waits for. Requests all bytes of the array once
+    /// readers have touched enough of them.
     fn ask_extents(&self, extents: &Extents, offset: u64, end: u64) {
         extents.ask(once(offset..end), Urgency::Needed);
         let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
@@ -289,7 +291,7 @@ impl StoredArray {
         Some(Bytes::shared(chunk, start as usize..end as usize))
     }
 
-    /// Returns the bytes, if they are contiguous in one chunk that is already decoded.
+    /// Returns the bytes of the span, if they are contiguous in one chunk that is already decoded.
     fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
         let part = span.only_part()?;
         let start = part.one_run(span.length())?;
@@ -376,7 +378,8 @@ impl StoredArray {
         matches!(&self.location, StorageLocation::Chunks(chunks) if chunks.is_encoded())
     }
 
-    /// Returns the number of bytes that are best read at a time, for an array in chunks.
+    /// Returns the number of bytes that are best read at a time. Returns `None` for an array that
+    /// is not in chunks.
     pub(in crate::array) fn chunk_bytes(&self) -> Option<u64> {
         match &self.location {
             StorageLocation::Chunks(chunks) => Some(chunks.grid.chunk_bytes()),

@@ -15,13 +15,13 @@ use crate::model::Array;
 use crate::model::array::StridedLayout as Description;
 use crate::wire::Extent;
 
-/// Bytes that are fetched at a time from a block without pieces of its own.
+/// Number of bytes that are fetched at a time from a block without pieces of its own.
 const PIECE: u64 = 64 << 10;
 
-/// Runs of adjacent elements of at least this many bytes are read directly from the file.
+/// Minimum number of bytes of a run of adjacent elements that is read directly from the file.
 const LONG_RUN: u64 = 4096;
 
-/// Runs that are sorted at once.
+/// Maximum number of runs that are sorted at once.
 const BATCH: usize = 1 << 16;
 
 /// A strided array over a block.
@@ -92,7 +92,7 @@ impl StridedReader {
         self.base.is_far(0, 1)
     }
 
-    /// Returns the array's share of the stored bytes of the block.
+    /// Returns the number of the block's stored bytes that are attributed to the array.
     pub(in crate::array) fn stored_bytes(&self, length: u64) -> Result<u64> {
         let stored = u128::from(self.base.allocation()?.stored_bytes);
         let share = stored * u128::from(length) / u128::from(self.base.length().max(1));

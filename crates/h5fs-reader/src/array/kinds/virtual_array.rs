@@ -21,12 +21,12 @@ use crate::model::region::Runs;
 use crate::source::local::descriptors::weight_of_one;
 use crate::wire::Count;
 
-/// A reader of an array that parts come from.
+/// A reader of an array that is a source of a virtual array.
 pub(in crate::array) trait SourceReader: Send + Sync {
-    /// Returns the description of the array.
+    /// Returns the description of the source array.
     fn array(&self) -> &Arc<Array>;
 
-    /// Reads the `length` bytes at `offset`, all within the array.
+    /// Reads the `length` bytes at `offset` of the source array, all within the array.
     ///
     /// # Errors
     /// Fails if a part of them cannot be read or decoded. [`Error::unwanted`] once the request is
@@ -34,23 +34,23 @@ pub(in crate::array) trait SourceReader: Send + Sync {
     fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 }
 
-/// A function that creates the reader of an array that parts come from.
+/// A function that creates the reader of a source array.
 pub(in crate::array) type OpenReader =
     dyn Fn(Arc<Array>) -> Result<Box<dyn SourceReader>> + Send + Sync;
 
-/// The parts of one virtual array.
+/// A virtual array: the parts that sources fill, and the fill value for the rest.
 pub(in crate::array) struct VirtualArray {
     array: Arc<Array>,
     fill: FillValue,
     parts: Vec<SourcePart>,
-    /// The most recently used sources, by the number of their part.
+    /// The most recently used sources, by the number of the part that each source fills.
     sources: FileLru<usize, Arc<PartSource>>,
     open_reader: Box<OpenReader>,
 }
 
-/// The range of the array that one source fills.
+/// The range of the virtual array that one source fills.
 struct SourcePart {
-    /// The number of the part's mapping.
+    /// The number of the part, which is the number of its mapping.
     number: usize,
     /// Whether opening the source takes requests to a server.
     is_far: bool,
@@ -62,12 +62,12 @@ struct SourcePart {
 /// The state of one read request.
 struct ReadRequest<'a> {
     cancel: &'a CancelToken,
-    /// The source that the request opened last, with `None` if the source is missing. The next part
-    /// may have the same source.
+    /// The source that the request opened last, or `None` in its place if that source is missing.
+    /// The next part may have the same source.
     opened: Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>,
 }
 
-/// The array that a part's elements come from.
+/// The source array that a part's elements come from.
 pub(in crate::array) struct PartSource {
     reader: Box<dyn SourceReader>,
     runs: Runs,
@@ -111,7 +111,7 @@ impl VirtualArray {
         })
     }
 
-    /// Returns the approximate bytes of memory of the parts, in addition to the array's
+    /// Returns the approximate memory in bytes of the list of parts, in addition to the array's
     /// description.
     pub(in crate::array) fn weight(&self) -> u64 {
         let part = |part: &SourcePart| {

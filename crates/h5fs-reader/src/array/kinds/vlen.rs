@@ -20,10 +20,10 @@ use crate::model::datatype::{Class, StringPadding};
 use crate::model::{Array, Container, Datatype};
 use crate::wire::{Count, Extent};
 
-/// Elements of a block.
+/// Number of elements in a block.
 const BLOCK: u64 = 4096;
 
-/// Elements that a read examines first.
+/// Number of elements that a read examines first.
 const FIRST: u64 = 64;
 
 /// The stored elements of an array or of a part of one.
@@ -56,7 +56,7 @@ pub struct VariableLength {
     container: Arc<dyn Container>,
     content: ElementKind,
     elements: u64,
-    /// Bytes of a stored element.
+    /// Size of a stored element in bytes.
     size: u32,
     /// The start of each block and the end of the last one, as offsets in the content.
     starts: Mutex<Option<Arc<Vec<u64>>>>,
@@ -151,7 +151,7 @@ impl VariableLength {
         self.elements
     }
 
-    /// Returns the bytes of memory that the block starts take.
+    /// Returns the memory in bytes that the block starts take.
     pub fn weight(&self) -> u64 {
         self.elements / BLOCK * size_of::<u64>() as u64
     }
@@ -366,7 +366,7 @@ impl VariableLength {
         }
     }
 
-    /// Copies a part of an element's content into the reply.
+    /// Copies the range of an element's content that `part` names into the reply.
     fn fetch(
         &self,
         container: &dyn Container,
@@ -392,14 +392,14 @@ impl VariableLength {
     }
 }
 
-/// A part of an element that is read.
+/// A range of one element's content that is read.
 struct ElementPart<'a> {
     element: &'a [u8],
-    /// Bytes of the element's content.
+    /// Length of the element's whole content in bytes.
     bytes: u64,
-    /// The range of these bytes that is read.
+    /// The range of the content that is read.
     range: Range<u64>,
-    /// The offset of the range in the reply.
+    /// The offset in the reply at which the range is written.
     place: usize,
 }
 

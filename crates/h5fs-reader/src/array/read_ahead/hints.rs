@@ -134,7 +134,7 @@ impl Chunks {
     }
 }
 
-/// Requests some pieces of a block.
+/// Requests these pieces of an encoded block from its source.
 fn ask_of_block(block: &dyn Pieces, pieces: Range<u64>, urgency: Urgency) {
     for part in block.stored_extents(pieces) {
         let range = (part.extent.start(), part.extent.length());

@@ -21,7 +21,7 @@ pub struct Stream {
     progress: Mutex<PrefetchState>,
     canceller: Canceller,
     room: OnceLock<CacheClaim>,
-    /// Cache room for reads that go backwards.
+    /// The claim of cache capacity for reads that go backwards.
     room_back: OnceLock<CacheClaim>,
 }
 
@@ -48,7 +48,7 @@ struct PrefetchState {
 /// The state of requests to a source ahead of a sequential reader.
 #[derive(Default)]
 struct Ahead {
-    /// Bytes of the array to request ahead. The number doubles as the reader continues.
+    /// Number of bytes of the array to request ahead. The number doubles as the reader continues.
     reach: u64,
     /// The first unit that was not requested.
     unasked: u64,
@@ -73,7 +73,7 @@ impl Ahead {
     }
 }
 
-/// A part of the cache that is claimed for one reader.
+/// A number of bytes of the cache's capacity that are claimed for one reader.
 struct CacheClaim {
     decoder: Arc<ChunkDecoder>,
     bytes: u64,
