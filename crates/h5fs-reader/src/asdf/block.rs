@@ -13,7 +13,7 @@ pub const MAGIC: &[u8; 4] = b"\xd3BLK";
 
 const STREAMED: u32 = 1;
 
-/// Bytes of a header with all known fields.
+/// Length in bytes of a header with all known fields.
 pub const HEADER: u64 = 54;
 
 /// One block as described by its header.
@@ -25,17 +25,17 @@ pub struct Block {
     pub streamed: bool,
     /// The compression code, padded with NUL. All NUL for an uncompressed block.
     pub compression: [u8; 4],
-    /// Bytes from the start of the data to the next block.
+    /// Number of bytes from the start of the data to the next block.
     pub allocated_size: u64,
-    /// Stored bytes.
+    /// Number of stored bytes, as the header states it.
     pub used_size: u64,
-    /// Decoded bytes.
+    /// Number of decoded bytes.
     pub data_size: u64,
     /// The MD5 checksum, all zero if there is none.
     pub checksum: [u8; 16],
     /// Offset of the stored bytes.
     pub data: u64,
-    /// Stored bytes. For a streamed block, the bytes up to the end of the file.
+    /// Number of stored bytes. For a streamed block, the number of bytes up to the end of the file.
     pub stored: u64,
     /// Whether the next block begins at the end of the stored bytes, although they exceed the
     /// allocated size.
@@ -115,7 +115,7 @@ impl Block {
             .collect()
     }
 
-    /// Returns the bytes of the content.
+    /// Returns the length of the content in bytes.
     ///
     /// # Errors
     /// `Corrupt` if the header contradicts itself.

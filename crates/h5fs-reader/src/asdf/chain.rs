@@ -132,7 +132,7 @@ fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     Ok(agrees.then_some(index))
 }
 
-/// The structure after a block.
+/// The structure that follows a block.
 enum NextBlock {
     Block(u64),
     None,
@@ -217,8 +217,8 @@ fn recover(source: &dyn Source, blocks: &mut BlockList) -> Result<()> {
 }
 
 impl BlockList {
-    /// Returns the place in the list of block `number`, which an ndarray's `source` at file offset
-    /// `at` contains. Negative numbers count from the end.
+    /// Returns the index in the list of block `number`. An ndarray's `source` at file offset `at`
+    /// contains this number. Negative numbers count from the end.
     ///
     /// # Errors
     /// `Corrupt` if the block does not exist or cannot be determined.
@@ -243,7 +243,7 @@ impl BlockList {
         }
     }
 
-    /// Returns the offset of the block at a place in the list.
+    /// Returns the file offset of the block with the index `place` in the list.
     ///
     /// # Errors
     /// `NotFound` after the last block.

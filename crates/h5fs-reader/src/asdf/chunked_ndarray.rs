@@ -103,7 +103,7 @@ impl NdarrayContext {
     }
 }
 
-/// The position of an ndarray in the array.
+/// An ndarray and its position in the chunked ndarray.
 struct ChunkNdarray {
     start: Vec<u64>,
     dims: Vec<u64>,
@@ -165,13 +165,13 @@ impl VirtualSource for ChunkSource {
 struct Parser<'a> {
     context: &'a NdarrayContext,
     document: MeteredDocument<'a>,
-    /// Entries of chunks and bytes of references that may still be read. One long entry may be
-    /// referenced many times.
+    /// Number of chunk entries and of bytes of references that may still be read. One long entry
+    /// may be referenced many times.
     entries_left: usize,
-    /// Chunks without a shape that may still be described.
+    /// Number of chunks without a shape that may still be described.
     shapeless_left: usize,
-    /// Inline elements that the chunks may still have. An inline array that is referenced twice
-    /// counts twice, because a reader parses it twice.
+    /// Number of inline elements that the chunks may still have. An inline array that is referenced
+    /// twice counts twice, because a reader parses it twice.
     elements_left: u64,
 }
 
@@ -270,7 +270,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Checks that the elements in the tree, of `size` bytes each, do not exceed the limit.
+    /// Checks that the inline elements, of `size` bytes each, do not exceed the limit.
     fn check_bytes(&self, size: u32) -> Result<()> {
         let elements = limits::CHUNK_ELEMENTS.left_after(self.elements_left);
         match elements.times(u64::from(size)) {

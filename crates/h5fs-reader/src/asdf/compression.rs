@@ -77,7 +77,7 @@ use stream::codec::{LZ4_MAGIC, StreamCodec};
 use whole_block::{WholeBlock, WholeCodec};
 use zlib::ZlibBlock;
 
-/// Bytes of one piece of a compressed ASDF block that is one long stream.
+/// Length in bytes of one piece of a compressed ASDF block that is one long stream.
 const BLOCK_PIECE: NonZeroU64 = NonZeroU64::new(1 << 20).unwrap();
 
 /// The framing of one block's compressed bytes.

@@ -237,7 +237,7 @@ fn no_path(tree: &Tree, node: NodeIndex) -> Error {
     Error::corrupt(what, tree.document().file_offset(node))
 }
 
-/// Returns the link at `slot` of a group.
+/// Returns the link for entry number `slot` of a group.
 fn link(tree: &Tree, group: NodeIndex, slot: usize) -> Option<Link> {
     let (name, target) = tree.entry(group, slot)?;
     let target = match target {

@@ -70,7 +70,7 @@ impl Contents {
         &self.blocks
     }
 
-    /// Returns the block at a place in the list.
+    /// Returns the block with the index `place` in the file's list of blocks.
     ///
     /// # Errors
     /// `NotFound` after the last block. Otherwise fails if its header is damaged.
@@ -92,7 +92,8 @@ impl Contents {
         lock(&self.cached)
     }
 
-    /// Returns the content as bytes. An uncompressed block is used directly from the file.
+    /// Returns the content of a block as an array of bytes. An uncompressed block is read directly
+    /// from the file.
     ///
     /// # Errors
     /// Fails if the header is damaged. An undecodable block is an error in the array's storage.
@@ -118,7 +119,7 @@ impl Contents {
         }
     }
 
-    /// Returns `length` bytes of an uncompressed block's content.
+    /// Returns the location of `length` bytes of an uncompressed block's content, from `offset` on.
     ///
     /// # Errors
     /// `Corrupt` if the end overflows.

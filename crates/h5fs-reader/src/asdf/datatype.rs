@@ -45,9 +45,9 @@ pub(crate) fn byte_order(document: MeteredDocument<'_>, node: NodeIndex) -> Resu
 
 struct Parser<'a> {
     document: MeteredDocument<'a>,
-    /// Fields that this datatype may still have.
+    /// Number of fields that this datatype may still have.
     fields_left: usize,
-    /// Bytes that the names of fields may still have.
+    /// Number of bytes that the names of fields may still have.
     names_left: usize,
 }
 
@@ -173,7 +173,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the scalar type with that name.
+/// Returns the scalar type called `name`.
 pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     let complex = |base: Datatype| Datatype {
         size: base.size.times(2),

@@ -179,8 +179,8 @@ struct TextWindow<'a> {
 impl<'a> TextWindow<'a> {
     const PIECE: u64 = 64 << 10;
 
-    /// Bytes that are available after every position, unless the file ends first. Enough for an end
-    /// marker with its line breaks, or a block's magic bytes.
+    /// Number of bytes that are available after every position, unless the file ends first. Enough
+    /// for an end marker with its line breaks, or a block's magic bytes.
     const LEAST: u64 = 8;
 
     fn new(source: &'a dyn Source) -> Self {

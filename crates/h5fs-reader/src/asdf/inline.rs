@@ -23,9 +23,9 @@ const SIXTIETH: u64 = 24;
 pub(crate) struct Inline {
     /// The type of an element.
     pub(crate) datatype: Datatype,
-    /// The extent.
+    /// The length of each dimension.
     pub(crate) dims: Vec<u64>,
-    /// The elements.
+    /// The bytes of the elements.
     pub(crate) bytes: Vec<u8>,
 }
 

@@ -344,7 +344,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the place of the block in an integer `source`, or in an empty URI.
+    /// Returns the index in the file's list of the block that an integer `source` or an empty URI
+    /// names.
     fn block_index(&self, source: NodeIndex) -> Result<usize> {
         let at = self.document.file_offset(source);
         if self.document.is_text(source) {
@@ -403,7 +404,7 @@ fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
     lengths.iter().map(fixed).collect()
 }
 
-/// An ndarray's view of a block.
+/// The fields by which an ndarray selects bytes of a block.
 struct BlockView {
     datatype: Datatype,
     lengths: Vec<Length>,
@@ -444,8 +445,8 @@ impl BlockView {
         }))
     }
 
-    /// Returns the bytes of contiguous elements, counted from the fastest dimension. The stride of
-    /// a dimension with one element is ignored.
+    /// Returns the number of bytes that are contiguous in the block, counted from the fastest
+    /// dimension. The stride of a dimension with one element is ignored.
     fn run(&self, dims: &[u64], strides: &[i64]) -> Result<u64> {
         let packed = packed(dims, self.datatype.size)?;
         let mut run = u64::from(self.datatype.size);
@@ -458,7 +459,8 @@ impl BlockView {
         Ok(run)
     }
 
-    /// Returns the dimensions over a block of `size` bytes. An incomplete last row is ignored.
+    /// Returns the lengths of the dimensions in a block of `size` bytes. An incomplete last row is
+    /// ignored.
     fn dims(&self, size: u64) -> Result<Vec<u64>> {
         let Some((Length::Open, inner)) = self.lengths.split_first() else {
             return Ok(fixed(&self.lengths).unwrap_or_default());
@@ -530,7 +532,8 @@ impl BlockView {
         }
     }
 
-    /// Returns the properties of the array that are known without its block.
+    /// Returns an array with the properties that are known without its block. `error` replaces the
+    /// array's storage.
     fn unreadable(&self, layout: Layout, error: Error) -> Array {
         let dims = self.lengths.iter().map(|length| match length {
             Length::Fixed(length) => *length,

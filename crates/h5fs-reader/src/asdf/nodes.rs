@@ -9,14 +9,14 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
-/// Bytes of described nodes that all ASDF files of a mount cache together.
+/// Number of bytes of described nodes that all ASDF files of a mount cache together.
 const NODE_CACHE: u64 = 4 << 20;
 
-/// Bytes of large inline ndarrays and texts from the trees that all ASDF files of a mount cache
-/// together.
+/// Number of bytes of large inline ndarrays and texts from the trees that all ASDF files of a mount
+/// cache together.
 const INLINE_KEPT: u64 = 32 << 20;
 
-/// Maximum bytes of a described node that is cached with the small ones.
+/// Maximum number of bytes of a described node that is cached with the small ones.
 const SMALL: u64 = 64 << 10;
 
 /// The weight of a node that keeps another file open, so that few of them are cached.

@@ -69,7 +69,7 @@ pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Op
     Ok(None)
 }
 
-/// Returns the place of the first `pattern` in `bytes`.
+/// Returns the offset of the first `pattern` in `bytes`.
 pub(crate) fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
         .windows(pattern.len().max(1))

@@ -1,4 +1,4 @@
-//! The tree as it is shown: the place and the name of each node.
+//! The tree as the mount shows it: the place and the name of each node.
 //!
 //! A document is a graph, so the same node may be reachable by several paths. Its place is the
 //! first one that a walk in the order of the text reaches. Every other occurrence is a link to that
@@ -49,7 +49,7 @@ pub(crate) struct Tree {
     /// The separator between text and number in the names of different keys with equal text. No key
     /// of the document ends in the separator and a number.
     mark: String,
-    /// The places by node number.
+    /// The place of each node, by node number.
     places: Vec<Option<NodeLocation>>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Tree {
 struct NodeLocation {
     parent: NodeIndex,
     slot: u32,
-    /// Bytes of the names from the root to the node.
+    /// Length in bytes of the names from the root to the node.
     path: u32,
 }
 
@@ -79,7 +79,7 @@ struct Mapping {
 
 #[derive(Debug, Default)]
 struct MappingDetails {
-    /// For the slot of a key that is not text: the slot of the text key with the same text.
+    /// For a key that is not text, by its slot: the slot of the text key with the same text.
     texts: HashMap<usize, usize>,
     error: Option<Error>,
 }
@@ -132,7 +132,7 @@ impl Tree {
         tree
     }
 
-    /// Returns the approximate bytes of memory that the tree takes, in addition to its text.
+    /// Returns the approximate memory in bytes that the tree takes, in addition to its text.
     pub(crate) fn weight(&self) -> u64 {
         to_u64(self.document.count()).times(NODE_WEIGHT)
     }
@@ -347,7 +347,8 @@ impl Tree {
         }
     }
 
-    /// Returns the slot for one step of a pointer. A text key precedes any other key.
+    /// Returns the slot of the entry that one step of a JSON Pointer names. A text key precedes any
+    /// other key.
     fn referenced_slot(&self, group: NodeIndex, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
         let details = self.details.get(&group);

@@ -4,10 +4,10 @@ use crate::error::Result;
 use crate::source::{self, Source};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Bytes of the first read, and of each read if structures are far apart.
+/// Number of bytes of the first read, and of each read if structures are far apart.
 pub(crate) const LEAST: u64 = 256;
 
-/// Maximum bytes of one read.
+/// Maximum number of bytes of one read.
 const MOST: u64 = 64 << 10;
 
 /// The most recently read bytes of a source.
@@ -16,7 +16,7 @@ pub(crate) struct Window<'a> {
     source: &'a dyn Source,
     start: u64,
     bytes: Vec<u8>,
-    /// Bytes of the next read.
+    /// Length of the next read in bytes.
     reach: u64,
 }
 

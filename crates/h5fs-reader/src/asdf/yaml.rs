@@ -70,7 +70,7 @@ struct YamlNode {
     kind: YamlKind,
     /// The node's text, items or pairs.
     span: Span,
-    /// The place of the node's tag among the tags, counted from 1.
+    /// The number of the node's tag among the tags of the tree, counted from 1.
     tag: Option<NonZero<u16>>,
     /// The number of the node's name among the names of all keys, if the node is a key.
     name: u32,
@@ -86,7 +86,7 @@ enum YamlKind {
     Mapping,
 }
 
-/// A part of one of the lists.
+/// A range of one of the document's lists.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
     start: u32,

@@ -29,7 +29,8 @@ use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Maximum bytes of a bzip2 block with 900 000 symbols: 20 bits per symbol, and the tables.
+/// Maximum number of bytes of a bzip2 block with 900 000 symbols: 20 bits per symbol, and the
+/// tables.
 const BLOCK_BYTES: u64 = 3 << 20;
 
 /// Number of marks that are tried as the end of a bzip2 block. The next mark may be data that looks
@@ -50,7 +51,7 @@ pub type Bzip2Block = ResumableBlock<Bzip2>;
 #[derive(Debug)]
 pub struct Bzip2;
 
-/// The known structure of the stream so far.
+/// The bzip2 blocks of the stream that are known so far, and their kept contents.
 #[derive(Default)]
 pub struct Bzip2Progress {
     marks: BitMarks,
@@ -60,7 +61,8 @@ pub struct Bzip2Progress {
     tip: Tip,
     /// The result of the check at the stream's end, once the chain has reached it.
     end: Option<Result<()>>,
-    /// The most recently decoded or used contents, by mark.
+    /// The most recently decoded or used contents, by the number of the mark at which each block
+    /// begins.
     kept: VecDeque<(usize, BlockContent)>,
 }
 
@@ -84,7 +86,7 @@ struct Tip {
 struct DecodedBlock {
     content: BlockContent,
     sum: u32,
-    /// The mark after the block.
+    /// The number of the mark that follows the block.
     next: usize,
 }
 
@@ -98,8 +100,8 @@ struct Job {
 }
 
 impl Bzip2Block {
-    /// Decodes until the chain has reached byte `end`. For the last byte of the content, decodes
-    /// until the stream's end.
+    /// Decodes bzip2 blocks until the chain contains the content up to byte `end`. For the last
+    /// byte of the content, decodes until the stream's end.
     fn reach(&self, progress: &mut Bzip2Progress, end: u64, help: &Help<'_>) -> Result<()> {
         let is_last = end == self.encoded.decoded;
         while progress.tip.start < end || is_last && progress.end.is_none() {
@@ -345,7 +347,8 @@ impl Bzip2Progress {
         self.kept.back().map(|(_, content)| content)
     }
 
-    /// Keeps the content, and as many of the others as fit in the limit.
+    /// Keeps the content of the block at this mark. Of the other kept contents, drops those that no
+    /// longer fit in the limit.
     fn keep(&mut self, mark: usize, content: BlockContent) {
         self.kept.retain(|(kept, _)| *kept != mark);
         self.kept.push_back((mark, content));

@@ -17,12 +17,12 @@ use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::source::read_buffer;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Chunks of one ASDF block whose positions are kept. The others are found from the nearest earlier
-/// one.
+/// Maximum number of chunks of one ASDF block whose positions are kept. Another chunk is found by a
+/// walk from the nearest earlier kept position.
 const CHUNK_MARKS: usize = 1 << 16;
 
-/// Bytes of the chunk positions in ASDF blocks, for all files of a mount together. Enough for four
-/// blocks with the maximum number of chunks.
+/// Maximum number of bytes of the chunk positions in ASDF blocks, for all files of a mount
+/// together. Enough for four blocks with the maximum number of chunks.
 const CHUNK_TABLES: u64 = 5 << 20;
 
 /// The compression of a chunk.

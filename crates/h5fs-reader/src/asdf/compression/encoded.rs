@@ -13,19 +13,19 @@ use crate::wire::{Count, Extent};
 /// A compressed block and its location.
 #[derive(Debug, Clone)]
 pub struct EncodedBlock {
-    /// The offset of the block.
+    /// The file offset of the block.
     pub block: u64,
     /// The file.
     pub source: SharedSource,
-    /// The stored bytes.
+    /// The range of the stored bytes in the file.
     pub stored: Extent,
-    /// Decoded bytes according to the block header.
+    /// Number of decoded bytes, as the block header states it.
     pub decoded: u64,
 }
 
 impl EncodedBlock {
-    /// Estimates the stored bytes of pieces of `bytes` bytes each. The estimate assumes uniform
-    /// compression and adds one piece on each side.
+    /// Returns the estimated ranges of the stored bytes of `pieces`, which decode to `bytes` bytes
+    /// each. The estimate assumes uniform compression and adds one piece on each side.
     pub(super) fn estimated_extents(&self, pieces: Range<u64>, bytes: u64) -> Vec<StoredExtent> {
         let decoded = u128::from(self.decoded.max(1));
         let place = |piece: u64| {
@@ -42,7 +42,7 @@ impl EncodedBlock {
         }]
     }
 
-    /// Fails with `Limit` if more than `needed` bytes plus `surplus` are stored.
+    /// Fails with `Limit` if the block stores more than `needed + surplus` bytes.
     pub(super) fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
         let most = needed.with_more(surplus);
         let (decoded, stored) = (self.decoded, self.stored.length());

@@ -29,7 +29,7 @@ pub trait Codec: Sized {
     ) -> Result<Buffer>;
 }
 
-/// A block in pieces of `piece` bytes.
+/// A block that is decoded in order, in pieces of `piece` bytes.
 pub struct ResumableBlock<C> {
     pub(super) codec: C,
     pub(super) encoded: EncodedBlock,

@@ -32,13 +32,15 @@ use crate::memory::cancel::check_wanted;
 use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Pieces that are kept, so that readers that overtake each other do not restart the stream.
+/// Number of pieces that are kept, so that readers that overtake each other do not restart the
+/// stream.
 const KEPT: usize = 4;
 
 /// Maximum distance, in pieces, between the concurrent requests of one sequential reader.
 const NEAR: u64 = 8;
 
-/// Maximum pieces of a part that are decoded at once when a read begins there a second time.
+/// Maximum number of pieces of a part that are decoded at once when a read begins at the part a
+/// second time.
 const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
@@ -60,19 +62,20 @@ pub struct StreamState {
 #[derive(Default)]
 struct DecoderRun {
     decoder: Option<StreamDecoder<'static>>,
-    /// The next piece of the decoder.
+    /// The number of the piece that the decoder decodes next.
     next: u64,
     /// The most recently decoded pieces, up to the one before `next`.
     kept: VecDeque<Buffer>,
 }
 
 impl DecoderRun {
-    /// Returns the first kept piece, or the next piece if none is kept.
+    /// Returns the number of the first kept piece, or of the next piece if none is kept.
     fn first(&self) -> u64 {
         self.next.left_after(to_u64(self.kept.len()))
     }
 
-    /// Returns whether a piece is kept or among the next `most`.
+    /// Returns whether the piece with this number is kept, or is among the next `most` pieces of
+    /// the decoder.
     fn is_near(&self, piece: u64, most: u64) -> bool {
         self.first() <= piece && piece < self.next.with_more(most)
     }

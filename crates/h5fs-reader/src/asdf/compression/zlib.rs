@@ -32,8 +32,8 @@ use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::model::storage::Help;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Maximum bytes that deflate produces from one byte (RFC 1951: 258 bytes from two bits), rounded
-/// up.
+/// Maximum number of bytes that deflate produces from one byte (RFC 1951: 258 bytes from two bits),
+/// rounded up.
 const EXPANSION: u64 = 1032;
 
 /// Minimum number of pieces between two checkpoints.
@@ -80,13 +80,13 @@ struct Position {
     window: Vec<u8>,
     /// The offset of the next stored byte.
     at: u64,
-    /// The next piece.
+    /// The number of the next piece.
     piece: u64,
 }
 
 impl ZlibProgress {
-    /// Returns the nearest piece at or before `piece` at which a checkpoint or the slower decoder
-    /// is.
+    /// Returns the number of the nearest piece at or before `piece` at which a checkpoint or the
+    /// slower decoder is.
     fn nearest_start(&self, piece: u64) -> u64 {
         let places = self.checkpoints.iter().chain(&self.last);
         let before = places.map(|position| position.piece);

@@ -3,10 +3,10 @@
 
 use crate::wire::Count;
 
-/// The end of a name in both versions.
+/// The end of an anchor's name in YAML 1.1 and YAML 1.2.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Name {
-    /// The name has the same end in both versions, or is invalid in YAML 1.1.
+    /// The name ends at the same character in both versions, or is invalid in YAML 1.1.
     Whole,
     /// In YAML 1.1, the name ends at the colon at this place, which separates a key from its value.
     Colon(usize),

@@ -192,12 +192,12 @@ struct Composer<'a> {
     start: u64,
     document: Document,
     tags: Tags,
-    /// The anchored nodes, by the parser's number.
+    /// The nodes with anchors, by the number that the parser gave each anchor.
     anchors: Vec<Option<NodeIndex>>,
     open: Vec<OpenCollection>,
     /// The nodes of the open collections so far, with alternating keys and values.
     children: Vec<NodeIndex>,
-    /// The keys, each once.
+    /// The nodes that are keys of mappings, each node once.
     keys: Vec<NodeIndex>,
     /// Number of nodes and aliases so far.
     count: usize,

@@ -13,7 +13,7 @@ use crate::wire::{Count, to_u64};
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    /// Returns the number of spent pairs.
+    /// Returns the number of pairs that were read so far.
     pub(crate) fn spent(&self) -> usize {
         limits::TREE_MERGED.left_after(self.0)
     }

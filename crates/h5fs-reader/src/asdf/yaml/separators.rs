@@ -157,13 +157,13 @@ impl NormalizedText {
         behind
     }
 
-    /// Returns only the line breaks of a text at a place.
+    /// Returns only the line breaks of `text`, which begins at byte `place` of the normalized text.
     fn breaks(&self, text: &str, place: usize) -> String {
         let breaks = text.match_indices('\n');
         breaks.map(|(at, _)| self.at(place.with_more(at))).collect()
     }
 
-    /// Returns the line break at a place.
+    /// Returns the line break at a place of the normalized text, as the original text had it.
     fn at(&self, place: usize) -> char {
         let found = self.places.binary_search_by_key(&place, |(own, _)| *own);
         let found = found.ok().and_then(|found| self.places.get(found));

@@ -15,9 +15,9 @@ pub(super) struct Tags {
     /// The texts in the order of their numbers, which begin at 1.
     texts: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, NonZero<u16>>,
-    /// Bytes that all tags together may still have.
+    /// Number of bytes that all tags together may still have.
     written_left: usize,
-    /// Bytes that all different tags may still have.
+    /// Number of bytes that all different tags may still have.
     kept_left: usize,
 }
 

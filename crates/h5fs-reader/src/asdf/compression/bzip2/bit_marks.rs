@@ -15,7 +15,7 @@ pub(super) const END: u64 = 0x1772_4538_5090;
 const MARK_BITS: u32 = 48;
 const MASK: u64 = (1 << MARK_BITS) - 1;
 
-/// Stored bytes that are searched at once.
+/// Number of stored bytes that are searched at once.
 const PIECE: u64 = 256 << 10;
 
 /// A position at which a block may begin. The same bits may also occur within a block, which only
@@ -32,7 +32,7 @@ pub(super) struct BitMark {
 #[derive(Debug)]
 pub(super) struct BitMarks {
     marks: Vec<BitMark>,
-    /// Stored bytes that were searched.
+    /// Number of stored bytes that were searched.
     searched: u64,
     /// The last eight searched bytes.
     window: u64,

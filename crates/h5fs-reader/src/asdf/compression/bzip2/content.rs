@@ -7,10 +7,10 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Maximum bytes of content that is kept uncompressed.
+/// Maximum number of bytes of content that is kept uncompressed.
 const FLAT: usize = 2 << 20;
 
-/// Equal bytes that are followed by a count.
+/// Number of equal bytes after which a count follows.
 const EQUAL: usize = 4;
 
 /// Maximum length of one run.
@@ -82,12 +82,12 @@ impl BlockContent {
         self.length
     }
 
-    /// Returns the bytes of memory that the content takes.
+    /// Returns the memory in bytes that the content takes.
     pub(super) fn weight(&self) -> u64 {
         to_u64(self.bytes.capacity())
     }
 
-    /// Appends the bytes of a range to `to`, up to the end of the content.
+    /// Appends the bytes of `range` of the content to `to`, up to the end of the content.
     ///
     /// # Errors
     /// `Limit` for offsets that exceed the address space.

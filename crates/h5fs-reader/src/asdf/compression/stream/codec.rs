@@ -73,8 +73,8 @@ impl StreamCodec {
         })
     }
 
-    /// Returns a decoder of one part. For LZ4 and xz, only the first frame or stream is decoded.
-    /// Otherwise equal to `decoder`.
+    /// Returns a decoder of one independent part of a stream. For LZ4 and xz, only the first frame
+    /// or stream is decoded. Otherwise equal to `decoder`.
     ///
     /// # Errors
     /// `Corrupt` if the decoder cannot be created.

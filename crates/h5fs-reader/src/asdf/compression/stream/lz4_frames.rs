@@ -18,10 +18,10 @@ use crate::limits;
 use crate::source;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Maximum bytes of a frame's header without a dictionary.
+/// Maximum number of bytes of a frame's header without a dictionary.
 const HEADER: u64 = 15;
 
-/// Decoded bytes of last blocks that are decoded to determine their lengths.
+/// Maximum decoded bytes of last blocks that are decoded to determine their lengths.
 const PROVEN: u64 = 64 << 20;
 
 /// Returns the parts, or `None` if the stream does not consist of such frames.
@@ -48,7 +48,7 @@ struct Lz4FrameWalk<'a> {
     encoded: &'a EncodedBlock,
     rest: Extent,
     parts: PartList,
-    /// Bytes that may still be decoded.
+    /// Number of bytes that may still be decoded to determine lengths.
     budget: u64,
     /// Number of blocks and frames so far.
     blocks: usize,
@@ -68,14 +68,14 @@ struct Header {
 struct Block {
     /// The stored bytes with length field and checksum.
     stored: Extent,
-    /// Bytes of the data.
+    /// Number of bytes of the data.
     length: u64,
     is_raw: bool,
 }
 
 impl Header {
-    /// Parses the header at the start of `bytes`, if its blocks are independent and need no
-    /// dictionary.
+    /// Parses the frame header at the start of `bytes`. Returns `None` if the frame's blocks depend
+    /// on each other or on a dictionary.
     fn read(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(LZ4_MAGIC)?;
         let &[flags, sizes, ..] = rest else {

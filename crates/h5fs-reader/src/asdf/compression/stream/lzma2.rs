@@ -15,7 +15,7 @@ pub struct ChunkCounter {
 
 /// A chunk's header.
 struct Header {
-    /// Stored bytes, including the header.
+    /// Number of stored bytes of the chunk, including its header.
     stored: u64,
     decoded: u64,
 }

@@ -26,7 +26,7 @@ pub struct StreamPart {
 #[derive(Debug)]
 pub struct PartList {
     list: Vec<StreamPart>,
-    /// Maximum bytes of neighbouring parts that are merged.
+    /// Maximum number of bytes of neighbouring parts that are merged.
     merged: u64,
     decoded: u64,
 }
@@ -42,7 +42,7 @@ impl PartList {
         }
     }
 
-    /// Returns the end of the content of the parts so far.
+    /// Returns the offset in the content at which the parts so far end.
     pub fn end(&self) -> u64 {
         self.list.last().map_or(0, |part| part.content.end())
     }

@@ -36,7 +36,7 @@ pub struct PartsReader {
 
 struct Current {
     decoder: StreamDecoder<'static>,
-    /// Bytes that are still to be read.
+    /// Number of bytes of content that are still to be read.
     left: u64,
 }
 
@@ -82,8 +82,8 @@ impl PartsReader {
 }
 
 impl Read for PartsReader {
-    /// Checks the end of a part, which contains the part's checksum, before the part's last bytes
-    /// are returned.
+    /// Reads content. Before the last bytes of a part are returned, reads the end of the part, so
+    /// that the decoder verifies the part's checksum.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let at = self.encoded.stored.start();
         let other_length =

@@ -13,11 +13,11 @@ use crate::limits;
 use crate::wire::crc32::crc32;
 use crate::wire::{Count, Extent, to_u64};
 
-/// Bytes of a stream's header and of its footer.
+/// Length in bytes of a stream's header. The footer has the same length.
 const HEADER: u64 = 12;
 
-/// Maximum bytes of an index with the maximum number of records, each with two numbers of up to
-/// nine bytes.
+/// Maximum number of bytes of an index with the maximum number of records, each with two numbers of
+/// up to nine bytes.
 const INDEX: u64 = 2 << 20;
 
 /// Maximum zeros after a stream.
@@ -34,7 +34,7 @@ struct Stream {
 /// The record of a block in the index.
 #[derive(Debug, PartialEq, Eq)]
 struct IndexRecord {
-    /// Bytes with header and checksum, without padding.
+    /// Length of the block in bytes, with header and checksum, without padding.
     unpadded: u64,
     uncompressed: u64,
 }

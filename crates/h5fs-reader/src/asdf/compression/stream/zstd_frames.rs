@@ -10,7 +10,8 @@ use crate::error::Result;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Maximum bytes of a frame's header: magic number, descriptor, window, dictionary, content size.
+/// Maximum number of bytes of a frame's header: magic number, descriptor, window, dictionary,
+/// content size.
 const HEADER: u64 = 18;
 
 /// Returns the parts, or `None` if the stream does not consist of such frames.

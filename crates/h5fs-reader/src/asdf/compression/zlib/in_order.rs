@@ -11,10 +11,10 @@ use crate::memory::cancel::check_wanted;
 use crate::model::storage::Help;
 use crate::wire::{Count, Extent, to_usize};
 
-/// Stored bytes that are read at once.
+/// Number of stored bytes that are read at once.
 pub const INPUT: u64 = 128 << 10;
 
-/// Bits of the largest window (RFC 1950, 2.2).
+/// Number of bits of the largest window (RFC 1950, 2.2).
 const WINDOW_BITS: u8 = 15;
 
 /// The position of the in-order decoder in the stream.
@@ -22,13 +22,13 @@ pub struct InOrder {
     decoder: Inflate,
     /// The offset of the next stored byte.
     at: u64,
-    /// The next piece.
+    /// The number of the next piece.
     pub piece: u64,
     /// The decoded part of the next piece, if a reader was cancelled while it was decoded.
     begun: Option<(Buffer, usize)>,
 }
 
-/// The result of a step.
+/// The result of decoding one piece.
 pub enum InflateStep {
     Decoded(Buffer),
     /// The stream is damaged, or its length differs from the block header.
