@@ -118,9 +118,9 @@ fn compressed(
 /// The layout of a chunk's blocks.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
-    /// Bytes of a block, not 0.
+    /// Number of bytes of a block, not 0.
     block: usize,
-    /// Bytes of all blocks. The bytes after them are stored unchanged.
+    /// Number of bytes of all blocks. The bytes after them are stored unchanged.
     shuffled: usize,
 }
 

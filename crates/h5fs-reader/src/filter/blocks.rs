@@ -26,7 +26,8 @@ impl<'a> Blocks<'a> {
         usize::try_from(total).map_err(|_| Error::corrupt("length exceeds the address space", None))
     }
 
-    /// Reads the next length: in the header, the decoded length of a block.
+    /// Reads the next length. In the header, the length is the decoded length of a block.
+    /// Elsewhere, it is the stored length of the next block.
     pub(crate) fn length(&mut self) -> Result<usize> {
         let length = u32::from_be_bytes(self.cursor.array()?);
         usize::try_from(length)

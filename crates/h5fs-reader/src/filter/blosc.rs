@@ -53,9 +53,9 @@ impl<'a> Scratch<'a> {
 /// One chunk whose header was read.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
-    /// Decoded bytes of the chunk.
+    /// Number of decoded bytes of the chunk.
     pub(crate) bytes: usize,
-    /// Decoded bytes of every block except the last. Not 0.
+    /// Number of decoded bytes of every block except the last. Not 0.
     pub(crate) block_bytes: usize,
     type_bytes: usize,
     content: BloscContent<'a>,

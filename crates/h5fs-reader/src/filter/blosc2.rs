@@ -45,12 +45,12 @@ struct Frame<'a> {
     header: &'a [u8],
     /// The chunks and all bytes after them.
     chunks: &'a [u8],
-    /// Decoded bytes of all chunks.
+    /// Number of decoded bytes of all chunks.
     bytes: usize,
-    /// Stored bytes of all chunks.
+    /// Number of stored bytes of all chunks.
     stored: usize,
     type_bytes: usize,
-    /// Decoded bytes of every chunk except the last.
+    /// Number of decoded bytes of every chunk except the last.
     chunk_bytes: usize,
 }
 

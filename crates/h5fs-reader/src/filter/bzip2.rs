@@ -9,7 +9,7 @@ use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
 
-/// Bytes decoded in one step: slightly more than a block of the usual size.
+/// Number of bytes decoded in one step: slightly more than a block of the usual size.
 const ROOM: usize = 1 << 20;
 
 /// Returns the decoded bytes of the bzip2 stream at the start of `stream`.

@@ -2,7 +2,8 @@
 
 use crate::memory::buffer::BufferPool;
 
-/// The resources of one decode at a time, for any filters. The context keeps no content of a chunk.
+/// The resources that one decode at a time uses, for any filters. The context keeps no content of a
+/// chunk.
 #[derive(Default)]
 pub struct Context {
     /// The pool that provides the buffers of results.

@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 
-/// Bytes that the filter adds.
+/// Number of bytes that the filter adds.
 pub const CHECKSUM_BYTES: usize = 4;
 
 /// Returns the data without their checksum.

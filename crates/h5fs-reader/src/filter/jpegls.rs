@@ -24,7 +24,7 @@ use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
 
-/// Samples that are decoded between two calls of `is_wanted`.
+/// Number of samples that are decoded between two calls of `is_wanted`.
 const UNASKED: usize = 1 << 19;
 
 /// Returns the decoded bytes of the image `stream`.

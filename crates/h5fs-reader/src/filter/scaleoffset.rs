@@ -95,7 +95,7 @@ struct Scheme {
     as_is: bool,
     class: Class,
     elements: usize,
-    /// Bytes of an element: 1, 2, 4 or 8.
+    /// Number of bytes of an element: 1, 2, 4 or 8.
     size: usize,
     big_endian: bool,
     /// The fill value's bits, if the dataset has one.

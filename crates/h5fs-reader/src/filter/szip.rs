@@ -43,13 +43,13 @@ pub fn decode(
 /// The parameters of the coding of samples.
 #[derive(Debug)]
 struct Coding {
-    /// Bits of a sample, 1..=24.
+    /// Number of bits of a sample, 1..=24.
     bits: u32,
-    /// Bits of a block's option identifier.
+    /// Number of bits of a block's option identifier.
     id_bits: u32,
-    /// Samples of a block, even.
+    /// Number of samples of a block, even.
     block: usize,
-    /// Samples of a scanline without its padding.
+    /// Number of samples of a scanline without its padding.
     scanline: usize,
     /// Whether differences are coded.
     preprocess: bool,

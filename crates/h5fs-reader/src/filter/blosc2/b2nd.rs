@@ -22,9 +22,9 @@ pub(super) struct Boxes {
 /// One dimension.
 #[derive(Debug, Clone, Copy)]
 struct Dim {
-    /// Elements of the array.
+    /// Number of elements of the array.
     array: usize,
-    /// Elements of a box, not 0.
+    /// Number of elements of a box, not 0.
     block: usize,
 }
 

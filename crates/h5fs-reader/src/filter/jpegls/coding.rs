@@ -17,15 +17,15 @@ pub(super) struct Coding {
     pub(super) max_value: i32,
     /// The largest difference between a decoded sample and the original.
     pub(super) near: i32,
-    /// Bounds of the levels of differences.
+    /// The bounds that divide differences of samples into levels.
     thresholds: [i32; 3],
     /// Number of samples counted in a context before its counters are halved.
     pub(super) reset: u32,
     /// Number of different error values.
     pub(super) range: i32,
-    /// Bits of an error in an escaped code.
+    /// Number of bits of an error in an escaped code.
     pub(super) error_bits: u32,
-    /// Bits of the longest code.
+    /// Number of bits of the longest code.
     pub(super) limit: u32,
 }
 

@@ -16,7 +16,7 @@ const RESTART: u8 = 0xd0;
 /// The image, from the marker SOF55.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// Bits of a sample.
+    /// Number of bits of a sample.
     pub(super) bits: u32,
     pub(super) lines: usize,
     pub(super) width: usize,
@@ -65,7 +65,7 @@ pub(super) struct Scan {
     pub(super) near: u8,
     pub(super) interleave: Interleave,
     pub(super) preset: Preset,
-    /// Lines between two resets of the decoder. 0 means that the decoder is never reset.
+    /// Number of lines between two resets of the decoder. 0 means that the decoder is never reset.
     pub(super) restart_lines: usize,
 }
 

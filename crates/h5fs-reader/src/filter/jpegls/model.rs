@@ -18,14 +18,14 @@ const RUNS: [u32; 32] = [
 /// The samples of a line, with one additional sample at its left end and one at its right end.
 pub(super) type SampleLine = Vec<i32>;
 
-/// The statistics of errors in one context.
+/// The statistics of prediction errors in one context.
 #[derive(Debug, Clone, Copy)]
 struct Errors {
-    /// The sum of the absolute errors.
+    /// The sum of the absolute prediction errors.
     sizes: u32,
-    /// The number of errors.
+    /// The number of prediction errors.
     count: u32,
-    /// The sum of the errors, less the part that `correction` compensates.
+    /// The sum of the prediction errors, less the part that `correction` compensates.
     bias: i32,
     /// The number that is added to a prediction.
     correction: i32,
@@ -60,7 +60,7 @@ impl Errors {
     }
 }
 
-/// The statistics of errors of samples that end runs, for one case.
+/// The statistics of the prediction errors of samples that end runs, for one of the two cases.
 #[derive(Debug, Clone, Copy)]
 struct EndErrors {
     sizes: u32,
