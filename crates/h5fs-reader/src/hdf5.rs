@@ -99,8 +99,8 @@ impl File {
         )
     }
 
-    /// Opens a file like [`open`](Self::open), for a request with this `effort`. `opening`
-    /// describes the virtual datasets for which the file is opened.
+    /// Opens a file like [`open`](Self::open), for a request with this `effort`. `opening` is the
+    /// budget of the virtual datasets for which the file is opened.
     fn open_for(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -172,8 +172,8 @@ impl File {
         }
     }
 
-    /// Returns the file for a request with this `effort`. `opening` describes the virtual datasets
-    /// for which the file is read.
+    /// Returns the file for a request with this `effort`. `opening` is the budget of the virtual
+    /// datasets for which the file is read.
     fn with_effort(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<Self> {
         Arc::new(File {
             context: self.context.with_effort(effort, opening.clone()),
@@ -273,8 +273,8 @@ impl Container for File {
         self.context.metadata.expect(headers);
     }
 
-    /// If the file stores metadata in pages, most structures below the group are in the group's
-    /// page.
+    /// Requests the metadata page that contains the group from a remote source. If the file stores
+    /// metadata in pages, most structures below the group are in the same page.
     fn expect_beneath(&self, group: NodeId) {
         let source = self.context.metadata.source();
         let at = Address::from(group).offset();

@@ -23,10 +23,10 @@ use crate::wire::{Count, Cursor, to_usize};
 /// Record type of the index by hash of the name.
 const NAME_INDEX: u8 = 8;
 
-/// Bytes of an attribute's creation order in the attribute info message.
+/// Number of bytes of an attribute's creation order in the attribute info message.
 const CREATION_ORDER: usize = 2;
 
-/// Bytes of a heap ID in the index records.
+/// Number of bytes of a heap ID in the index records.
 const HEAP_ID: usize = 8;
 
 /// The offset of the hash in a record, after the heap ID, the message's flags and the creation
@@ -218,7 +218,8 @@ impl<'a> Attributes<'a> {
         Ok(index.ordered_by_hash(HASH))
     }
 
-    /// Reads the attribute of a record, which begins with the heap ID and the message's flags.
+    /// Reads the attribute that an index record locates. The record begins with the heap ID and the
+    /// message's flags.
     fn read_record(
         &self,
         dense: &Dense,

@@ -40,7 +40,7 @@ pub(crate) struct Node {
     prefix: usize,
     key_size: usize,
     entry_size: usize,
-    /// Bytes of this node and of its ancestors.
+    /// Number of bytes of this node and of its ancestors.
     branch: u64,
 }
 
@@ -288,8 +288,8 @@ pub(crate) struct LeafEntries {
     tree: BtreeV1,
     /// The nodes from the root down, each with the number of its consumed children.
     path: Vec<(Node, usize)>,
-    /// Bytes of nodes that may still be read. Nodes do not overlap, so together they are not longer
-    /// than the file. A tree that reaches one node many times exceeds the budget.
+    /// Number of bytes of nodes that may still be read. Nodes do not overlap, so together they are
+    /// not longer than the file. A tree that reaches one node many times exceeds the budget.
     budget: u64,
 }
 
@@ -313,12 +313,12 @@ impl LeafEntries {
         }
     }
 
-    /// Returns the bytes of the kept nodes.
+    /// Returns the number of bytes of the kept nodes.
     pub(crate) fn weight(&self) -> u64 {
         self.path.last().map_or(0, |(node, _)| node.branch)
     }
 
-    /// Returns the position before the next entry.
+    /// Moves to the position `place` of this tree, with one descent.
     pub(crate) fn position(&self) -> EntryPosition {
         let taken = self.path.iter().map(|(_, taken)| *taken);
         EntryPosition {
@@ -348,8 +348,8 @@ impl LeafEntries {
         Ok(())
     }
 
-    /// Returns the next children: the rest of this leaf, and the following leaves whose bytes are
-    /// available.
+    /// Returns the addresses of the next children: the rest of this leaf, and the following leaves
+    /// whose bytes are available.
     fn entries_behind(&self) -> impl Iterator<Item = Address> {
         let tree = &self.tree;
         let mut path = self.path.iter().rev();
@@ -404,7 +404,7 @@ pub(crate) type Keys = (Option<u64>, u64);
 pub(crate) struct Leaves(LeafEntries);
 
 impl Leaves {
-    /// Returns the bytes of the kept nodes.
+    /// Returns the number of bytes of the kept nodes.
     pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
     }

@@ -217,7 +217,8 @@ impl BtreeV2 {
         })
     }
 
-    /// Checks that the records of `node` are between these two, if the tree's order is known.
+    /// Checks that the records of `node` are between the records `lower` and `upper`, if the tree's
+    /// order is known.
     fn check_between(&self, node: &Node, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<()> {
         let (Some(order), Some(last)) = (self.order, node.used.checked_sub(1)) else {
             return Ok(());
@@ -427,7 +428,7 @@ impl RecordCursor {
         self.position
     }
 
-    /// Returns the bytes of the kept nodes.
+    /// Returns the number of bytes of the kept nodes.
     pub(crate) fn weight(&self) -> u64 {
         let nodes = self.path.iter().map(|frame| to_u64(frame.node.block.len()));
         Count::sum(nodes)
@@ -510,7 +511,7 @@ impl RecordCursor {
     }
 
     /// Chooses the step to the record that has `before` records before it. Returns child i with the
-    /// number of records before it there, or record i itself.
+    /// number of records before it in that child, or record i itself.
     fn choose(&self, node: &Node, before: u64) -> Result<(usize, Option<(Child, u64)>)> {
         let mut before = before;
         for i in 0..=node.used {

@@ -26,7 +26,7 @@ use crate::wire::{Count, Extent, to_u64};
 
 /// A reader of the messages of one dataset.
 pub(crate) struct DatasetReader<'a> {
-    /// The file.
+    /// The context for reading the dataset's file.
     pub(crate) context: &'a Context,
     /// The dataset's header.
     pub(crate) header: &'a ObjectHeader,
@@ -158,7 +158,7 @@ fn layout_name(layout: &DataLayout, is_external: bool) -> Layout {
     }
 }
 
-/// The parts of a dataset that are known when its storage is described.
+/// A dataset's reader, datatype and shape, from which its storage is described.
 struct StorageParts<'a> {
     reader: &'a DatasetReader<'a>,
     datatype: &'a Datatype,

@@ -30,7 +30,7 @@ pub(crate) const KINDS: [u16; 4] = [
     kind::GROUP_INFO,
 ];
 
-/// Bytes of a link's creation order.
+/// Number of bytes of a link's creation order.
 const CREATION_ORDER: usize = 8;
 
 /// The links of a group, in one of three forms.

@@ -78,7 +78,7 @@ impl Object {
         })
     }
 
-    /// Returns the approximate bytes of memory that the object takes.
+    /// Returns the approximate memory in bytes that the object takes.
     pub(crate) fn weight(&self) -> u64 {
         let content = match (&self.group, &self.node.kind) {
             (Some(Group::Compact(links, _)), _) => links.iter().map(Link::weight).sum(),

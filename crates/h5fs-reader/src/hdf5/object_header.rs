@@ -12,13 +12,13 @@ use crate::limits;
 use crate::source::growing::retry_while_growing;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Bytes of the first read. Most headers end within them.
+/// Number of bytes of the first read. Most headers end within them.
 pub(crate) const FIRST_LOOK: u64 = 512;
 
-/// Bytes of a version 1 prefix with its padding.
+/// Number of bytes of a version 1 prefix with its padding.
 const PREFIX_1: usize = 16;
 
-/// Bytes of the checksum at the end of each version 2 block.
+/// Number of bytes of the checksum at the end of each version 2 block.
 const CHECKSUM: usize = 4;
 
 /// The flag of a message whose data is a pointer to its body.
@@ -35,7 +35,7 @@ pub(crate) struct ObjectHeader {
     /// Modification time of the version 2 prefix, in seconds since 1970 UTC.
     pub(crate) modification_time: Option<u32>,
     blocks: Vec<Block>,
-    /// Bytes of all blocks.
+    /// Number of bytes of all blocks.
     bytes: u64,
     messages: Vec<MessageLocation>,
 }
@@ -282,7 +282,7 @@ impl ObjectHeader {
 struct Prefix2 {
     version: Version,
     modification_time: Option<u32>,
-    /// Bytes of the messages.
+    /// Number of bytes of the messages.
     size: u64,
 }
 
@@ -332,7 +332,7 @@ pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     kinds
 }
 
-/// Returns the bytes before a message's data. Fewer remaining bytes in a block are a gap.
+/// Returns the number of bytes before a message's data. Fewer remaining bytes in a block are a gap.
 fn prefix_length(version: Version) -> usize {
     match version {
         Version::One => 8,

@@ -149,7 +149,7 @@ impl SharedMessages {
     }
 }
 
-/// Bytes of an ID on a shared message heap.
+/// Number of bytes of an ID on a shared message heap.
 const HEAP_ID: usize = 8;
 
 fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<MessageIndex>> {

@@ -20,7 +20,8 @@ use crate::model::region::{Region, RegionAxis};
 use crate::model::regions::{RegionAt, Regions};
 use crate::wire::{Count, Cursor, to_u64};
 
-/// An entry of the list, with its regions or with their positions in a compact list.
+/// An entry of the list of a virtual dataset's parts, with its regions or with their positions in a
+/// compact list.
 #[derive(Debug)]
 struct VirtualEntry<R> {
     file: Arc<[u8]>,
@@ -156,7 +157,7 @@ fn read_entry(
     })
 }
 
-/// Returns a name, shared with the previous entry if both are equal.
+/// Returns a name in shared memory. If the previous entry has an equal name, both entries share it.
 fn kept_name(
     name: &[u8],
     last: Option<&Arc<[u8]>>,
@@ -194,7 +195,7 @@ struct VirtualLayout<'a> {
     last_source: Option<Arc<SourceDataset>>,
     /// The source that was opened last, and its extent if the source exists.
     last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
-    /// Parts that grow with missing sources.
+    /// Parts that grow with their sources, for sources that are missing.
     missing: Vec<GrowingPart>,
 }
 
@@ -260,7 +261,8 @@ impl VirtualLayout<'_> {
         }
     }
 
-    /// Adds a part that grows with its source, up to the source's current number of steps.
+    /// Adds a part that grows with its source. The part ends where the source's current extent
+    /// ends.
     fn add_growing(
         &mut self,
         entry: &VirtualEntry<Region>,
@@ -387,7 +389,7 @@ impl VirtualLayout<'_> {
         }
     }
 
-    /// Returns the source whose names do not contain a block's number.
+    /// Returns the source of an entry whose names do not contain a block's number.
     fn literal_source(&mut self, entry: &VirtualEntry<Region>) -> Result<Arc<SourceDataset>> {
         let file = self.formatted(&entry.file, b"%b")?;
         let dataset = self.formatted(&entry.dataset, b"%b")?;

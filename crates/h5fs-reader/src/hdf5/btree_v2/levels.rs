@@ -9,7 +9,7 @@ use crate::hdf5::file::number_form::{Address, Width};
 use crate::limits;
 use crate::wire::{Count, Cursor, to_u64};
 
-/// Signature, version and type, before a node's records.
+/// Length in bytes of the signature, version and type before a node's records.
 pub(super) const NODE_PREFIX: usize = 6;
 pub(super) const CHECKSUM: usize = 4;
 
@@ -17,9 +17,9 @@ pub(super) const CHECKSUM: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
     pub(super) at: Address,
-    /// Records in the node.
+    /// Number of records in the node.
     pub(super) used: u64,
-    /// Records in the node and below.
+    /// Number of records in the node and below.
     pub(super) total: u64,
 }
 
@@ -86,14 +86,14 @@ impl Levels {
         self.levels.len().left_after(1)
     }
 
-    /// Returns the bytes of "Number of Records for Child Node". All levels use the width of a
-    /// leaf's count.
+    /// Returns the number of bytes of "Number of Records for Child Node". All levels use the width
+    /// of a leaf's count.
     pub(super) fn used_width(&self) -> usize {
         self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
     }
 
-    /// Returns the bytes of "Total Number of Records for Child Node" in a node of `level`. The
-    /// field is absent directly above the leaves.
+    /// Returns the number of bytes of "Total Number of Records for Child Node" in a node of
+    /// `level`. The field is absent directly above the leaves.
     pub(super) fn total_width(&self, level: usize) -> usize {
         match level {
             0 | 1 => 0,
@@ -104,7 +104,8 @@ impl Levels {
         }
     }
 
-    /// Returns the bytes of the pointer to one child in a node of `level`, which is not a leaf.
+    /// Returns the number of bytes of the pointer to one child in a node of `level`, which is not a
+    /// leaf.
     pub(super) fn pointer_size(&self, level: usize) -> usize {
         let address = self.size_of_offsets.bytes();
         Count::sum([address, self.used_width(), self.total_width(level)])
@@ -128,7 +129,7 @@ impl Levels {
     }
 }
 
-/// Returns the bytes of a count up to `most`.
+/// Returns the number of bytes of a count up to `most`.
 fn bytes_for(most: u64) -> usize {
     let bits = u64::BITS.left_after(most.leading_zeros());
     usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)

@@ -21,7 +21,8 @@ const WHAT: &str = "metadata cache image";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Structures(Arc<AtomicUsize>);
 
-/// A file whose image counts until the file is closed.
+/// A file with a cache image. The image's structures count towards the mount's limit until the file
+/// is closed.
 #[derive(Debug)]
 struct CountedImage {
     overlay: Overlay,

@@ -13,11 +13,11 @@ use crate::memory::gate::Turns;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::NodeId;
 
-/// Bytes of parsed objects (group, dataset, committed datatype) in the cache of a mount.
+/// Number of bytes of parsed objects (group, dataset, committed datatype) in the cache of a mount.
 const OBJECT_CACHE: u64 = 4 << 20;
 
-/// Bytes of the directories of global heap collections in the cache of a mount. At least the size
-/// of the largest directory.
+/// Number of bytes of the directories of global heap collections in the cache of a mount. At least
+/// the size of the largest directory.
 const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
 
 /// The caches of a mount.

@@ -20,18 +20,18 @@ pub(crate) struct Context {
     pub(crate) heap: GlobalHeap,
     /// The files that this file's datasets reference.
     pub(crate) other_files: Arc<OtherFiles>,
-    /// The virtual datasets for which the file is read.
+    /// The budget of the virtual datasets for which the file is read.
     pub(crate) opening: OpeningBudget,
 }
 
 impl Context {
-    /// Returns the same file for a request with this `effort`. `opening` describes the virtual
-    /// datasets for which the file is read.
+    /// Returns the same file for a request with this `effort`. `opening` is the budget of the
+    /// virtual datasets for which the file is read.
     pub(crate) fn with_effort(&self, effort: &Effort, opening: OpeningBudget) -> Self {
         self.with_metadata(self.metadata.with_effort(effort), opening)
     }
 
-    /// Returns a fresh view of the same file that belongs to no request.
+    /// Returns a view of the same file that uses no older cached blocks and belongs to no request.
     pub(crate) fn refreshed(&self) -> Self {
         self.with_metadata(self.metadata.refreshed(), self.opening.clone())
     }

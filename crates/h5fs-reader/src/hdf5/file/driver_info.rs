@@ -97,7 +97,7 @@ fn open_family(
     Ok(Arc::new(Concatenation::new(members)?))
 }
 
-/// A part of the address space: its start, and its file.
+/// The start of a member file's part of the address space, and the file.
 type MemberFile = (u64, SharedSource);
 
 /// Opens the family whose first member lacks driver information, because old libraries did not

@@ -103,12 +103,13 @@ impl Metadata {
         Extent::cut(self.base(), superblock).end()
     }
 
-    /// Returns the bytes of an address.
+    /// Returns the number of bytes of an address.
     pub(crate) fn size_of_offsets(&self) -> Width {
         self.form.size_of_offsets
     }
 
-    /// Returns the bytes of a structure with these numbers of addresses, lengths and other bytes.
+    /// Returns the number of bytes of a structure with these numbers of addresses, lengths and
+    /// other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         self.form.structure_size(addresses, lengths, others)
     }
@@ -203,9 +204,8 @@ impl Metadata {
 
     /// Reads the `length` bytes at absolute offset `at` without caching them.
     ///
-    /// # Errors
-    /// Fails as [`read_block`] does. `Effort` if the request is a glance and would have to wait for
-    /// the bytes.
+    /// # Errors Fails as [`read_block`] does. `Effort` if the request must not wait (a glance) and
+    /// the bytes are not available yet.
     pub(crate) fn bytes(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
         self.come_by(at, length)?;
         read_wanted_block(&*self.source, (at, length), what, &self.is_wanted())
@@ -216,8 +216,8 @@ impl Metadata {
         || !self.effort.cancel().is_unwanted()
     }
 
-    /// Checks that a glance can read the bytes without waiting. Otherwise, requests the bytes from
-    /// the source.
+    /// Checks that a request that must not wait (a glance) can read the bytes. Otherwise, requests
+    /// the bytes from the source.
     ///
     /// # Errors
     /// `Effort` if the glance would have to wait.
@@ -235,7 +235,7 @@ impl Metadata {
         })))
     }
 
-    /// Returns whether reading may take long.
+    /// Returns whether reading may have to wait for a remote source.
     pub(crate) fn is_far(&self) -> bool {
         self.source.is_far()
     }

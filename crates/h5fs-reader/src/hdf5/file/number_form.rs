@@ -72,9 +72,9 @@ impl From<Address> for Option<u64> {
 pub(crate) struct NumberForm {
     /// The absolute offset of address 0, which is the length of the user block.
     pub(crate) base: u64,
-    /// Bytes of an address.
+    /// Number of bytes of an address.
     pub(crate) size_of_offsets: Width,
-    /// Bytes of a length.
+    /// Number of bytes of a length.
     pub(crate) size_of_lengths: Width,
     /// The first address of the object headers in a multi file whose headers exceed the numbers of
     /// nodes. These headers are moved to [`HEADERS`].
@@ -126,7 +126,8 @@ impl NumberForm {
         place.map_or(address, Address)
     }
 
-    /// Returns the bytes of a structure with these numbers of addresses, lengths and other bytes.
+    /// Returns the number of bytes of a structure with these numbers of addresses, lengths and
+    /// other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         // A saturated size is refused like any other size over `limits::METADATA_BLOCK`.
         let addresses = addresses.times(self.size_of_offsets.bytes());

@@ -26,7 +26,7 @@ pub(crate) struct OpeningBudget {
 /// The common state of the outermost description or source and all nested ones.
 #[derive(Debug)]
 struct UnderWay {
-    /// Bytes of large objects that may still be parsed.
+    /// Number of bytes of large objects that may still be parsed.
     work: AtomicU64,
     /// The turn. It is held from the time when one of them takes much memory until the outermost
     /// one is complete.

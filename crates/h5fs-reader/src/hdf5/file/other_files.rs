@@ -19,10 +19,10 @@ use crate::source::local::descriptors::weight_of_one;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, to_u64};
 
-/// A file that virtual datasets take elements from.
+/// A file that contains source datasets of virtual datasets.
 pub(crate) trait SourceFile: Container {
-    /// Returns the file for a request with this `effort`. `opening` describes the virtual datasets
-    /// for which the file is read.
+    /// Returns the file for a request with this `effort`. `opening` is the budget of the virtual
+    /// datasets for which the file is read.
     fn opened_for(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<dyn Container>;
 }
 
@@ -109,7 +109,7 @@ fn without_detours(name: &[u8]) -> Vec<u8> {
     path.into_os_string().into_vec()
 }
 
-/// A dataset that a virtual dataset takes elements from.
+/// A source dataset of a virtual dataset.
 #[derive(Debug)]
 pub(crate) struct SourceDataset {
     /// The files that the virtual dataset's file references.
@@ -121,8 +121,8 @@ pub(crate) struct SourceDataset {
 }
 
 impl SourceDataset {
-    /// Opens the array for a request with this `effort`. `opening` describes the virtual datasets
-    /// for which the array is opened.
+    /// Opens the array for a request with this `effort`. `opening` is the budget of the virtual
+    /// datasets for which the array is opened.
     ///
     /// # Errors
     /// Fails as [`open`](VirtualSource::open) does. `Limit` if the budget of `opening` is

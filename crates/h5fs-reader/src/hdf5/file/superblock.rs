@@ -9,8 +9,8 @@ use crate::wire::{Count, Cursor};
 
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// Bytes that are enough for a superblock of every version, whatever its sizes of offsets and
-/// lengths.
+/// Number of bytes that are enough for a superblock of every version, whatever its sizes of offsets
+/// and lengths.
 const LONGEST: u64 = 512;
 
 /// The fields of a superblock that a reader needs. Addresses are absolute file offsets.

@@ -69,7 +69,7 @@ impl DenseLinks {
         Ok(found)
     }
 
-    /// Reads the link with the next heap ID of a record.
+    /// Reads the heap ID at the cursor `record`, and the link with this ID from `heap`.
     fn read(
         &self,
         heap: &FractalHeap,
@@ -90,7 +90,7 @@ pub(crate) struct DenseStream {
     heap: FractalHeap,
     records: RecordCursor,
     allowance: Allowance,
-    /// The error of the first skipped link. Each call at the end returns this error.
+    /// The error of the first skipped link. Each call at the end of the stream returns this error.
     failure: Option<Error>,
     /// The name that was returned last. An equal name after it would lead to the same link.
     last_name: Option<Vec<u8>>,

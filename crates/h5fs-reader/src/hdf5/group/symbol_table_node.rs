@@ -19,8 +19,8 @@ use crate::memory::marks::Marks;
 use crate::model::{Link, LinkStream, LinkTarget};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Positions that an open directory of an old-style group remembers in a long listing, with about
-/// 80 bytes each.
+/// Maximum number of positions that an open directory of an old-style group remembers in a long
+/// listing. Each takes about 80 bytes.
 const LISTING_MARKS: usize = 2048;
 
 /// The minimum number of links between two such positions.
@@ -188,17 +188,18 @@ pub(crate) struct SymbolTableStream {
     leaves: Leaves,
     entries: VecDeque<SymbolTableEntry>,
     position: u64,
-    /// Bytes of nodes that may still be read. Nodes do not overlap, so together they are not longer
-    /// than the file.
+    /// Number of bytes of nodes that may still be read. Nodes do not overlap, so together they are
+    /// not longer than the file.
     budget: u64,
-    /// The error of the first skipped link. Each call at the end returns this error.
+    /// The error of the first skipped link. Each call at the end of the stream returns this error.
     failure: Option<Error>,
     /// The number of nodes that were skipped since the last seek.
     passed: usize,
     /// The greatest name that was returned. A name that is not greater may have been returned
     /// before.
     last_name: Option<Vec<u8>>,
-    /// The node of the current entries, and the names in it that were passed.
+    /// The symbol table node of the current entries, and the names of this node that the stream has
+    /// passed.
     leaf: Option<Address>,
     met: PassedNames,
     marks: Marks<NodeMark>,
@@ -258,7 +259,7 @@ impl SymbolTableStream {
         })
     }
 
-    /// Reads entries if none are left. Returns false at the end.
+    /// Reads the entries of the next node if no current entries are left. Returns false at the end.
     fn fill(&mut self) -> Result<bool> {
         while self.entries.is_empty() {
             self.marks.pass(self.position, || NodeMark {

@@ -38,19 +38,19 @@ pub(crate) struct FractalHeap {
     is_wanted_whole: bool,
 }
 
-/// The block that leads to all managed objects.
+/// The root block, which leads to all managed objects.
 #[derive(Debug)]
 struct Root {
     address: Option<Address>,
-    /// Rows of the root indirect block, 0 if the root is a direct block.
+    /// Number of rows of the root indirect block, 0 if the root is a direct block.
     rows: u32,
     /// Stored size and filter mask of a filtered direct root block.
     filtered: (u64, u32),
 }
 
-/// Bytes of objects that one listing may still read. Objects do not overlap, so together they are
-/// not longer than the file, unless filters compressed them. Without this limit, an index could
-/// list one object any number of times.
+/// The number of bytes of heap objects that one listing may still read. Objects do not overlap, so
+/// together they are not longer than the file, unless filters compressed them. Without this limit,
+/// an index could list one object any number of times.
 #[derive(Debug)]
 pub(crate) struct Allowance(u64);
 
@@ -97,7 +97,7 @@ struct BlockEntry {
     address: Address,
     /// Offset of the block's first byte in the heap's space.
     start: u64,
-    /// Bytes of the heap's space that the block covers.
+    /// Number of bytes of the heap's space that the block covers.
     size: u64,
     /// Stored size and filter mask of a direct block, if the heap has filters.
     filtered: (u64, u32),
@@ -278,7 +278,7 @@ impl FractalHeap {
         self.metadata.expect_with(found.address, length, expect);
     }
 
-    /// Returns the bytes of a block in the file.
+    /// Returns the number of bytes of a block in the file.
     fn stored_size(&self, child: &Child, block: &BlockEntry) -> u64 {
         match child.row < self.table.max_direct_rows() {
             true if self.pipeline.0.is_empty() => block.size,
@@ -290,7 +290,7 @@ impl FractalHeap {
         }
     }
 
-    /// Returns the bytes of a direct block's entry in an indirect block.
+    /// Returns the number of bytes of a direct block's entry in an indirect block.
     fn direct_entry(&self) -> u64 {
         if self.pipeline.0.is_empty() {
             to_u64(self.metadata.size_of_offsets().bytes())
@@ -307,7 +307,7 @@ impl FractalHeap {
         (direct.times(width), indirect.times(width))
     }
 
-    /// Returns the bytes of an indirect block with `rows` rows.
+    /// Returns the number of bytes of an indirect block with `rows` rows.
     fn indirect_size(&self, rows: u32) -> u64 {
         let (direct, indirect) = self.entries(rows);
         let offsets = to_u64(self.metadata.size_of_offsets().bytes());
@@ -360,8 +360,8 @@ impl FractalHeap {
         }))
     }
 
-    /// Returns the bytes before the content of every block: signature, version, heap address, block
-    /// offset.
+    /// Returns the number of bytes before the content of every block: signature, version, heap
+    /// address, block offset.
     fn block_prefix(&self) -> u64 {
         let others = self.offset_width.with_more(4 + 1);
         to_u64(self.metadata.structure_size(1, 0, others))
@@ -599,7 +599,7 @@ impl DoublingTable {
     }
 }
 
-/// Returns the bytes of the length in the ID of a managed object.
+/// Returns the number of bytes of the length in the ID of a managed object.
 fn length_width(max_direct_block_size: u64, max_managed_size: u64) -> usize {
     let log2 = |size: u64| size.checked_ilog2().unwrap_or(0);
     let by_block = log2(max_direct_block_size).div_ceil(8);

@@ -14,10 +14,10 @@ use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
 use crate::wire::{Count, Cursor, Extent, joined, to_u64};
 
-/// Bytes of a collection's header and of an object's header, padded to a multiple of 8.
+/// Number of bytes of a collection's header and of an object's header, padded to a multiple of 8.
 const HEADER: u64 = 16;
 
-/// Bytes that are read at a time when a collection's directory is built.
+/// Number of bytes that are read at a time when a collection's directory is built.
 const WINDOW: u64 = 16 << 10;
 
 /// The directory of one collection's objects.
@@ -207,7 +207,7 @@ impl GlobalHeap {
 }
 
 impl ObjectDirectory {
-    /// Returns the approximate bytes of memory that the directory takes.
+    /// Returns the approximate memory in bytes that the directory takes.
     fn weight(&self) -> u64 {
         let objects = self.objects.capacity().times(size_of::<(u16, Extent)>());
         to_u64(objects.with_more(self.bytes.capacity()))

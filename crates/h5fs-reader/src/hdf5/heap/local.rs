@@ -8,10 +8,11 @@ use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Bytes that are read at a time, so that a name in a heap of many megabytes costs one page.
+/// Number of bytes that are read at a time, so that a name in a heap of many megabytes costs one
+/// page.
 const PAGE: u64 = 4096;
 
-/// Bytes of the longest name that is read.
+/// Number of bytes of the longest name that is read.
 const LONGEST_TEXT: usize = limits::LINK_TEXT;
 
 /// A local heap: texts by their offset.

@@ -16,7 +16,7 @@ use crate::wire::{Count, Extent, to_u64};
 /// Minimum length of a string that is remembered, and the length of the first read.
 const LONG: u64 = 1024;
 
-/// Bytes of each further read.
+/// Number of bytes of each further read.
 const PIECE: u64 = 64 << 10;
 
 /// Runs of a file's bytes without a NUL, as absolute offsets of the first byte and of the byte

@@ -102,12 +102,13 @@ impl NumberedChunks {
         }
     }
 
-    /// Returns the bytes of `count` entries.
+    /// Returns the number of bytes of `count` entries.
     pub(super) fn bytes(&self, count: u64) -> u64 {
         count.times(to_u64(self.form.size))
     }
 
-    /// Returns the bytes from the signature of a block to the end of its header's address.
+    /// Returns the number of bytes from the signature of a block to the end of its header's
+    /// address.
     pub(super) fn prefix(&self) -> usize {
         self.meta.structure_size(1, 0, 6)
     }
@@ -133,7 +134,8 @@ impl NumberedChunks {
         }
     }
 
-    /// Returns the bytes of the entries that are in the data block itself, and not in pages.
+    /// Returns the number of bytes of the entries that are in the data block itself, and not in
+    /// pages.
     pub(super) fn content_bytes(&self, paging: Paging) -> u64 {
         match paging.pages() {
             0 => self.bytes(paging.entries),
@@ -204,7 +206,7 @@ impl NumberedChunks {
         Ok(Some(page))
     }
 
-    /// Returns the bytes from one page of a data block to the next.
+    /// Returns the number of bytes from one page of a data block to the next.
     fn page_stride(&self, paging: Paging) -> u64 {
         self.bytes(paging.page_entries).with_more(CHECKSUM)
     }
@@ -253,7 +255,7 @@ impl NumberedChunks {
 pub(super) struct Block {
     bytes: Arc<[u8]>,
     at: Address,
-    /// Bytes before the entries, or before the bitmap.
+    /// Number of bytes before the entries, or before the bitmap.
     before: usize,
     what: &'static str,
 }
@@ -316,7 +318,7 @@ pub(super) struct DataBlock<'b> {
     pub(super) start: u64,
     /// The bitmap of written pages, if there are pages.
     pub(super) bitmap: &'b [u8],
-    /// The bit of the block's first page.
+    /// The index in the bitmap of the bit for the block's first page.
     pub(super) first_bit: u64,
 }
 

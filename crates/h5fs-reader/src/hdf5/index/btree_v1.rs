@@ -15,7 +15,7 @@ use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
 
-/// Bytes of a key before the chunk's offset.
+/// Number of bytes of a key before the chunk's offset.
 const SIZE_AND_MASK: usize = 8;
 
 /// The index of a dataset whose chunks are in a version 1 B-tree.

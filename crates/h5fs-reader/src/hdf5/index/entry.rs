@@ -14,17 +14,17 @@ const FILTER_MASK: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryForm {
-    /// Bytes of the whole entry.
+    /// Number of bytes of the whole entry.
     pub(super) size: usize,
-    /// Bytes of the stored size, if there is one.
+    /// Number of bytes of the stored size, if there is one.
     length_width: Option<usize>,
     /// Stored size of a chunk if the entry does not contain it.
     chunk_bytes: u64,
 }
 
 impl EntryForm {
-    /// Creates the form of entries of `size` bytes. `cursor` is after the number in the file, for
-    /// errors.
+    /// Creates the form of entries of `size` bytes. `cursor`, which is after this number in the
+    /// file, is the location for errors.
     pub(super) fn new(
         meta: &Metadata,
         filtered: bool,

@@ -125,7 +125,7 @@ impl Sizes {
         Some((u, self.super_block(u)?))
     }
 
-    /// Returns the bytes of a block's offset.
+    /// Returns the number of bytes of a block's offset.
     fn offset_width(&self) -> usize {
         usize::from(self.max_bits.div_ceil(8))
     }
@@ -143,7 +143,8 @@ struct Addresses {
     paging: Paging,
     /// The index block or the secondary block.
     block: Block,
-    /// Bytes from the start of the block's content to the address of the first data block.
+    /// Number of bytes from the start of the block's content to the address of the first data
+    /// block.
     before: u64,
     /// Number of data blocks whose addresses precede the addresses in this super block.
     first_block: u64,
@@ -334,13 +335,13 @@ impl ExtensibleArray {
         meta.expect_with(at, first, || later.filter_map(place));
     }
 
-    /// Returns the bytes of the bitmap and the addresses of a secondary block.
+    /// Returns the number of bytes of the bitmap and the addresses of a secondary block.
     fn secondary_content(&self, super_block: SuperBlock) -> u64 {
         self.bitmap_bytes(super_block)
             .with_more(self.address_bytes(super_block.blocks))
     }
 
-    /// Returns the bytes of the bitmap of the pages of a super block.
+    /// Returns the number of bytes of the bitmap of the pages of a super block.
     fn bitmap_bytes(&self, super_block: SuperBlock) -> u64 {
         let pages = self.sizes.paging(super_block).pages();
         pages.div_ceil(8).times(super_block.blocks)
@@ -441,7 +442,7 @@ impl ExtensibleArray {
         cursor.uint(self.sizes.offset_width())
     }
 
-    /// Returns the bytes from the signature of a secondary or data block to its content.
+    /// Returns the number of bytes from the signature of a secondary or data block to its content.
     fn offset_prefix(&self) -> usize {
         let width = self.sizes.offset_width();
         self.chunks.prefix().with_more(width)

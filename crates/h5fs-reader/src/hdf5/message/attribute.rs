@@ -45,7 +45,8 @@ pub(crate) fn read(
     })
 }
 
-/// Takes the next `size` bytes, and in version 1 the padding to a multiple of 8.
+/// Returns the next `size` bytes of the message. In version 1, also skips the padding to a multiple
+/// of 8.
 fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
     let size = usize::from(size);
     let taken = cursor.read_bytes(size)?;

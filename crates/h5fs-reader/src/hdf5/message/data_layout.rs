@@ -35,7 +35,7 @@ pub(crate) enum DataLayout {
 pub(crate) struct ChunkedLayout {
     /// Elements of a chunk in each dimension.
     pub(crate) shape: Vec<u64>,
-    /// Bytes of an element, which the message lists as a last dimension.
+    /// Number of bytes of an element. The message lists this number as a last dimension.
     pub(crate) element_size: u64,
     /// The kind of the chunk index.
     pub(crate) index: ChunkIndexKind,

@@ -296,7 +296,7 @@ fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the bytes that a number up to `most` needs.
+/// Returns the number of bytes that a number up to `most` needs.
 fn bytes_for(most: u32) -> usize {
     match most {
         0..=0xff => 1,

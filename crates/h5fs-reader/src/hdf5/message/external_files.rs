@@ -9,18 +9,19 @@ use crate::hdf5::heap::local::LocalHeap;
 use crate::limits;
 use crate::wire::{Count, Cursor, to_u64};
 
-/// A part of a raw file.
+/// A range of a raw file that contains elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// The file's name, bytes as in the HDF5 file.
     pub(crate) name: Vec<u8>,
-    /// The offset of the part in the file, in bytes.
+    /// The offset of the range in the raw file, in bytes.
     pub(crate) offset: u64,
-    /// The length of the part. The last part may be unlimited, which is stored as all bits one.
+    /// The length of the range in bytes. The last range may be unlimited, which is stored as all
+    /// bits one.
     pub(crate) size: u64,
 }
 
-/// Reads the message's body: the parts in the order of the elements.
+/// Reads the message's body: the ranges of raw files in the order of the elements.
 ///
 /// # Errors
 /// `Limit` if all names together are longer than [`limits::RAW_FILE_NAMES`].
