@@ -74,8 +74,8 @@ pub trait Container: Send + Sync {
         None
     }
 
-    /// Returns the approximate bytes of memory that the open file takes. HDF5: few. ASDF: its tree
-    /// and its block list.
+    /// Returns the approximate memory in bytes that the open file takes. HDF5: little. ASDF: its
+    /// tree and its block list.
     fn weight(&self) -> u64 {
         0
     }
@@ -111,8 +111,8 @@ pub trait Container: Send + Sync {
         false
     }
 
-    /// Returns the link of `group` called `name` (bytes as in the file). Of several, the first in
-    /// index order is returned.
+    /// Returns the link of `group` called `name` (bytes as in the file). Of several links with this
+    /// name, returns the first in index order.
     ///
     /// # Errors
     /// A missing link is `None` and never the error `NotFound`.
@@ -175,7 +175,8 @@ pub trait Container: Send + Sync {
     /// `Limit` for an element over the limit.
     fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>>;
 
-    /// Returns the range `part` of the bytes that the element points to, truncated where they end.
+    /// Returns the range `part` of the bytes that a stored variable-length element points to,
+    /// truncated where they end.
     ///
     /// # Errors
     /// `Corrupt` for an element with an invalid pointer, `Limit` for one over the limit.
@@ -186,8 +187,8 @@ pub trait Container: Send + Sync {
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>>;
 
-    /// Returns the place of the element's content in the file. Reading several elements is cheapest
-    /// in the order of their places.
+    /// Returns the place in the file of a stored variable-length element's content. Reading several
+    /// elements is cheapest in the order of their places.
     fn variable_length_place(&self, _element: &[u8]) -> u64 {
         0
     }

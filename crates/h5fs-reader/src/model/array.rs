@@ -25,7 +25,7 @@ use crate::wire::{Count, Extent, to_u64, to_usize};
 pub struct Array {
     /// The type of one stored element.
     pub datatype: Datatype,
-    /// The extent.
+    /// The extent: the length of each dimension.
     pub shape: Shape,
     /// The value of elements that are not stored.
     pub fill: Fill,
@@ -40,7 +40,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// Returns the bytes of all elements, which is the size of the raw file.
+    /// Returns the number of bytes of all elements, which is the size of the raw file.
     ///
     /// # Errors
     /// `Limit` if the size exceeds 63 bits.
@@ -80,7 +80,7 @@ impl Array {
         count.is_some_and(|count| count <= limits::LISTED_CHUNKS)
     }
 
-    /// Returns the approximate bytes of memory that the description takes.
+    /// Returns the approximate memory in bytes that the description takes.
     pub fn weight(&self) -> u64 {
         let storage = self.storage.as_ref().map_or(0, Storage::weight);
         let dims = to_u64(self.shape.dims().len()) << 5;
@@ -180,12 +180,12 @@ pub struct StridedLayout {
     pub strides: Vec<i64>,
 }
 
-/// An open array that a part of a virtual array comes from.
+/// An open source array of a virtual array.
 #[derive(Clone)]
 pub struct OpenSource {
-    /// The array.
+    /// The description of the source array.
     pub array: Arc<Array>,
-    /// The file of the array. The reader of the array keeps the file open, because a virtual
+    /// The file of the source array. The reader of the array keeps the file open, because a virtual
     /// array's parts may be in that file.
     pub file: Option<Arc<dyn Any + Send + Sync>>,
     /// The recoding of elements for the virtual array. `None` if the elements are equal, or numbers
@@ -202,10 +202,11 @@ pub trait Recode: Send + Sync + fmt::Debug {
     fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()>;
 }
 
-/// A source of another array's elements.
+/// A source of a virtual array's elements: an array, possibly in another file, that is opened when
+/// it is needed.
 pub trait VirtualSource: Send + Sync + fmt::Debug {
-    /// Opens the array. Returns `None` if the file or its array does not exist, which is not an
-    /// error.
+    /// Opens the source array. Returns `None` if the file or its array does not exist, which is not
+    /// an error.
     ///
     /// # Errors
     /// Fails if the file may not be opened, is damaged, or is required but missing. Fails with
@@ -226,19 +227,19 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Returns the approximate bytes of memory that the description of the source takes.
+    /// Returns the approximate memory in bytes that the description of the source takes.
     fn weight(&self) -> u64;
 }
 
-/// A part of an array that consists of elements of another array. The k-th element of one region is
-/// the k-th element of the other.
+/// A part of a virtual array that consists of elements of a source array. The k-th element of one
+/// region is the k-th element of the other.
 #[derive(Debug, Clone)]
 pub struct Mapping {
     /// The elements' region in the virtual array.
     pub region: Region,
     /// The elements' region in the source.
     pub source_region: Region,
-    /// The source.
+    /// The source array.
     pub source: Arc<dyn VirtualSource>,
 }
 
@@ -247,7 +248,7 @@ pub struct Mapping {
 pub struct Mappings {
     list: Vec<PackedElements>,
     regions: Regions,
-    /// Approximate bytes of memory that the sources take.
+    /// Approximate memory in bytes that the sources take.
     sources: u64,
 }
 
@@ -269,7 +270,8 @@ impl Mappings {
         self.list.is_empty()
     }
 
-    /// Creates an empty list with these regions for later mappings.
+    /// Creates an empty list of mappings. The mappings that are appended later have their regions
+    /// in `regions`.
     pub fn of_regions(regions: Regions) -> Self {
         Mappings {
             regions,
@@ -337,7 +339,7 @@ impl Mappings {
         self.regions.shrink();
     }
 
-    /// Returns the approximate bytes of memory that the mappings take.
+    /// Returns the approximate memory in bytes that the mappings take.
     pub fn weight(&self) -> u64 {
         let list = allocation_size(size_of_val(&*self.list));
         u64::sum([list, self.regions.weight(), self.sources])

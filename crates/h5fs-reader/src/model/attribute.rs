@@ -22,7 +22,7 @@ pub struct Attribute {
 pub struct AttributeContent {
     /// The type of one stored element.
     pub datatype: Datatype,
-    /// The extent.
+    /// The extent: the length of each dimension.
     pub shape: Shape,
     /// The elements as stored, in C order.
     pub elements: Arc<[u8]>,

@@ -166,8 +166,8 @@ pub fn targets(
     targets.map_err(|error| of_attribute(error, name))
 }
 
-/// Returns the target node of element `number` of such an attribute, or `None` if the reference
-/// lacks a valid target. Reads no other element.
+/// Returns the target node of element `number` of an attribute of object references, or `None` if
+/// the reference lacks a valid target. Reads no other element.
 ///
 /// # Errors
 /// Fails as [`content`] does.

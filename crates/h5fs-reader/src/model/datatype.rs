@@ -11,7 +11,8 @@ use crate::wire::{Count, to_u64};
 /// The type of one stored element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Datatype {
-    /// Bytes of one stored element. For HDF5 variable-length types, bytes of the stored pointer.
+    /// Number of bytes of one stored element. For HDF5 variable-length types, bytes of the stored
+    /// pointer.
     pub size: u32,
     /// The interpretation of the bytes.
     pub class: Class,
@@ -96,9 +97,9 @@ pub enum Class {
 /// One member of a compound.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Bytes as in the file.
+    /// The member's name, bytes as in the file.
     pub name: Vec<u8>,
-    /// Bytes from the start of the record.
+    /// The member's offset from the start of the record, in bytes.
     pub offset: u32,
     /// The member's type.
     pub datatype: Datatype,
@@ -118,7 +119,7 @@ pub enum ByteOrder {
 /// The bits of an element that a number uses. The other bits are padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bits {
-    /// The lowest bit.
+    /// The position of the lowest bit.
     pub offset: u16,
     /// The number of bits.
     pub precision: u16,
@@ -282,7 +283,7 @@ impl Datatype {
         }
     }
 
-    /// Returns the approximate bytes of memory that the datatype and all nested datatypes take.
+    /// Returns the approximate memory in bytes that the datatype and all nested datatypes take.
     pub fn weight(&self) -> u64 {
         let parts = match &self.class {
             Class::Compound(members) => u64::sum(members.iter().map(Member::weight)),

@@ -13,7 +13,7 @@ use crate::model::number::append;
 pub struct Datetime64 {
     order: ByteOrder,
     unit: Unit,
-    /// Number of units that a stored number counts.
+    /// Number of time units in one step of the stored number, such as 10 for `M8[10s]`.
     multiple: i64,
 }
 

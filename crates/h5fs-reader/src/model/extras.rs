@@ -71,11 +71,11 @@ pub struct BlockFacts {
     pub compression: String,
     /// Whether the block extends to the end of the file. The sizes are then meaningless.
     pub streamed: bool,
-    /// Bytes from the content's start to the next block.
+    /// Number of bytes from the content's start to the next block.
     pub allocated_size: u64,
-    /// Stored bytes.
+    /// Number of stored bytes.
     pub used_size: u64,
-    /// Decoded bytes.
+    /// Number of decoded bytes.
     pub data_size: u64,
     /// The MD5 of the stored bytes. Many writers store the MD5 of the decoded bytes instead.
     pub checksum: Option<[u8; 16]>,

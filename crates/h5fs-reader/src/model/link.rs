@@ -35,7 +35,7 @@ pub enum LinkTarget {
     External {
         /// The file's name, bytes as in the file.
         file: Vec<u8>,
-        /// The object's path in it.
+        /// The object's path in the other file.
         path: Vec<u8>,
     },
     /// ASDF: an alias of a node that has another path, which
@@ -44,7 +44,7 @@ pub enum LinkTarget {
     /// ASDF: a `$ref`, a path from the root of this file or another.
     /// [`names`](crate::model::Container::names) returns the path.
     Reference {
-        /// Another file's name from the URI, unescaped. `None` for this file.
+        /// The other file's name from the URI, unescaped. `None` for this file.
         file: Option<Vec<u8>>,
         /// The node of the `$ref` itself.
         node: NodeId,
@@ -71,7 +71,7 @@ impl Link {
         (text / limits::SEARCHED_TEXT).one_more()
     }
 
-    /// Returns the approximate bytes of memory that the link takes.
+    /// Returns the approximate memory in bytes that the link takes.
     pub fn weight(&self) -> u64 {
         let target = match &self.target {
             LinkTarget::Soft(path) => allocation_size(path.len()),
@@ -120,7 +120,7 @@ pub trait LinkStream: Send {
         false
     }
 
-    /// Returns the approximate bytes of memory that the stream takes.
+    /// Returns the approximate memory in bytes that the stream takes.
     fn weight(&self) -> u64 {
         0
     }
@@ -129,7 +129,7 @@ pub trait LinkStream: Send {
 /// A link stream whose links are in memory.
 pub struct LinksInMemory {
     links: Arc<Vec<Link>>,
-    /// Bytes of the links, which are freed with this value if it is the last owner.
+    /// Number of bytes of the links, which are freed with this value if it is the last owner.
     weight: u64,
     position: u64,
     /// The error that explains why some links are missing.

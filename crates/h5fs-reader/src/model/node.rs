@@ -49,7 +49,7 @@ impl NodeId {
     }
 }
 
-/// A parsed object.
+/// A parsed object of a file. The links of a group are not part of it.
 #[derive(Debug)]
 pub struct Node {
     /// The node's identity.
@@ -112,8 +112,8 @@ impl Node {
         }
     }
 
-    /// Returns whether a part failed with an error that may not recur. Such a node should not be
-    /// cached.
+    /// Returns whether reading a part of the node failed with an error that may not recur. Such a
+    /// node should not be cached.
     pub fn is_partial(&self) -> bool {
         self.passing().is_some()
     }

@@ -125,7 +125,7 @@ struct PathEntry {
     name: NameAt,
 }
 
-/// Bytes of a place, and of its position in a table that has just doubled its size.
+/// Number of bytes of a place, and of its position in a table that has just doubled its size.
 const PLACE_BYTES: usize = size_of::<PathEntry>() + 10;
 
 /// The position that means the root group.
@@ -249,7 +249,7 @@ impl PathIndex {
         self.names.put(name)
     }
 
-    /// Sorts the places from `first` on, and keeps one for each object that had none.
+    /// Sorts the places from `first` on. Keeps one place for each object that had no place before.
     fn sort_and_deduplicate(&mut self, first: usize) {
         let names = &self.names;
         if let Some(found) = self.places.get_mut(first..) {
@@ -338,7 +338,7 @@ impl PathIndex {
         Ok(self.parent_and_name(node))
     }
 
-    /// Checks that no name that could not be read would precede the object's name.
+    /// Fails if a name that could not be read might precede the object's canonical name.
     fn check_place(&self, node: NodeId) -> Result<()> {
         let is_before = |places: usize| {
             let position = self.position(node).map(usize::try_from);
@@ -376,7 +376,7 @@ impl PathIndex {
     }
 }
 
-/// Returns the bytes that the name of a file takes in a set.
+/// Returns the number of bytes that the name of a file takes in a set.
 fn file_bytes(name: &[u8]) -> usize {
     name.len().with_more(64)
 }
@@ -391,7 +391,7 @@ fn key(places: &[PathEntry], position: u32) -> u64 {
 struct Budget<'a> {
     links: usize,
     bytes: usize,
-    /// Bytes for which room was made.
+    /// Number of bytes that the index may take, because room was made for them.
     room: u64,
     make_room: &'a dyn Fn(u64),
 }

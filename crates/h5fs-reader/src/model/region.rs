@@ -22,7 +22,7 @@ pub enum Region {
 }
 
 impl Region {
-    /// Returns the approximate bytes of memory that the region takes.
+    /// Returns the approximate memory in bytes that the region takes.
     pub fn weight(&self) -> u64 {
         match self {
             Region::Nothing | Region::All => PIECE,
@@ -39,22 +39,22 @@ impl Region {
     }
 }
 
-/// The steps that a regular pattern selects in one dimension: blocks at regular distances.
+/// The indices that a regular pattern selects in one dimension: blocks at regular distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegionAxis {
-    /// The first step.
+    /// The first selected index.
     pub start: u64,
-    /// Steps from the beginning of one block to the next, never 0.
+    /// Number of indices from the beginning of one block to the next, never 0.
     pub stride: u64,
-    /// Steps of a block, never 0.
+    /// Number of indices in a block, never 0.
     pub block: u64,
-    /// The number of selected steps. The last block may be incomplete. `None` for an unlimited
+    /// The number of selected indices. The last block may be incomplete. `None` for an unlimited
     /// pattern.
     pub length: Option<u64>,
 }
 
 impl RegionAxis {
-    /// Returns the pattern that selects all `extent` steps.
+    /// Returns the pattern that selects all `extent` indices.
     pub fn all_steps(extent: u64) -> Self {
         let step = extent.max(1);
         RegionAxis {
@@ -65,7 +65,7 @@ impl RegionAxis {
         }
     }
 
-    /// Returns the number of selected steps before step `end`, as if the pattern were unlimited.
+    /// Returns the number of selected indices below `end`, as if the pattern were unlimited.
     pub fn steps_before(&self, end: u64) -> u64 {
         let span = end.left_after(self.start);
         let blocks = span.checked_div(self.stride).unwrap_or(0);
@@ -73,7 +73,7 @@ impl RegionAxis {
         blocks.times(self.block).with_more(rest.min(self.block))
     }
 
-    /// Returns the selected step with number `ordinal`.
+    /// Returns the selected index with number `ordinal`.
     fn step(&self, ordinal: u64) -> u64 {
         let blocks = ordinal.checked_div(self.block).unwrap_or(0);
         let rest = ordinal.checked_rem(self.block).unwrap_or(0);
@@ -82,7 +82,7 @@ impl RegionAxis {
             .with_more(rest)
     }
 
-    /// Returns the step after the last selected step, or 0 if none is selected.
+    /// Returns the index after the last selected index, or 0 if none is selected.
     pub fn end(&self) -> u64 {
         match self.length {
             Some(0) => 0,
@@ -98,8 +98,8 @@ pub struct Runs(Pattern);
 
 #[derive(Debug)]
 enum Pattern {
-    /// The axes, slowest first, each with the number of elements per step. The last axis has one
-    /// element per step.
+    /// The axes, slowest first, each with the number of elements per index. The last axis has one
+    /// element per index.
     Regular(Vec<(RegionAxis, u64)>),
     /// The runs in ascending order.
     Listed(Vec<Run>),
@@ -161,7 +161,7 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes of the list of runs, or 0 for a regular pattern.
+    /// Returns the number of bytes of the list of runs, or 0 for a regular pattern.
     pub fn listed_bytes(&self) -> u64 {
         match &self.0 {
             Pattern::Regular(_) => 0,
@@ -169,7 +169,7 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes of the pattern or the list.
+    /// Returns the number of bytes of the pattern or the list.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Pattern::Regular(axes) => size_of_val(&**axes),
@@ -233,8 +233,8 @@ impl Run {
     }
 }
 
-/// Returns the axes with the number of elements per step. A completely selected dimension is merged
-/// with the next slower one, to make runs longer.
+/// Returns the axes with the number of elements per index. A completely selected dimension is
+/// merged with the next slower one, to make runs longer.
 fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
     let mut merged: Vec<(RegionAxis, u64)> = Vec::new();
     let mut stride = 1_u64;
@@ -299,7 +299,7 @@ fn regular_run(axes: &[(RegionAxis, u64)], ordinal: u64) -> Option<Run> {
 }
 
 /// Counts the selected elements before `element`. Continues to the next axis while the element's
-/// own step is selected.
+/// own index is selected.
 fn first_regular(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
     let mut rest = element;
     let mut ordinal = 0_u64;

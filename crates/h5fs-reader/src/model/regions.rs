@@ -22,9 +22,10 @@ pub struct RegionAt(RegionForm);
 enum RegionForm {
     Nothing,
     All,
-    /// The index of the first axis, and the number of axes.
+    /// The position of the first axis in the list of axes, and the number of axes.
     Regular(usize, u32),
-    /// The index of the first number, the number of blocks, and their rank.
+    /// The position of the first coordinate in the list of corners, the number of blocks, and their
+    /// rank.
     Blocks(usize, u32, u32),
 }
 
@@ -75,7 +76,7 @@ impl Regions {
         self.corners.shrink_to_fit();
     }
 
-    /// Returns the approximate bytes of memory that the regions take.
+    /// Returns the approximate memory in bytes that the regions take.
     pub fn weight(&self) -> u64 {
         let lists = [size_of_val(&*self.axes), size_of_val(&*self.corners)];
         u64::sum(lists.map(memory::allocation_size))

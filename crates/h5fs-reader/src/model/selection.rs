@@ -105,7 +105,7 @@ impl Selection {
         self.axes.iter().map(|axis| axis.count).collect()
     }
 
-    /// Returns the bytes of the selected elements.
+    /// Returns the number of bytes of the selected elements.
     ///
     /// # Errors
     /// `Limit` if the number exceeds 63 bits.
@@ -228,7 +228,7 @@ impl Axis {
         Axis { count, places }
     }
 
-    /// Returns the bytes from the dimension's first element to the element at `place`.
+    /// Returns the number of bytes from the dimension's first element to the element at `place`.
     pub fn distance(&self, place: u64) -> i64 {
         match &self.places {
             AxisPositions::Every(stride) => {
@@ -242,8 +242,8 @@ impl Axis {
         }
     }
 
-    /// Selects `count` places from `first` on, in steps of `step`. Returns the bytes to the first
-    /// of them, or 0 if there are none, and the new axis.
+    /// Selects `count` places from `first` on, in steps of `step`. Returns the distance in bytes to
+    /// the first of them, or 0 if there are none, and the new axis.
     fn every(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
         match &self.places {
             _ if count == 0 => (0, Axis::at_stride(0, 0)),
@@ -261,8 +261,8 @@ impl Axis {
         }
     }
 
-    /// Selects these places. Returns the bytes to the first of them, or 0 if there are none, and
-    /// the new axis.
+    /// Selects these places. Returns the distance in bytes to the first of them, or 0 if there are
+    /// none, and the new axis.
     fn listed(&self, places: Vec<u64>) -> (i64, Axis) {
         let places = places.into_iter();
         let mut distances: Vec<i64> = places.map(|place| self.distance(place)).collect();

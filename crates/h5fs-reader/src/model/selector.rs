@@ -29,10 +29,10 @@ pub(super) enum DimensionIndex {
     Slice {
         start: Option<i64>,
         stop: Option<i64>,
-        /// Never zero.
+        /// The step of the slice, never zero.
         step: i64,
     },
-    /// At most [`limits::SELECTED_PLACES`] places.
+    /// A list of at most [`limits::SELECTED_PLACES`] indices.
     List(Vec<i64>),
     Ellipsis,
 }

@@ -13,7 +13,7 @@ pub enum Shape {
     Null,
     /// A scalar (rank 0, one element) or an array in C order.
     Simple {
-        /// Elements in each dimension, slowest first.
+        /// Number of elements in each dimension, slowest first.
         dims: Vec<u64>,
         /// The maximum of each dimension, `None` if unlimited. The rank is the same.
         max: Vec<Option<u64>>,

@@ -14,16 +14,17 @@ use crate::wire::{Count, Extent};
 
 /// The bytes of an encoded block, divided into pieces of equal length that are decoded separately.
 pub trait Pieces: Send + Sync + fmt::Debug {
-    /// Returns the decoded bytes of all pieces together.
+    /// Returns the number of decoded bytes of all pieces together.
     fn bytes(&self) -> u64;
 
-    /// Returns the decoded bytes of every piece except the last, which may be shorter. Never zero.
+    /// Returns the number of decoded bytes of every piece except the last, which may be shorter.
+    /// Never zero.
     ///
     /// # Errors
     /// Fails if the boundaries of the pieces cannot be read or are damaged.
     fn piece_bytes(&self) -> Result<u64>;
 
-    /// Returns the maximum of stored bytes that are in memory while a piece is decoded.
+    /// Returns the maximum number of stored bytes that are in memory while a piece is decoded.
     ///
     /// # Errors
     /// Fails as `piece_bytes` does.
@@ -31,7 +32,7 @@ pub trait Pieces: Send + Sync + fmt::Debug {
         self.piece_bytes()
     }
 
-    /// Returns the stored bytes of the whole block.
+    /// Returns the number of stored bytes of the whole block.
     fn stored_bytes(&self) -> u64;
 
     /// Returns the stored extents of these pieces. Omits extents that are known only after
@@ -78,8 +79,9 @@ pub struct Help<'a> {
     pub pool: &'a BufferPool,
     /// Returns whether the result is still wanted. Checked between parts of the work.
     pub is_wanted: &'a IsWanted<'a>,
-    /// Receives the number and the bytes of each other piece that had to be decoded. A reader that
-    /// goes backwards needs these pieces next, so the receiver may keep them.
+    /// Receives the number and the bytes of each further piece that was decoded on the way to the
+    /// requested one. A reader that goes backwards needs these pieces next, so the receiver may
+    /// keep them.
     pub pass: &'a mut dyn FnMut(u64, Buffer),
 }
 
@@ -88,7 +90,7 @@ pub struct Help<'a> {
 pub struct StoredExtent {
     /// The source of the bytes.
     pub source: SharedSource,
-    /// The range in that source.
+    /// The range of the bytes in the source.
     pub extent: Extent,
 }
 
@@ -100,7 +102,8 @@ pub struct ChunkGrid {
     pub source: SharedSource,
     /// The lowest absolute offset that a chunk may have. The bytes before belong to the superblock.
     pub begin: u64,
-    /// Elements of a chunk in each dimension, none zero. The rank equals the array's rank.
+    /// Number of elements of a chunk in each dimension, none zero. The rank equals the array's
+    /// rank.
     pub chunk_shape: Vec<u64>,
     /// The index that finds a chunk by its place in the grid.
     pub index: Arc<dyn ChunkIndex>,
@@ -162,9 +165,9 @@ pub type ChunkVisitor<'a> = dyn FnMut(&[u64], StoredChunk) -> ControlFlow<()> + 
 /// The location of one chunk's stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredChunk {
-    /// Offset in the array's source, in bytes.
+    /// Offset of the bytes in the array's source.
     pub offset: u64,
-    /// Stored length in bytes, after all filters.
+    /// Length of the stored bytes, after all filters.
     pub length: u64,
     /// If bit i is set, filter i of the pipeline was not applied to this chunk.
     pub filter_mask: u32,
@@ -175,7 +178,7 @@ pub struct StoredChunk {
 pub struct Pipeline(pub Vec<Filter>);
 
 impl Pipeline {
-    /// Returns the approximate bytes of memory that the filters' parameters take.
+    /// Returns the approximate memory in bytes that the filters' parameters take.
     pub fn weight(&self) -> u64 {
         let parameters =
             |filter: &Filter| memory::allocation_size(size_of_val(&*filter.parameters));

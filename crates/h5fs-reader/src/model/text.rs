@@ -41,7 +41,7 @@ pub fn json_text(text: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Returns the length of a text as a JSON string.
+/// Returns the length in bytes of a text as a JSON string.
 pub fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
     escape(text, |part| length = length.with_more(part.len()));
@@ -144,7 +144,7 @@ impl JsonObject {
         append(self.key(name), format_args!("{value}"));
     }
 
-    /// Returns the length of the members.
+    /// Returns the length in bytes of the members written so far.
     pub fn length(&self) -> usize {
         self.members.len()
     }

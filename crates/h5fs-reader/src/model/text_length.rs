@@ -10,18 +10,18 @@ use crate::wire::Count;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextLength {
     kind: NumberKind,
-    /// Bytes of an element: 1, 2, 4 or 8.
+    /// Number of bytes of an element: 1, 2, 4 or 8.
     bytes: u32,
     is_big_endian: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NumberKind {
-    /// `true`, `false`.
+    /// A boolean, whose text is `true` or `false`.
     Boolean,
     Unsigned,
     Signed,
-    /// IEEE 754, of four or eight bytes.
+    /// A floating-point number in the IEEE 754 format of four or eight bytes.
     Float,
 }
 

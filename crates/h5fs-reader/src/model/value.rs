@@ -66,7 +66,7 @@ impl ValueWriter {
         })
     }
 
-    /// Returns the bytes of one stored element.
+    /// Returns the number of bytes of one stored element.
     pub fn size(&self) -> usize {
         self.walk.size()
     }

@@ -26,12 +26,12 @@ pub struct TextContext<'a> {
     /// The container that pointers are followed in. Without a container, every pointer reads as
     /// null, like the pointers of a zero fill value.
     pub container: Option<&'a dyn Container>,
-    /// Returns the path of a reference's target.
+    /// The function that returns the path of a reference's target.
     pub paths: &'a Paths<'a>,
     /// The maximum length of the output in bytes.
     pub limit: usize,
     fetched: Cell<u64>,
-    /// The number of elements of the followed sequences.
+    /// The number of elements in the variable-length sequences that were followed so far.
     followed: Cell<u64>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> TextContext<'a> {
         }
     }
 
-    /// Returns the number of elements of the followed sequences so far.
+    /// Returns the number of elements in the variable-length sequences that were followed so far.
     pub fn followed(&self) -> u64 {
         self.followed.get()
     }
@@ -130,7 +130,7 @@ pub enum Value<'a> {
     Real(FloatValue),
     /// A bit field of at most 128 bits, and its precision in bits.
     Bits(u128, u16),
-    /// The bits of a time, and their number.
+    /// The bits of a time, and the number of these bits.
     Time(u128, u16),
     /// An ASDF boolean.
     Bool(bool),
@@ -283,7 +283,7 @@ impl Walk {
         Ok(Walk { size, kind })
     }
 
-    /// Returns the bytes of one stored element.
+    /// Returns the number of bytes of one stored element.
     pub fn size(&self) -> usize {
         self.size
     }
