@@ -53,7 +53,7 @@ pub trait Source: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns the bytes of memory that each array needs to describe this source, or 0 if many
+    /// Returns the memory in bytes that each array needs to describe this source, or 0 if many
     /// arrays share the description.
     fn weight(&self) -> u64 {
         0

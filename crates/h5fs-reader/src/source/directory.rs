@@ -57,8 +57,8 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Fails with the error of the system or the server.
     fn path_info(&self, path: &Path, for_others: bool) -> Result<PathInfo>;
 
-    /// Returns the metadata of an entry that will probably be read next. If both steps need a
-    /// request, one request for the first bytes may answer both.
+    /// Returns the metadata of an entry whose content will probably be read next. If both the
+    /// metadata and the first bytes need a request, one request may return both.
     ///
     /// # Errors
     /// Fails as [`path_info`](Self::path_info) does.
@@ -115,7 +115,7 @@ pub struct PathInfo {
     pub kind: EntryType,
     /// Attributes of the entry.
     pub attributes: FileAttributes,
-    /// Stored bytes in units of 512.
+    /// Number of stored bytes in units of 512.
     pub blocks: u64,
     /// Identity of the current state, for comparison with other states.
     pub state: Identity,
@@ -199,7 +199,7 @@ pub type Visit<'a> = dyn FnMut(&ListedEntry<'_>) -> bool + 'a;
 /// An entry of a directory listing.
 #[derive(Debug, Clone)]
 pub struct ListedEntry<'a> {
-    /// The name.
+    /// The name of the entry.
     pub name: &'a [u8],
     /// Whether the listing identifies the entry as a directory.
     pub is_directory: bool,

@@ -23,7 +23,7 @@ pub enum Identity {
 pub struct DirectoryIdentity {
     /// The path of the directory.
     pub path: PathBuf,
-    /// A hash of the paths and states of all files.
+    /// A hash of the paths and states of all files of the directory.
     pub state: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct ObjectIdentity {
     pub state: ObjectState,
 }
 
-/// The identity of a file: device, inode, size, and both change times.
+/// The identity of a file: device, inode, size, modification time and status change time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     pub(super) device: u64,

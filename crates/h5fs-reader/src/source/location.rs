@@ -83,11 +83,11 @@ pub struct Url {
 /// An access point of S3: an alias of a bucket, in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessPoint<'a> {
-    /// The region.
+    /// The region of the access point.
     pub region: &'a str,
     /// The number of the account that owns the access point.
     pub account: &'a str,
-    /// The name.
+    /// The name of the access point.
     pub name: &'a str,
 }
 
@@ -146,7 +146,7 @@ impl Location {
         }
     }
 
-    /// Returns the URL.
+    /// Returns the URL, or `None` for a local path.
     pub fn url(&self) -> Option<&Url> {
         match self {
             Location::Path(_) => None,
@@ -154,7 +154,7 @@ impl Location {
         }
     }
 
-    /// Returns the local path.
+    /// Returns the local path, or `None` for a URL.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Location::Path(path) => Some(path),
@@ -352,7 +352,7 @@ impl Url {
         authority.and_then(AccessPoint::parse)
     }
 
-    /// Returns the protocol.
+    /// Returns the protocol that serves the URL.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }

@@ -227,7 +227,7 @@ impl Neighbours {
             .map(|location| location.name.as_bytes())
     }
 
-    /// Returns whether both belong to the same file.
+    /// Returns whether `self` and `other` are the neighbours of the same file.
     pub fn are_of(&self, other: &Self) -> bool {
         let own = self.locations.last();
         own.is_some() && own == other.locations.last()
@@ -307,8 +307,8 @@ impl Neighbours {
         &self.states
     }
 
-    /// Opens an unstructured file like [`open`](Self::open). A dataset may reference many such
-    /// files, so the most recently used ones stay open.
+    /// Opens a raw file, which contains only elements of a dataset, like [`open`](Self::open). A
+    /// dataset may reference many such files, so the most recently used ones stay open.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does, and with `Corrupt` if the file does not exist. Failures

@@ -9,9 +9,9 @@ use crate::wire::{Count, Extent, to_u64, to_usize};
 /// A range of bytes whose content is stored at another offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patch {
-    /// Range where the bytes appear.
+    /// Range where the bytes appear in the overlay.
     at: Extent,
-    /// Range where the bytes are stored.
+    /// Range where the bytes are stored in the source below.
     from: Extent,
 }
 

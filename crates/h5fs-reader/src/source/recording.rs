@@ -99,7 +99,7 @@ impl Recording {
         lock(&self.record).asked.clone()
     }
 
-    /// Returns the base and the length of pages.
+    /// Returns the base and the length of the pages that a reader has announced with `set_pages`.
     pub fn pages(&self) -> Option<(u64, u64)> {
         lock(&self.record).pages
     }

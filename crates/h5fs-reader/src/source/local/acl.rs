@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 const ATTRIBUTE: &str = "system.posix_acl_access";
 
-/// Bytes of the longest list that is read: some 500 entries.
+/// Maximum length in bytes of a list that is read: some 500 entries.
 const LONGEST: usize = 4096;
 
 const VERSION: u32 = 2;
@@ -29,12 +29,12 @@ mod tag {
 /// The permission bits that a list grants: three bits each, with the mask applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acl {
-    /// Bits granted to the file's group.
+    /// Permission bits granted to the file's group.
     group: u32,
-    /// Bits granted to every user without an entry of their own.
+    /// Permission bits granted to every user without an entry of their own.
     others: u32,
-    /// Bits that the list grants to all named users and groups, and bits that it grants to at least
-    /// one.
+    /// Permission bits that the list grants to all named users and groups, and bits that it grants
+    /// to at least one of them.
     all_named: u32,
     any_named: u32,
 }

@@ -11,7 +11,7 @@ use crate::source::local::acl::Acl;
 pub struct Audience {
     group: u32,
     mode: u32,
-    /// Bits that are removed from the mode of everything shown.
+    /// Permission bits that the umask removes from the mode of everything shown.
     umask: u32,
 }
 

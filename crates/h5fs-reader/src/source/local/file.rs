@@ -230,7 +230,7 @@ impl OpenSource for FileSource {
         Acl::of_file(&self.file)
     }
 
-    /// Probes with a shared lock, which is released at once.
+    /// Tests the lock of a writer by taking a shared lock, which is released at once.
     fn write_lock(&self) -> io::Result<WriteLock> {
         let file = self.file.try_clone()?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {

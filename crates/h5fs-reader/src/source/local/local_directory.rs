@@ -38,7 +38,7 @@ pub struct LocalDirectory {
     handle: OwnedFd,
 }
 
-/// Bytes of one part of a listing.
+/// Number of bytes of a directory listing that are read at a time.
 const LISTING: usize = 32 << 10;
 
 impl LocalDirectory {

@@ -71,8 +71,8 @@ impl Root {
         }
     }
 
-    /// Returns an absolute path to the same file, where only the last component may be a symbolic
-    /// link.
+    /// Returns an absolute path to the file at `path`, where only the last component may be a
+    /// symbolic link.
     ///
     /// # Errors
     /// `Io` with the system's error.
@@ -112,7 +112,8 @@ impl Root {
     }
 }
 
-/// Returns an absolute path to the same file, where only the last component may be a symbolic link.
+/// Returns an absolute path to the file at `path`, where only the last component may be a symbolic
+/// link.
 ///
 /// # Errors
 /// `Io` with the system's error.

@@ -4,7 +4,7 @@
 
 use super::percent::{IN_NAME, IN_QUERY, decoded, encoded};
 
-/// Host of the files.
+/// Host that serves the files of the datasets.
 const HOST: &str = "huggingface.co";
 
 /// Converts the text after `hf://` to the URL of a web page, without the scheme.

@@ -27,7 +27,7 @@ impl MountGuard {
     /// Returns whether an absolute path, with symbolic links followed, passes through this mount or
     /// one that may block on it. The walk stops before such a mount, and where the path ends.
     pub fn is_on_the_way(&self, path: &Path) -> bool {
-        /// Linux follows no more links.
+        /// Maximum number of symbolic links that Linux follows in one path.
         const LINKS: usize = 40;
         let parts = |path: &Path| -> Vec<OsString> {
             let parts = path.components().rev();

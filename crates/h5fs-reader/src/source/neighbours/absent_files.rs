@@ -15,7 +15,7 @@ use crate::memory::lock::lock;
 pub struct AbsentFile {
     /// The object that references the file, or the file's own name.
     pub object: String,
-    /// The consequence for the reader.
+    /// The consequence of the file's absence for the reader.
     pub reason: String,
 }
 
@@ -35,7 +35,8 @@ struct ReportedAbsences {
 }
 
 impl Absent {
-    /// Records that `object` lacks a file, unless the object is known or too many objects are.
+    /// Records that `object` lacks a file, unless the object was recorded before or too many
+    /// objects were.
     pub(in crate::source) fn record(&self, object: &str, reason: &str) {
         let mut met = lock(&self.met);
         let is_full = met.known.len() >= limits::NAMED_ABSENT;

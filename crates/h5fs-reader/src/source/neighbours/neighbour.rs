@@ -109,7 +109,8 @@ pub struct NeighbourStates {
     changes: Option<Arc<Changes>>,
     /// The event count of `changes` at the last check of all states.
     told: AtomicU64,
-    /// Whether a neighbour was not settled, or was absent and may appear.
+    /// Whether a change of some neighbour may go unnoticed: the neighbour was not settled, or was
+    /// absent and may appear.
     unsettled: AtomicBool,
     absent: Arc<Absent>,
     /// The name of the file, if its absent neighbours are reported together with the ones of other
@@ -264,7 +265,7 @@ impl NeighbourStates {
         open.neighbours.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns whether a changed neighbour was found.
+    /// Returns whether a check has found a changed neighbour.
     pub fn has_met_change(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }

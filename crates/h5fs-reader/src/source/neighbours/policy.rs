@@ -28,7 +28,7 @@ pub enum OpenRefusal {
 }
 
 impl OpenRefusal {
-    /// Returns the error.
+    /// Returns the error that explains why the file was not opened.
     pub fn error(self) -> Error {
         match self {
             OpenRefusal::Refused(error) | OpenRefusal::Failed(_, error) => error,
@@ -44,8 +44,9 @@ pub(in crate::source) fn refusal(name: &Path, why: &str) -> OpenRefusal {
     OpenRefusal::Refused(Error::caused(Cause::Forbidden, refusal_text(name, why)))
 }
 
-/// Returns the error for a part that cannot be read; `why` comes from the policy or the system. The
-/// error is not "permission denied", because the reader may read the requested file itself.
+/// Returns the error for a part of the content that is in the file `name`, which cannot be read;
+/// `why` comes from the policy or the system. The error is not "permission denied", because the
+/// reader may read the requested file itself.
 pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
     Error::caused(Cause::Failed, refusal_text(name, why))
 }

@@ -36,7 +36,7 @@ use crate::source::remote::segments::Segments;
 use crate::source::remote::staging::{Staging, length};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Bytes of the stage reserved for an object of unknown length.
+/// Number of bytes of the stage that are reserved for an object of unknown length.
 const REGION: u64 = 1 << 40;
 
 /// Maximum number of bytes of one read whose pages are pinned at the same time.
@@ -482,7 +482,7 @@ impl Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// Returns the bytes of the pages that are staged or requested.
+    /// Returns the number of bytes of the pages that are staged or requested.
     pub(super) fn taken(&self) -> u64 {
         self.shared.state().pages.taken().times(PAGE)
     }
@@ -590,7 +590,8 @@ impl SharedConnection {
         self.send_due_packets(state);
     }
 
-    /// Ends the connection: discards queued packets and wakes all waiting threads.
+    /// Frees the part of a region after its first `used` bytes, if the region is the last one in
+    /// the stage.
     fn end(&self) {
         let mut state = self.state();
         state.is_over = true;

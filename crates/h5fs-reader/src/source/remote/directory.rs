@@ -204,12 +204,14 @@ impl Directory for RemoteDirectory {
         true
     }
 
-    /// All users of the mount may read the entry.
+    /// Returns the metadata of the entry for all users of the mount, because all of them may read
+    /// the entry.
     fn path_info(&self, path: &Path, _for_others: bool) -> Result<PathInfo> {
         self.path_info(path, false)
     }
 
-    /// Only a mount opens the object here, because a command opens the file in another process.
+    /// Returns the metadata of an entry whose content will probably be read next. Only a mount
+    /// opens the object here, because a command opens the file in another process.
     fn look_before_reading(&self, path: &Path, _for_others: bool) -> Result<PathInfo> {
         let is_mounted = self.0.connection.is_mounted();
         self.path_info(path, is_mounted && self.0.objects.may_open_unread())

@@ -22,7 +22,7 @@ use crate::wire::{Count, to_u64};
 /// failure.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Maximum time that such a failure is cached.
+/// Maximum time for which the failure of a listing is cached.
 const KEPT_FAILURE: Duration = Duration::from_secs(10);
 
 /// Number of directories with a cached failure.
@@ -53,12 +53,12 @@ pub(super) struct Listings {
 struct ListingCache {
     /// All names, or the names of the first page, by prefix.
     listings: LruCache<Vec<u8>, Arc<NameListing>>,
-    /// Bytes of all cached listings.
+    /// Number of bytes of all cached listings.
     bytes: u64,
-    /// Names that were looked up separately, with the time.
+    /// Names that were looked up separately, with the time of the lookup.
     looked: LruCache<Vec<u8>, (Instant, Option<ListedType>)>,
-    /// Directories, or names of the web, whose listing failed slowly. Contains the expiry time and
-    /// the error.
+    /// Directories, or names in web directories, whose listing failed slowly. Contains the expiry
+    /// time and the error.
     failed: LruCache<Vec<u8>, (Instant, Error)>,
 }
 
@@ -99,7 +99,7 @@ impl NameListing {
     }
 }
 
-/// Returns the bytes that a cached name occupies.
+/// Returns the number of bytes that a cached name occupies.
 pub(super) fn entry_bytes((name, named): &NamedEntry) -> u64 {
     let own = size_of::<NamedEntry>();
     to_u64(own.with_more(name.len()).with_more(named.tag_bytes()))

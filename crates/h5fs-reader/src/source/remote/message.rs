@@ -17,10 +17,10 @@ use crate::source::remote::segment::ObjectKey;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, Cursor};
 
-/// Maximum bytes of one packet.
+/// Maximum number of bytes of one packet.
 pub const PACKET: usize = 64 << 10;
 
-/// Maximum bytes of an object that are staged when the object is opened.
+/// Maximum number of bytes of an object that are staged when the object is opened.
 pub const FIRST: u64 = 256 << 10;
 
 /// A message from the worker to the fetcher.
@@ -85,7 +85,7 @@ pub enum Request {
     Drop {
         /// Offset of the bytes in the stage.
         place: u64,
-        /// Number of bytes.
+        /// Number of bytes to free.
         length: u64,
     },
     /// Closes an object. There is no reply.
@@ -193,14 +193,14 @@ pub enum ListedType {
 }
 
 impl ListedName {
-    /// Returns the bytes of the name and of the object's tag.
+    /// Returns the number of bytes of the name and of the object's tag.
     pub(super) fn bytes(&self) -> usize {
         self.name.len().with_more(self.named.tag_bytes())
     }
 }
 
 impl ListedType {
-    /// Returns the bytes of the object's tag.
+    /// Returns the number of bytes of the object's tag.
     pub(super) fn tag_bytes(&self) -> usize {
         match self {
             ListedType::Object(state) => state.etag.len(),
@@ -231,15 +231,15 @@ pub enum Failure {
 /// Network counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// HTTP requests sent, including retries.
+    /// Number of HTTP requests sent, including retries.
     pub requests: u64,
-    /// Bytes of response bodies received.
+    /// Number of bytes of response bodies received.
     pub bytes: u64,
-    /// Retried requests.
+    /// Number of HTTP requests that were retries.
     pub retries: u64,
     /// Total milliseconds that requests waited for responses.
     pub waited: u64,
-    /// Bytes read from the disk cache.
+    /// Number of bytes read from the disk cache.
     pub disk_bytes: u64,
 }
 
@@ -344,7 +344,7 @@ impl WireField for ListedType {
     }
 }
 
-/// The names fill the rest of the packet.
+/// Encodes and decodes a list of names, which fills the rest of the packet.
 impl WireField for Vec<ListedName> {
     fn encode(&self, packet: &mut Vec<u8>) {
         for entry in self {

@@ -139,7 +139,8 @@ impl OpenSource for RemoteObject {
         Arc::<Staging>::clone(&self.staging)
     }
 
-    /// Uses the responses of the server. Starts a check in the background when one is due.
+    /// Returns whether the server's responses have shown a change of the object. Starts a check in
+    /// the background when one is due.
     fn is_changed(&self) -> bool {
         if self.staging.is_due(self.connection.valid()) {
             self.connection.check_state(&self.staging);
@@ -147,8 +148,8 @@ impl OpenSource for RemoteObject {
         self.staging.is_over()
     }
 
-    /// All users of the mount may read the object, because the server granted access to the user
-    /// who mounts.
+    /// Returns the attributes. All users of the mount may read the object, because the server
+    /// granted access to the user who mounts.
     fn attributes(&self) -> Result<FileAttributes> {
         let (uid, gid) = self.connection.owner();
         let state = self.staging.state();

@@ -12,9 +12,9 @@ use crate::wire::{Count, Extent, to_u64, to_usize};
 /// The place of a page.
 #[derive(Debug, Clone)]
 pub(super) enum PageLocation {
-    /// The stage.
+    /// The page is in the stage.
     Stage,
-    /// A file of the fetcher's disk cache.
+    /// The page is in a file of the fetcher's disk cache.
     Segment(Arc<Segment>),
 }
 

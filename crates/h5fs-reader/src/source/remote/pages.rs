@@ -29,9 +29,9 @@ const RUN: u64 = (4 << 20) / PAGE;
 /// Largest gap, in pages, that is fetched with its neighbours instead of splitting the request.
 const GAP: u64 = 1;
 
-/// The largest such gap in a run that no reader waits for, at most half of the pages before the
-/// gap. A crawl wants scattered pages of each object, and a request costs more than these extra
-/// pages.
+/// Largest gap, in pages, that is fetched with its neighbours in a run that no reader waits for.
+/// The gap is at most half of the pages before it. A crawl wants scattered pages of each object,
+/// and a request costs more than these extra pages.
 const WIDE_GAP: u64 = 4;
 
 /// How long an unread expected page is kept when other pages are expected.
@@ -283,8 +283,8 @@ impl Pages {
         self.queue(object, run, urgency);
     }
 
-    /// Requests pages like [`request`](Self::request), for a structure that a request waits for. Absent
-    /// pages around it, within `block`, are fetched as well.
+    /// Requests pages like [`request`](Self::request), for a structure that a request waits for.
+    /// Also fetches absent pages around the structure, within `block`.
     pub(super) fn want_around(
         &mut self,
         object: &Arc<Staging>,

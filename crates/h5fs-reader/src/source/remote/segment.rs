@@ -16,13 +16,13 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes of a page, in segments and in the stage.
+/// Number of bytes of a page, in segments and in the stage.
 pub const PAGE: u64 = 64 << 10;
 
-/// Pages of a segment: 64 MiB.
+/// Number of pages of a segment: 64 MiB.
 pub const PAGES: u64 = 1024;
 
-/// Bytes of a page's checksum.
+/// Number of bytes of a page's checksum.
 const CHECKSUM: u64 = 8;
 
 /// Offset of the first page, after the checksums.

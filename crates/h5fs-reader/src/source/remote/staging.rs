@@ -16,9 +16,9 @@ use crate::wire::{Count, Extent};
 /// An object in the state in which it was opened.
 #[derive(Debug)]
 pub(super) struct Staging {
-    /// Number of the object at the fetcher.
+    /// Number by which the fetcher identifies the object.
     pub(super) number: u32,
-    /// Offset of the first byte in the stage, a multiple of the page size.
+    /// Offset in the stage of the object's first byte, a multiple of the page size.
     pub(super) region: u64,
     object: Arc<ObjectIdentity>,
     identity: Identity,
@@ -43,8 +43,8 @@ struct StateChecks {
 /// Interval between checks of an object whose responses do not identify its state.
 const SAMPLED: Duration = Duration::from_millis(500);
 
-/// A check of such an object downloads bytes. After each check, the pause is at least this many
-/// times the duration of the check.
+/// A check of an object whose responses do not identify its state downloads bytes. After each
+/// check, the pause is at least this many times the duration of the check.
 const REST: u32 = 10;
 
 impl Staging {
@@ -66,7 +66,7 @@ impl Staging {
         }
     }
 
-    /// Returns all pages of the object.
+    /// Returns the range of the numbers of all pages of the object.
     pub(super) fn pages(&self) -> Range<u64> {
         self.pages_of(0, self.state().length)
     }

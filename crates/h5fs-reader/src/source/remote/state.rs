@@ -5,8 +5,8 @@
 pub struct ObjectState {
     /// Length in bytes.
     pub length: u64,
-    /// Entity tag as the server sends it, including quotes and `W/`, or empty if there is none.
-    /// Without a date as well, this is a sample of the content.
+    /// Entity tag as the server sends it, including quotes and `W/`, or empty if there is none. If
+    /// the server sends neither a tag nor a date, this is a sample of the content.
     pub etag: Vec<u8>,
     /// `Last-Modified` in seconds since 1970, or 0 if absent.
     pub modified: i64,
@@ -31,7 +31,7 @@ impl ObjectState {
         self.etag.starts_with(b"\"")
     }
 
-    /// Returns whether the server distinguishes states.
+    /// Returns whether the tag or the date distinguishes states of the object.
     pub fn is_told_apart(&self) -> bool {
         !self.etag.is_empty() || self.modified != 0
     }

@@ -96,7 +96,8 @@ impl SharedConnection {
 }
 
 impl ConnectionState {
-    /// Returns how many bytes of a run have arrived according to a reply, and their place.
+    /// Returns how many bytes of a run have arrived according to a reply, and where these bytes are
+    /// stored.
     ///
     /// # Errors
     /// `Corrupt` if files do not belong to the reply.

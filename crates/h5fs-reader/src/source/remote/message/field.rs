@@ -105,7 +105,7 @@ macro_rules! numbers {
 
 numbers!(u64 i64);
 
-/// The number of an object is encoded in 8 bytes, as every number is.
+/// Encodes and decodes the number of an object in 8 bytes, like every other number.
 impl WireField for u32 {
     fn encode(&self, packet: &mut Vec<u8>) {
         u64::from(*self).encode(packet);
@@ -117,7 +117,8 @@ impl WireField for u32 {
     }
 }
 
-/// The length of a text always fits in 4 bytes, because the text fits in a packet.
+/// Encodes and decodes a text. The length of the text always fits in 4 bytes, because the text fits
+/// in a packet.
 impl WireField for Vec<u8> {
     fn encode(&self, packet: &mut Vec<u8>) {
         let length = u32::try_from(self.len()).unwrap_or(u32::MAX);
