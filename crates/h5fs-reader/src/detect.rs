@@ -71,8 +71,9 @@ pub fn is_known(source: &dyn Source) -> bool {
         && (asdf::is_asdf(source).unwrap_or(false) || find_signature(source).is_some())
 }
 
-/// Returns the same for the first [`limits::OBJECT_BEGINNING`] bytes of an object, which are read
-/// at once. After these bytes, each position of a signature would be a separate request.
+/// Returns whether the first [`limits::OBJECT_BEGINNING`] bytes of an object have the signature of
+/// one of the formats. These bytes are read at once. After them, each position of a signature would
+/// be a separate request.
 pub fn begins_as_known(object: &dyn Source) -> bool {
     let length = object.length().min(limits::OBJECT_BEGINNING);
     let beginning = read_block(object, 0, length, "beginning of an object");

@@ -49,7 +49,7 @@ pub enum Error {
         /// The maximum, in bytes.
         max: u64,
     },
-    /// No such name.
+    /// The requested name does not exist.
     NotFound,
     /// The command line or a mount option is invalid.
     Usage(String),
@@ -60,9 +60,9 @@ pub enum Error {
 pub enum Cause {
     /// The operating system failed the operation with this errno.
     System(i32),
-    /// The data are unavailable, as the text explains: a decoder stopped.
+    /// The data are unavailable for a reason that the error's text explains: a decoder stopped.
     Failed,
-    /// A policy forbids the operation, as the text explains.
+    /// A policy, which the error's text explains, forbids the operation.
     Forbidden,
     /// All open objects together take too much memory.
     OutOfMemory,
@@ -224,7 +224,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Formats a cause in the words of the system.
+/// Formats a cause as the operating system's error message for it.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

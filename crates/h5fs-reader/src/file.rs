@@ -27,7 +27,7 @@ use crate::model::selector::Selector;
 use crate::model::{Array, Container, Link, LinkStream, Node, NodeId, NodeKind, Shape, paths};
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes that one step of a read requests.
+/// Number of bytes that one step of a read requests.
 const STEP: usize = 4 << 20;
 
 /// An open HDF5 or ASDF file.
@@ -37,7 +37,7 @@ pub struct File(Arc<OpenFile>);
 struct OpenFile {
     container: Arc<dyn Container>,
     engine: Arc<Engine>,
-    /// Maximum bytes of one read.
+    /// Maximum number of bytes of one read.
     read_bytes: u64,
 }
 
@@ -106,7 +106,7 @@ impl File {
         })
     }
 
-    /// Returns the file for one request, whose metadata is limited.
+    /// Returns the file with the metadata budget of one request.
     fn request(&self) -> Arc<dyn Container> {
         Arc::clone(&self.0.container).for_request(&Effort::of_a_request())
     }

@@ -19,10 +19,10 @@ pub mod weighted_lru;
 
 use crate::wire::{Count, to_u64};
 
-/// Bytes that the allocator adds to each allocation.
+/// Number of bytes that the allocator adds to each allocation.
 pub const PIECE: u64 = 16;
 
-/// Returns the bytes that one allocation of `length` bytes occupies.
+/// Returns the number of bytes that one allocation of `length` bytes occupies.
 pub fn allocation_size(bytes: usize) -> u64 {
     to_u64(bytes).with_more(PIECE)
 }

@@ -108,7 +108,7 @@ const OTHERS: [ForeignFormat; 24] = [
     format(0, b"%PDF-", "a PDF document", "a viewer of PDF shows it"),
 ];
 
-/// Bytes at the start of a text file that are read to identify its format.
+/// Number of bytes at the start of a text file that are read to identify its format.
 const BEGINNING: u64 = 512;
 
 /// The description of a page that a server sends instead of a file.

@@ -31,9 +31,9 @@ use crate::source::neighbours::policy::Policy;
 pub struct OpenOptions {
     /// Capacity in bytes of the cache of decoded chunks. 64 MiB by default.
     pub cache_bytes: u64,
-    /// Threads that decode chunks ahead of sequential reads. 2 by default.
+    /// Number of threads that decode chunks ahead of sequential reads. 2 by default.
     pub threads: usize,
-    /// Maximum bytes of one read. 1 GiB by default.
+    /// Maximum number of bytes of one read. 1 GiB by default.
     pub read_bytes: u64,
     /// The other files that the file may refer to: external data, virtual datasets and blocks of
     /// ASDF. By default, files inside the directory of the file.

@@ -16,8 +16,8 @@ use crate::wire::{Count, to_u64};
 /// Length in bytes from which a buffer starts at a page boundary.
 const LONG: usize = 64 << 10;
 
-/// Bytes of a memory page. To fill a page of its own, the kernel copies from every page that the
-/// source bytes touch. Aligned bytes touch only one.
+/// Number of bytes of a memory page. To fill a page of its own, the kernel copies from every page
+/// that the source bytes touch. Aligned bytes touch only one.
 const PAGE: usize = 4096;
 
 /// Length in bytes from which an allocation is first tried with a call that can fail.
@@ -129,7 +129,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Returns the bytes of memory that a new buffer of `length` bytes occupies.
+    /// Returns the memory in bytes that a new buffer of `length` bytes occupies.
     pub fn memory(length: u64) -> u64 {
         let page = if length < to_u64(LONG) { 0 } else { PAGE };
         length.with_more(to_u64(page))

@@ -63,7 +63,7 @@ impl Canceller {
         }
     }
 
-    /// Cancels all tokens that exist.
+    /// Cancels all tokens that the canceller has made so far.
     pub fn cancel(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -181,7 +181,7 @@ impl Ticket {
         self.is_left.load(Ordering::Relaxed)
     }
 
-    /// Ends the work as soon as possible, unless its slot is for heavy work.
+    /// Postpones the request: ends its work as soon as possible, unless its slot is for heavy work.
     pub fn put_off(&self) {
         let (before, after) = (Ordering::Relaxed, Ordering::Relaxed);
         // A ticket that is postponed already, or has a heavy slot, stays as it is.

@@ -25,7 +25,7 @@ pub struct Gate<T> {
 struct GateState<T> {
     guarded: T,
     works: Works,
-    /// The number of the next work.
+    /// The number that the next work to arrive receives.
     next: u64,
 }
 

@@ -45,17 +45,18 @@ impl<P> Marks<P> {
         }
     }
 
-    /// Returns the bytes of memory of the list, without memory that the places point to.
+    /// Returns the memory in bytes of the list, without memory that the recorded states point to.
     pub fn weight(&self) -> u64 {
         to_u64(self.marks.capacity().times(size_of::<(u64, P)>()))
     }
 
-    /// Returns the places without their positions.
+    /// Returns the recorded states without their positions.
     pub fn into_places(self) -> impl Iterator<Item = P> {
         self.marks.into_iter().map(|(_, place)| place)
     }
 
-    /// Returns the last place at or before `position`, and its own position.
+    /// Returns the last state that was recorded at or before `position`, and the position at which
+    /// it was recorded.
     pub fn last_before(&self, position: u64) -> Option<(u64, &P)> {
         let behind = self.marks.partition_point(|(at, _)| *at <= position);
         let (at, place) = self.marks.get(behind.checked_sub(1)?)?;

@@ -6,7 +6,7 @@ use crate::wire::Count;
 /// Length in bytes, with the prefix, from which a name gets a block of its own.
 const LONG: usize = NameArena::BLOCK / 16;
 
-/// Bytes of the length prefix of a name.
+/// Number of bytes of the length prefix of a name.
 const PREFIX: usize = size_of::<u16>();
 
 /// An append-only set of names. Each name follows its length in two bytes.
@@ -23,7 +23,7 @@ pub struct NameArena {
 pub struct NameAt(u32);
 
 impl NameArena {
-    /// Bytes of a block.
+    /// Number of bytes of a block.
     pub const BLOCK: usize = 64 << 10;
 
     /// Adds a name. Returns `None` if the name, or the arena, would be too long.
@@ -70,12 +70,12 @@ impl NameArena {
         name.unwrap_or_default()
     }
 
-    /// Returns the bytes of the name at a position, including the length prefix.
+    /// Returns the number of bytes of the name at a position, including the length prefix.
     pub fn bytes_of(&self, at: NameAt) -> usize {
         self.get(at).len().with_more(PREFIX)
     }
 
-    /// Returns the bytes of memory of all blocks.
+    /// Returns the memory in bytes of all blocks.
     pub fn weight(&self) -> usize {
         self.weight
     }

@@ -32,7 +32,7 @@ pub fn lookup3_without(bytes: &[u8], place: usize) -> u32 {
     words.finish(last)
 }
 
-/// Bytes that are mixed in at a time.
+/// Number of bytes that are mixed in at a time.
 const BLOCK: usize = 12;
 
 /// The three words that all bytes are mixed into.

@@ -17,11 +17,11 @@ pub trait Count: Copy {
     #[must_use]
     fn with_more(self, more: Self) -> Self;
 
-    /// Returns the product with `count`, under the same conditions.
+    /// Returns the product with `count`, under the conditions of [`with_more`](Self::with_more).
     #[must_use]
     fn times(self, count: Self) -> Self;
 
-    /// Returns the sum of all `parts`, under the same conditions.
+    /// Returns the sum of all `parts`, under the conditions of [`with_more`](Self::with_more).
     fn sum(parts: impl IntoIterator<Item = Self>) -> Self;
 }
 
