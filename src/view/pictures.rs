@@ -1,4 +1,4 @@
-//! Arrays as pictures, and as files with a header before the elements.
+//! Arrays as pictures, and NumPy and FITS files, which have a header before the elements.
 
 pub(crate) mod appearance;
 pub(crate) mod fits;

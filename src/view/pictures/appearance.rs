@@ -61,7 +61,7 @@ impl Interlace {
         }
     }
 
-    /// Returns whether an array of `dims` has three or four samples on that axis.
+    /// Returns whether this axis of an array with dimensions `dims` has three or four samples.
     pub(super) fn fits(self, dims: &[u64]) -> bool {
         let colours = dims.iter().rev().nth(self.axes_after());
         dims.len() > 2 && matches!(colours, Some(3 | 4))
@@ -78,14 +78,15 @@ impl Origin {
 }
 
 impl Appearance {
-    /// Returns whether the numbers are colours or palette indices.
+    /// Returns whether the numbers of the array are colours or palette indices, not measured
+    /// values.
     pub(crate) fn is_in_colours(&self) -> bool {
         self.interlace.is_some() || self.palette.is_some()
     }
 
-    /// Returns the appearance of the part that a selector picks from an array of `rank` dimensions.
-    /// A part without all axes of the pictures loses the axis of the samples, and the corner of the
-    /// first pixel.
+    /// Returns the appearance of the part that `selector` picks from an array of `rank` dimensions.
+    /// If the selector drops an axis of the pictures, the part has neither colours nor a corner of
+    /// the first pixel.
     pub(crate) fn of_part(self, selector: &[u8], rank: usize) -> Self {
         if self.has_axes(selector, rank) {
             return self;
@@ -97,7 +98,7 @@ impl Appearance {
         }
     }
 
-    /// Returns whether the part that a selector picks has all axes of the pictures. An empty
+    /// Returns whether the part that `selector` picks has all axes of the pictures. An empty
     /// selector picks the whole array.
     pub(crate) fn has_axes(self, selector: &[u8], rank: usize) -> bool {
         let axes = if self.interlace.is_some() { 3 } else { 2 };

@@ -28,11 +28,11 @@ use crate::view::pictures::fits::number::{FitsNumber, RecordValues};
 use crate::view::pictures::framed::FramedFile;
 use crate::view::pictures::image::Pixel;
 
-/// Bytes of a FITS block.
+/// Size of a FITS block in bytes.
 const BLOCK: u64 = 2880;
 
-/// Creates the file of `elements`, with the cards of their attributes; `None` if FITS does not have
-/// such data.
+/// Creates the FITS file of `elements`. `attributes` are further cards of its header. Returns
+/// `None` if FITS does not have such data.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
@@ -44,7 +44,7 @@ pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Fram
     }
 }
 
-/// Returns whether an array has a FITS file.
+/// Returns whether an array can be a FITS file.
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
@@ -53,7 +53,7 @@ pub(crate) fn is_of(array: &Array) -> Result<bool> {
     Ok(HduKind::from_datatype(&datatype, dims.as_deref()).is_some())
 }
 
-/// The form of an array in FITS.
+/// The kind of FITS header and data unit (HDU) that contains an array.
 enum HduKind {
     Image(Pixel),
     Table(FitsColumns),
@@ -106,7 +106,8 @@ fn table(columns: &FitsColumns, elements: Elements, attributes: &Cards) -> Resul
     FramedFile::new(header, content, rows.saturating_mul(width), BLOCK)
 }
 
-/// Creates the headers of a table. `columns` has the cards of its columns.
+/// Creates the two headers of a table file: of the empty primary unit, and of the binary table.
+/// `columns` has the cards of the columns. `width` is the length of a row in bytes.
 fn table_header(columns: &Cards, width: u64, rows: u64, attributes: &Cards) -> Vec<u8> {
     let mut primary = Cards::default();
     primary.logical("SIMPLE", true);

@@ -9,15 +9,15 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::view::View;
 use crate::view::elements::overlap;
 
-/// The bytes before the elements.
+/// The header of a file: the bytes before the elements.
 pub(crate) trait Head: Send + Sync {
-    /// Returns the number of bytes.
+    /// Returns the length of the header in bytes.
     fn length(&self) -> u64;
 
-    /// Appends the bytes in `range`, which is within the length.
+    /// Appends the bytes of the header in `range`, which must be within its length.
     fn write(&self, range: Range<u64>, out: &mut Vec<u8>);
 
-    /// Returns the bytes of memory that the header takes.
+    /// Returns the memory in bytes that the header's state occupies.
     fn own_bytes(&self) -> u64;
 }
 
@@ -35,18 +35,18 @@ impl Head for Vec<u8> {
     }
 }
 
-/// A file with a header, the elements, and zeros up to a multiple of a block.
+/// A file with a header, elements, and zeros up to a multiple of the block size.
 pub(crate) struct FramedFile {
     head: Box<dyn Head>,
     content: Box<dyn View>,
-    /// The offset of the end of the elements.
+    /// The offset in the file where the elements end.
     content_end: u64,
     length: u64,
 }
 
 impl FramedFile {
-    /// Creates a file with `bytes` bytes of elements after `head`, padded with zeros to a multiple
-    /// of `block`.
+    /// Creates a file with the header `head`, and `bytes` bytes of elements in `content`. Zeros
+    /// extend the file to a multiple of `block` bytes.
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
@@ -66,7 +66,7 @@ impl FramedFile {
     }
 }
 
-/// Returns the length of a file with `bytes` bytes of elements after `head` bytes of header.
+/// Returns the length of a file with a header of `head` bytes, and `bytes` bytes of elements.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.

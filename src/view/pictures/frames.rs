@@ -1,4 +1,4 @@
-//! The pictures of a stack: their names, and the selectors of their parts of the array. There is
+//! The pictures of a stack: their names, and the selectors that pick them from the array. There is
 //! one picture for each index of the axes before rows and columns.
 //!
 //! Pictures are numbered in C order. A name has six digits, or the number of digits of the last
@@ -10,14 +10,15 @@ use h5fs_reader::model::{Container, Node};
 use crate::view::pictures::image::Image;
 use crate::view::pictures::picture_style::image_of;
 
-/// Minimum number of digits in a name.
+/// Minimum number of digits in the name of a picture.
 const DIGITS: usize = 6;
 
-/// The pictures of a stack.
+/// The pictures of a stack, which is an array with more dimensions than one picture.
 pub(crate) struct Frames {
-    /// The dimensions before rows and columns, slowest first; none of them is 0.
+    /// The dimensions of the stack, which precede rows and columns, slowest first; none of them is
+    /// 0.
     dims: Vec<u64>,
-    /// The suffix of each name.
+    /// The suffix of each picture's name, such as `.png`.
     suffix: &'static [u8],
     pub(crate) count: u64,
 }
@@ -47,7 +48,7 @@ impl Frames {
         found.map_or_else(|_| may_have(), |frames| frames.is_some())
     }
 
-    /// Returns the pictures of `image`; `None` if it is a single picture.
+    /// Returns the pictures of `image`; `None` if it has a single picture.
     fn from_image(image: &Image, suffix: &'static [u8]) -> Option<Self> {
         let dims = image.leading().to_vec();
         let count = image.pages().filter(|_| !dims.is_empty())?;
@@ -58,7 +59,7 @@ impl Frames {
         })
     }
 
-    /// Returns the name of a picture.
+    /// Returns the name of picture `number`.
     pub(crate) fn name(&self, number: u64) -> Vec<u8> {
         let last = self.count.saturating_sub(1).to_string();
         let digits = last.len().max(DIGITS);
@@ -67,14 +68,14 @@ impl Frames {
         name
     }
 
-    /// Returns the number of the picture called `name`; `None` if there is none.
+    /// Returns the number of the picture called `name`; `None` if no picture has this name.
     pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
         let digits = name.strip_suffix(self.suffix)?;
         let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
         (number < self.count && self.name(number) == name).then_some(number)
     }
 
-    /// Returns the selector of a picture: `[0,17]`.
+    /// Returns the selector that picks a picture from the array: `[0,17]`.
     pub(crate) fn selector(&self, number: u64) -> Vec<u8> {
         let mut rest = number;
         let mut indices: Vec<String> = Vec::with_capacity(self.dims.len());

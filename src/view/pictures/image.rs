@@ -12,13 +12,13 @@ use h5fs_reader::model::shape::product;
 use crate::view::elements::as_numpy_has_it;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 
-/// The shape and the number type of an array's pictures.
+/// An array as pictures: its shape, and the type of its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) pixel: Pixel,
     /// All dimensions of the array, slowest first.
     pub(crate) dims: Vec<u64>,
-    /// The number of dimensions before those of a picture.
+    /// The number of dimensions before the dimensions of one picture.
     leading: usize,
     pub(crate) height: u64,
     pub(crate) width: u64,
@@ -27,18 +27,18 @@ pub(crate) struct Image {
     pub(crate) appearance: Appearance,
 }
 
-/// The type of one number of a pixel.
+/// The type of a pixel's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pixel {
     pub(crate) kind: PixelKind,
-    /// Bytes of the number: 1, 2, 4 or 8.
+    /// Size of a number in bytes: 1, 2, 4 or 8.
     pub(crate) bytes: u8,
     pub(crate) is_big_endian: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PixelKind {
-    /// One byte, 0 or 1.
+    /// A boolean: one byte, 0 or 1.
     Boolean,
     Unsigned,
     Signed,
@@ -47,8 +47,8 @@ pub(crate) enum PixelKind {
 }
 
 impl Image {
-    /// Returns the pictures of an array with this datatype, dimensions and appearance; `None` if
-    /// the array does not have numbers, or is empty.
+    /// Returns the pictures of an array with this datatype, dimensions and appearance. Returns
+    /// `None` if the array does not have numbers, or has no elements.
     pub(crate) fn from_datatype(
         datatype: &Datatype,
         dims: &[u64],
@@ -92,7 +92,7 @@ impl Image {
         })
     }
 
-    /// Returns the dimensions before rows and columns, slowest first.
+    /// Returns the dimensions of the stack, which precede rows and columns, slowest first.
     pub(crate) fn leading(&self) -> &[u64] {
         &self.dims[..self.leading]
     }
@@ -102,14 +102,15 @@ impl Image {
         product(self.leading()).ok()
     }
 
-    /// Returns the number of samples in one picture; `None` if it does not fit in 63 bits.
+    /// Returns the number of numbers in one picture: its pixels times their samples. Returns `None`
+    /// if it does not fit in 63 bits.
     pub(crate) fn numbers(&self) -> Option<u64> {
         product(&[self.height, self.width, self.samples]).ok()
     }
 }
 
 impl Pixel {
-    /// Returns the number type of a datatype; `None` if pictures cannot have such numbers.
+    /// Returns the number type for a datatype; `None` if numbers of this datatype cannot be drawn.
     pub(crate) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let descr = numpy_descr(&as_numpy_has_it(datatype))?;
         let [order, kind, bytes @ (b'1' | b'2' | b'4' | b'8')] = *descr.as_bytes() else {
@@ -129,7 +130,7 @@ impl Pixel {
         })
     }
 
-    /// Returns the greatest number of an unsigned type.
+    /// Returns the greatest number of this type, which must be unsigned.
     pub(crate) fn greatest(self) -> f64 {
         match self.kind {
             PixelKind::Boolean => 1.0,
@@ -137,7 +138,7 @@ impl Pixel {
         }
     }
 
-    /// Returns the integer or boolean in these bytes.
+    /// Decodes an integer or a boolean from its stored bytes.
     pub(crate) fn integer(self, bytes: &[u8]) -> i128 {
         let word = self.word(bytes);
         match self.kind {
@@ -149,7 +150,7 @@ impl Pixel {
         }
     }
 
-    /// Returns the floating-point number in these bytes.
+    /// Decodes a floating-point number from its stored bytes.
     pub(crate) fn float(self, bytes: &[u8]) -> f64 {
         let word = self.word(bytes);
         match self.bytes {

@@ -17,8 +17,8 @@ use crate::view::elements::normal::normal;
 use crate::view::elements::{Elements, as_numpy_has_it, element_type};
 use crate::view::pictures::framed::{self, FramedFile};
 
-/// Creates the file of `elements`; `None` if NumPy does not have their datatype, or for a null
-/// dataspace.
+/// Creates the NumPy file of `elements`. Returns `None` if NumPy does not have their datatype, or
+/// for a null dataspace.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
@@ -29,7 +29,7 @@ pub(crate) fn file(elements: Elements) -> Result<Option<FramedFile>> {
     of_type(&descr, normal(elements)?)
 }
 
-/// Creates the file of `elements`, whose NumPy type is `descr`.
+/// Creates the NumPy file of `elements`, whose NumPy type is `descr`.
 ///
 /// # Errors
 /// Fails as [`file`] does.
@@ -44,8 +44,8 @@ pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<FramedFi
     FramedFile::new(header, elements.content, bytes, 1).map(Some)
 }
 
-/// Returns the length of the file of `array` without reading its elements; `None` if the array does
-/// not have one.
+/// Returns the length in bytes of the NumPy file of `array`, without reading its elements; `None`
+/// if the array does not have a NumPy file.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
@@ -57,8 +57,8 @@ pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
     }
 }
 
-/// Returns the length of the file of elements of `size` bytes, whose NumPy type is `descr`; `None`
-/// if the header is too long.
+/// Returns the length in bytes of a NumPy file with elements of `size` bytes and dimensions `dims`.
+/// `descr` is the NumPy type. Returns `None` if the header is too long.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
@@ -69,12 +69,12 @@ pub(crate) fn length_of_type(descr: &str, size: u32, dims: &[u64]) -> Result<Opt
     framed::length(to_u64(header.len()), bytes(size, dims)?, 1).map(Some)
 }
 
-/// Returns the bytes of all elements of `size` bytes each.
+/// Returns the total size in bytes of elements of `size` bytes with dimensions `dims`.
 fn bytes(size: u32, dims: &[u64]) -> Result<u64> {
     Ok(product(dims)?.saturating_mul(size.into()))
 }
 
-/// Returns the bytes before the elements; `None` if the header is too long.
+/// Returns the header of the NumPy file; `None` if it is too long.
 fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
     // NumPy reserves space so that the first dimension can grow to this many digits.
     const DIGITS: usize = 21;
@@ -89,8 +89,8 @@ fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
     wrap(&dictionary)
 }
 
-/// Adds the magic bytes, the version and the length before the text, and spaces and a line break
-/// after it.
+/// Returns the header with the text `dictionary`: magic bytes, version, length and text, then
+/// spaces and a line break.
 fn wrap(dictionary: &str) -> Option<Vec<u8>> {
     const ALIGNMENT: usize = 64;
     let latin1 = dictionary.chars().map(|c| u8::try_from(c).ok());

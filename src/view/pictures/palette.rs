@@ -10,10 +10,10 @@ use h5fs_reader::model::{Container, NodeId};
 use crate::view::elements::Elements;
 use crate::view::pictures::image::{Pixel, PixelKind};
 
-/// Number of values of a byte.
+/// Number of colours in a palette: one for each value of a byte.
 const ENTRIES: usize = 256;
 
-/// The red, green and blue of each index; black for indices without an entry in the file.
+/// A palette: red, green and blue for each index. Indices without an entry in the file are black.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Palette(Box<[[u8; 3]; ENTRIES]>);
 
@@ -62,12 +62,13 @@ impl Palette {
         Palette(entries)
     }
 
-    /// Returns the bytes of all colours.
+    /// Returns the palette as bytes: red, green and blue of each index.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_flattened()
     }
 
-    /// Returns all red values, then all green, then all blue, in 16 bits ("TIFF 6.0", section 5).
+    /// Returns the palette in TIFF's form: all red values, then all green, then all blue, in 16
+    /// bits ("TIFF 6.0", section 5).
     pub(crate) fn wide_planes(&self) -> Vec<u16> {
         let plane = |colour: usize| {
             self.0

@@ -1,4 +1,4 @@
-//! The appearance of an array, read from its attributes in the file.
+//! Reading the appearance of an array from its attributes in the file.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct PictureStyle {
 }
 
 impl PictureStyle {
-    /// Returns the appearance of the part that a selector picks from an array. An empty selector
+    /// Reads the appearance of the part that `selector` picks from an array. An empty selector
     /// picks the whole array.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl PictureStyle {
     /// Like [`of`](Self::of), with the known appearance of the whole array.
     ///
     /// # Errors
-    /// Fails as [`of`](Self::of) does.
+    /// Fails as [`read`](Self::read) does.
     pub(crate) fn of_part(
         (container, engine): (&dyn Container, &Arc<Engine>),
         node: &Node,
@@ -57,7 +57,8 @@ impl PictureStyle {
     }
 }
 
-/// Returns the appearance of `node` if it is an array of numbers with rows and columns.
+/// Reads the appearance of `node` if it is an array of numbers with rows and columns. Any other
+/// node has the default appearance.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read, because it may change the appearance.
@@ -101,7 +102,7 @@ pub(crate) fn image_of(container: &dyn Container, node: &Node) -> Result<Option<
     Ok(Image::from_datatype(&datatype, &dims, appearance))
 }
 
-/// Returns the number type and the dimensions of an array of numbers.
+/// Returns the number type and the dimensions of `node` if it is an array of numbers.
 fn numbers(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
     let Some(array) = node.array() else {
         return Ok(None);
@@ -110,7 +111,7 @@ fn numbers(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
     Ok(Pixel::from_datatype(&datatype).zip(dims))
 }
 
-/// Returns the axis of the samples of an array of `dims`.
+/// Returns the axis of the colours of an array with dimensions `dims`.
 fn interlace(
     container: &dyn Container,
     node: NodeId,
@@ -144,7 +145,7 @@ fn interlace(
     Ok(mode.filter(|mode| mode.fits(dims)))
 }
 
-/// Returns whether the last axis of an array without `CLASS` = `IMAGE` has colours.
+/// Returns whether the last axis of an array without `CLASS` = `IMAGE` consists of colours.
 fn is_last_of_colours(
     container: &dyn Container,
     node: NodeId,
@@ -179,7 +180,7 @@ fn is_set(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> 
     Ok(numbers.is_some_and(|numbers| numbers.first().is_some_and(|&number| number != 0)))
 }
 
-/// Returns the first palette of an image with palette indices.
+/// Returns the node of an image's first palette, if its numbers are palette indices.
 fn palette(container: &dyn Container, node: NodeId) -> Result<Option<NodeId>> {
     let subclass = text(container, node, b"IMAGE_SUBCLASS")?;
     match subclass.as_deref() {

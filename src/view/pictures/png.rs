@@ -31,12 +31,12 @@ use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::png::stored::UncompressedPng;
 
-/// Returns whether an array with these pictures is a single picture with rows and columns.
+/// Returns whether an array consists of a single picture with rows and columns.
 pub(crate) fn is_picture(image: &Image) -> bool {
     image.leading().is_empty() && image.dims.len() > 1
 }
 
-/// A picture in one of the two forms of its file.
+/// The PNG file of a picture, in one of its two forms.
 pub(crate) enum PngFile {
     /// A small picture, which will be compressed.
     Compressed(Picture),
@@ -44,7 +44,8 @@ pub(crate) enum PngFile {
 }
 
 impl PngFile {
-    /// Creates the file of `elements` with the appearance `look`; `None` if they are not a picture.
+    /// Creates the PNG file of `elements` with the appearance `look`; `None` if they are not a
+    /// single picture.
     pub(crate) fn from_elements(elements: Elements, look: PictureStyle) -> Option<Self> {
         let dims = elements.dims.as_deref().unwrap_or_default();
         let image =
@@ -59,7 +60,7 @@ impl PngFile {
     }
 }
 
-/// Returns whether the file of a picture is compressed.
+/// Returns whether a picture is so small that its file is compressed.
 fn is_small(image: &Image) -> bool {
     let numbers = image.numbers();
     numbers.is_some_and(|numbers| numbers <= limits::PICTURE_COMPRESSED)

@@ -36,14 +36,14 @@ use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::text::Text;
 
-/// Number of colours in the file, without the transparent first one.
+/// Number of colours in the picture's palette, without the transparent colour at index 0.
 const COLOURS: u8 = 255;
 
 /// A function that returns the elements that a selector picks, and which of them are missing. An
 /// empty selector picks all elements.
 pub(crate) type PartOf<'a> = dyn Fn(&str) -> Result<(Elements, Option<MissingValues>)> + 'a;
 
-/// An array to draw.
+/// An array to draw on its page.
 pub(crate) struct Drawn<'a> {
     pub(crate) container: &'a dyn Container,
     pub(crate) node: &'a Node,
@@ -52,7 +52,7 @@ pub(crate) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// Returns the numbers of a picture that a selector picks. Colours are as stored, and other
+    /// Returns the elements of the picture that `selector` picks. Colours are as stored, and other
     /// numbers are decoded by the netCDF conventions.
     fn pixels(
         &self,
@@ -66,7 +66,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// Returns the numbers that a selector picks, decoded by the netCDF conventions.
+    /// Returns the elements that `selector` picks, decoded by the netCDF conventions.
     pub(crate) fn numbers(&self, selector: &str) -> Result<(Elements, Option<MissingValues>)> {
         let (elements, missing) = (self.part)(selector)?;
         let stored = elements.datatype.clone();
@@ -76,8 +76,8 @@ impl Drawn<'_> {
         Ok((elements, missing))
     }
 
-    /// Returns the fill value of the array as a missing value, if the file defines one other than
-    /// 0.
+    /// Returns the rule that elements equal to the array's fill value are missing. Returns `None`
+    /// if the file does not define a fill value, or if it is 0.
     fn fill(&self, elements: &Elements) -> Option<MissingValues> {
         let Fill::Value(fill) = &self.node.array()?.fill else {
             return None;
@@ -89,7 +89,7 @@ impl Drawn<'_> {
     }
 }
 
-/// Returns the number in some bytes.
+/// Decodes a number of type `pixel` from its stored bytes.
 fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
     match pixel.kind {
         PixelKind::Float => pixel.float(bytes),
@@ -97,13 +97,14 @@ fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Returns whether pictures of an array are drawn on its page, because decoding one of them is
-/// affordable.
+/// Returns whether the page of an array shows its pictures. This is the case if decoding one of
+/// them is affordable.
 pub(crate) fn is_drawn(array: &Array, image: &Image) -> bool {
     frame_bytes(array, image) <= limits::HTML_PICTURE
 }
 
-/// Returns whether a part of a virtual array has so many sources that reading it may take long.
+/// Returns whether a part of a virtual array is read from so many sources that reading may take
+/// long. `part` has the start and the length of the part in each dimension.
 pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u64)>) -> bool {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return false;
@@ -114,7 +115,7 @@ pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u
     mappings.overlapping(&block).count() > limits::HTML_SOURCES
 }
 
-/// Returns the bytes that are decoded or read for one picture.
+/// Returns the number of bytes that must be decoded or read for one picture.
 fn frame_bytes(array: &Array, image: &Image) -> u64 {
     let leading = image.leading().len();
     let first = image.dims.iter().enumerate();
@@ -135,20 +136,20 @@ fn frame_bytes(array: &Array, image: &Image) -> u64 {
     chunks.fold(bytes, u64::saturating_mul)
 }
 
-/// Returns the step: one pixel of this many in each direction is shown.
+/// Returns the step of the drawn picture: one of this many pixels in each direction is shown.
 pub(crate) fn step(image: &Image) -> u64 {
     let longest = image.height.max(image.width);
     longest.div_ceil(limits::HTML_PICTURE_EDGE).max(1)
 }
 
-/// Returns the width and height of the picture in pixels.
+/// Returns the width and the height of the drawn picture in pixels.
 pub(crate) fn size(image: &Image) -> (u64, u64) {
     let step = step(image);
     (image.width.div_ceil(step), image.height.div_ceil(step))
 }
 
-/// Creates the file of the picture that `selector` picks, or of the whole array if it is empty;
-/// `None` if the part is not a picture.
+/// Draws the picture that `selector` picks, or the whole array if it is empty, and returns the PNG
+/// file. Returns `None` if the selected part is not a picture.
 ///
 /// # Errors
 /// Fails if a pixel cannot be read.
@@ -176,7 +177,7 @@ pub(crate) fn file(
     shaded.encode(memory, cancel).map(Some)
 }
 
-/// A picture to encode.
+/// A picture while it is drawn.
 struct ShadedPicture<'a> {
     image: Image,
     datatype: Datatype,
@@ -243,7 +244,8 @@ impl ShadedPicture<'_> {
         writer.finish().map_err(failed)
     }
 
-    /// Returns a transparent colour, followed by the colours of the scale from its lower end on.
+    /// Returns the palette: a transparent colour, followed by the colours of the scale from its
+    /// lower end to its upper end.
     fn colours(&self) -> Vec<u8> {
         let last = f64::from(COLOURS - 1);
         let is_inverted = self.image.appearance.is_white_zero;
@@ -256,7 +258,8 @@ impl ShadedPicture<'_> {
         [[0; 3]].into_iter().chain(colours).flatten().collect()
     }
 
-    /// Converts a shown row, and appends it.
+    /// Converts a shown row to palette indices or colours, and appends them. `stored` are the
+    /// stored pixels of the row.
     fn row(&self, place: u64, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let pixel = self.image.pixel;
         let values = stored.chunks_exact(pixel.bytes.into());
@@ -293,7 +296,7 @@ impl ShadedPicture<'_> {
         Ok(())
     }
 
-    /// Returns which pixels of a shown row are missing.
+    /// Returns, for each pixel of a shown row, whether the pixel is missing.
     fn missing_of(&self, number: u64, stored: &[u8]) -> Result<Vec<bool>> {
         let width = self.image.width;
         match &self.missing {

@@ -28,14 +28,14 @@ use crate::view::pictures::image::{Image, Pixel, PixelKind, single};
 use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::tiff::field::{Field, NumberBuffer};
 
-/// The alignment of the pixels in bytes.
+/// Alignment of the first pixel in the file, in bytes.
 const ALIGNMENT: u64 = 4096;
 
 /// Number of values in a colour map for 8 bits.
 const COLOURS: usize = 3 * 256;
 
-/// Creates the file of `elements` with the appearance `look`; `None` if TIFF does not support the
-/// numbers, or if there are no pixels.
+/// Creates the TIFF file of `elements` with the appearance `look`; `None` if TIFF does not support
+/// the numbers, or if the array is empty.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be; `Unsupported` for colours between rows and
@@ -57,8 +57,8 @@ pub(crate) fn file(elements: Elements, look: PictureStyle) -> Result<Option<Fram
     FramedFile::new(headers, content, bytes, 1).map(Some)
 }
 
-/// Returns the length of the file of an image without reading its elements; `None` if it does not
-/// have a file.
+/// Returns the length of an image's TIFF file in bytes, without reading its elements; `None` if the
+/// image does not have a TIFF file.
 ///
 /// # Errors
 /// Fails as [`file`] does.
@@ -71,7 +71,7 @@ pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
     headers.map(length).transpose()
 }
 
-/// Rejects an arrangement that TIFF does not support.
+/// Rejects an array whose axis of colours is between rows and columns, which TIFF does not support.
 ///
 /// # Errors
 /// `Unsupported` for colours between rows and columns.
@@ -86,7 +86,8 @@ fn refuse_lines(image: &Image) -> Result<()> {
     }
 }
 
-/// Converts half floats to single floats in the same byte order.
+/// Converts half floats to single floats in the same byte order. Other numbers are returned
+/// unchanged.
 fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
     let convert = move |half: &[u8], out: &mut Vec<u8>| {
         let half = half.first_chunk().copied().unwrap_or_default();
@@ -105,25 +106,25 @@ fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
     })
 }
 
-/// The headers before the pixels.
+/// The file header and the image file directories, which precede the pixels.
 struct Headers {
     /// The image, with the number type in the file.
     image: Image,
-    /// Bytes of a number in the array.
+    /// Size in bytes of a number in the array.
     stored_bytes: u8,
     pages: u64,
-    /// Bytes of the pixels of one page.
+    /// Length of the pixels of one page in bytes.
     page_bytes: u64,
-    /// The text of the first page.
+    /// The description of the stack, which is in the directory of the first page.
     description: Vec<u8>,
     /// The palette: all red values, then green, then blue.
     colours: Option<Vec<u16>>,
     is_big: bool,
-    /// Bytes of the file header and the first page's directory.
+    /// Length in bytes of the file header and the first page's directory.
     first: u64,
-    /// Bytes of the directory of each other page.
+    /// Length in bytes of each directory after the first.
     stride: u64,
-    /// The offset of the pixels.
+    /// The offset in the file of the first pixel.
     start: u64,
 }
 
@@ -164,7 +165,8 @@ impl Headers {
         self.page_bytes.saturating_mul(self.pages)
     }
 
-    /// Computes the offsets of all parts.
+    /// Computes the lengths of the directories, and the offset of the pixels; `None` if they
+    /// overflow.
     fn arrange(&mut self) -> Option<()> {
         let file_header = if self.is_big { 16 } else { 8 };
         self.first = to_u64(self.directory(0).len()).checked_add(file_header)?;
@@ -180,7 +182,7 @@ impl Headers {
         NumberBuffer::new(self.image.pixel.is_big_endian, self.is_big)
     }
 
-    /// Returns the offset of the directory of a page.
+    /// Returns the offset in the file of a page's directory.
     fn directory_offset(&self, page: u64) -> u64 {
         match page.checked_sub(1) {
             Some(before) => self.first + before * self.stride,
@@ -213,7 +215,8 @@ impl Headers {
         out.bytes
     }
 
-    /// Returns the directory of a page, followed by the values that do not fit in its entries.
+    /// Returns the directory of a page, followed by the values that do not fit in the directory's
+    /// entries.
     fn directory(&self, page: u64) -> Vec<u8> {
         let samples = to_usize(self.image.samples).unwrap_or(1);
         let bits = u16::from(self.image.pixel.bytes) * 8;
@@ -269,8 +272,8 @@ impl Headers {
         self.write_directory(&fields, self.directory_offset(page), next)
     }
 
-    /// Returns the meaning of the numbers: palette indices, 0 as white, 0 as black, or red, green
-    /// and blue.
+    /// Returns the value of `PhotometricInterpretation`: palette indices, 0 as white, 0 as black,
+    /// or red, green and blue.
     fn photometric(&self) -> u16 {
         match self.image.samples {
             1 if self.colours.is_some() => 3,
@@ -279,7 +282,8 @@ impl Headers {
         }
     }
 
-    /// Returns the corner of the first pixel, if it is not the upper left one.
+    /// Returns the value of `Orientation`, which says where the first pixel is; `None` for the
+    /// upper left corner.
     fn orientation(&self) -> Option<u16> {
         let Origin { is_below, is_right } = self.image.appearance.origin;
         match (is_below, is_right) {
@@ -290,7 +294,8 @@ impl Headers {
         }
     }
 
-    /// Formats the directory of `fields` for the offset `place`.
+    /// Encodes a directory with `fields`, which is at the offset `place` of the file. `next` is the
+    /// offset of the next directory.
     fn write_directory(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;
@@ -347,8 +352,9 @@ impl Head for Headers {
 }
 
 impl Headers {
-    /// Returns the piece of the headers with the byte at `at`, and its offset. A piece is the file
-    /// header with the first directory, another directory, or the zeros after all directories.
+    /// Returns the piece of the headers that contains the offset `at`, and the offset of the piece.
+    /// A piece is the file header with the first directory, one further directory, or the zeros
+    /// after all directories.
     fn part(&self, at: u64) -> (u64, Vec<u8>) {
         let Some(behind) = at.checked_sub(self.first) else {
             return (0, [self.file_header(), self.directory(0)].concat());
@@ -363,7 +369,7 @@ impl Headers {
     }
 }
 
-/// Returns the text of the first page; empty for a single picture with two axes.
+/// Returns the description of the stack; empty for a single picture with two axes.
 fn description(image: &Image, pages: u64) -> Vec<u8> {
     if image.dims.len() == 2 {
         return Vec::new();
@@ -371,7 +377,7 @@ fn description(image: &Image, pages: u64) -> Vec<u8> {
     imagej(image, pages).unwrap_or_else(|| shaped(image))
 }
 
-/// Returns whether ImageJ supports pictures of these numbers.
+/// Returns whether ImageJ supports pictures with these numbers.
 fn is_of_imagej(image: &Image) -> bool {
     let Pixel { kind, bytes, .. } = image.pixel;
     match image.samples {
@@ -411,7 +417,7 @@ fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// Returns the shape in tifffile's format.
+/// Returns tifffile's description of a stack: its shape in JSON.
 fn shaped(image: &Image) -> Vec<u8> {
     let mut object = JsonObject::default();
     object.json("shape", format_args!("{:?}", image.dims));

@@ -1,4 +1,4 @@
-//! Attributes as cards of a FITS header, if they fit the standard.
+//! Cards of a FITS header for an array's attributes, if the FITS standard allows them.
 //!
 //! An attribute fits if its upper-case name is a keyword, and its value is one number, boolean or
 //! text of printable characters. A keyword has up to 8 of the characters `A` to `Z`, `0` to `9`,
@@ -42,7 +42,7 @@ enum CardValue {
     Text(Vec<u8>),
 }
 
-/// Returns the cards of the attributes of `node`, whose path is `path`.
+/// Returns the cards for the attributes of `node`. `path` is the path of the node.
 ///
 /// # Errors
 /// Fails with a temporary error. Damaged attributes do not have cards.
@@ -70,7 +70,7 @@ impl HeaderCards {
         self.cards.count() >= limits::FITS_CARDS
     }
 
-    /// Adds a card if the name and the value fit.
+    /// Adds a card if `name` is a keyword and `value` fits in a card.
     fn add(&mut self, name: &[u8], value: Option<CardValue>) {
         let Some((keyword, value)) = keyword(name).zip(value) else {
             return;
@@ -143,8 +143,8 @@ fn scalars(container: &dyn Container, meta: NodeId, found: &mut HeaderCards) -> 
     Ok(())
 }
 
-/// Returns the keyword of a name; `None` if the name is not a keyword, or describes the structure
-/// of the data.
+/// Returns the FITS keyword for an attribute's name. Returns `None` if the name is not a keyword,
+/// or if the keyword describes the structure of the data.
 fn keyword(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?.to_ascii_uppercase();
     let is_of_it = |byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_');
@@ -154,7 +154,7 @@ fn keyword(name: &[u8]) -> Option<String> {
     (fits && !is_numbered && !RESERVED.contains(&&*name)).then_some(name)
 }
 
-/// Returns the value of an attribute; `None` if FITS does not have such values.
+/// Returns the card value for an attribute; `None` if FITS does not have such values.
 fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option<CardValue>> {
     let datatype = &content.datatype;
     let has_value = match &datatype.class {
@@ -199,7 +199,7 @@ fn of_scalar(scalar: &Scalar) -> Option<CardValue> {
     }
 }
 
-/// Parses a finite number of at most 64 bits.
+/// Parses the text of a finite number of at most 64 bits.
 fn number(text: &[u8]) -> Option<CardValue> {
     let text = std::str::from_utf8(text).ok()?;
     let is_one = if text.contains(['.', 'e']) {
@@ -210,7 +210,7 @@ fn number(text: &[u8]) -> Option<CardValue> {
     is_one.then(|| CardValue::Number(text.replace('e', "E")))
 }
 
-/// Returns a text of printable characters within the length limit of cards.
+/// Returns a text as a card value if its characters are printable and it is short enough for cards.
 fn printable(text: Vec<u8>) -> Option<CardValue> {
     let is_short = text.len() <= limits::FITS_TEXT;
     let is_printable = text.iter().all(|byte| matches!(byte, b' '..=b'~'));

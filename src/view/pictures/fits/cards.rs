@@ -2,10 +2,10 @@
 
 use std::fmt::Display;
 
-/// Bytes of a card.
+/// Length of a card in bytes.
 pub(crate) const CARD: usize = 80;
 
-/// Bytes of a block of the header.
+/// Size of a header block in bytes.
 const BLOCK: usize = 2880;
 
 /// Maximum characters between the quotes of a card, including the continuation mark `&`.
@@ -31,7 +31,7 @@ impl Cards {
         self.fixed(keyword, value);
     }
 
-    /// Adds `NAXIS` and the axes, fastest first.
+    /// Adds the card `NAXIS` and a card for the length of each axis, fastest axis first.
     pub(super) fn axes(&mut self, axes: impl IntoIterator<Item = u64>) {
         let axes: Vec<u64> = axes.into_iter().collect();
         self.fixed("NAXIS", axes.len());
@@ -40,7 +40,8 @@ impl Cards {
         }
     }
 
-    /// Adds a value in the columns of mandatory keywords. A longer value extends to the right.
+    /// Adds a card whose value is right-aligned in the columns that mandatory keywords require. A
+    /// longer value extends to the right.
     pub(crate) fn fixed(&mut self, keyword: &str, value: impl Display) {
         self.card(format!("{keyword:<8}= {value:>20}").as_bytes());
     }
@@ -85,7 +86,7 @@ impl Cards {
         self.bytes.extend_from_slice(&other.bytes);
     }
 
-    /// Returns the header with these cards.
+    /// Returns the encoded header: the cards, `END`, and spaces up to a whole block.
     pub(super) fn header(mut self) -> Vec<u8> {
         if self
             .bytes

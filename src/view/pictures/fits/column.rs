@@ -21,20 +21,21 @@ use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::number::{FitsNumber, RecordValues, ValueForm, ValueSlot};
 use crate::view::pictures::image::{Pixel, PixelKind};
 
-/// The columns of the elements of an array.
+/// The columns of a binary table, in order.
 #[derive(Debug)]
 pub(super) struct FitsColumns(Vec<FitsColumn>);
 
-/// A column, and the location of its values in a stored record.
+/// A column of a binary table, and the location of its values in a stored record.
 #[derive(Debug, Clone)]
 pub(super) struct FitsColumn {
     name: Vec<u8>,
     pub(super) values: ValueSlot,
-    /// The FITS code of the column's type.
+    /// The letter of the column's type in `TFORMn`, such as `J`.
     code: char,
-    /// Number of values in a row.
+    /// Number of values of this type in a row.
     repeat: u64,
-    /// The dimensions, fastest first; empty for a single value or a list.
+    /// The dimensions of the values in a row, fastest first; empty for a single value, and for one
+    /// dimension.
     dims: Vec<u64>,
     zero: Option<i128>,
 }
@@ -54,7 +55,8 @@ impl FitsColumns {
         cards(self.0.iter().map(FitsColumn::description))
     }
 
-    /// Returns the conversion of a record of `stored_size` bytes to a row.
+    /// Returns the conversion of a stored record, of `stored_size` bytes, to a row of the binary
+    /// table.
     pub(super) fn record(&self, stored_size: u32) -> RecordValues {
         let values = self.0.iter().map(|column| column.values.clone());
         let stored_size = to_usize(stored_size.into()).unwrap_or(usize::MAX);
@@ -62,18 +64,18 @@ impl FitsColumns {
     }
 }
 
-/// The description of a column in the header.
+/// The cards that describe a column in the header.
 pub(super) struct Description {
     pub(super) name: Vec<u8>,
-    /// `TFORMn`.
+    /// The value of the card `TFORMn`.
     pub(super) form: String,
     dims: Vec<u64>,
     zero: Option<i128>,
 }
 
 impl Description {
-    /// Describes a column of texts of `width` bytes. If a text has characters outside ASCII, the
-    /// column has bytes.
+    /// Describes a column of texts, each `width` bytes long. If a text has characters outside
+    /// ASCII, the column's type is bytes instead of characters.
     pub(super) fn text(name: &[u8], width: usize, is_ascii: bool) -> Self {
         let code = if is_ascii { 'A' } else { 'B' };
         Description {
@@ -85,7 +87,7 @@ impl Description {
     }
 }
 
-/// Creates the cards of a table's columns.
+/// Creates the cards of all columns of a table.
 pub(super) fn cards(columns: impl ExactSizeIterator<Item = Description>) -> Cards {
     let mut cards = Cards::default();
     cards.fixed("TFIELDS", columns.len());
@@ -119,8 +121,8 @@ fn printable(name: &[u8]) -> Vec<u8> {
     name.iter().map(shown).collect()
 }
 
-/// Shortens a name to fit in one card, as `TTYPEn` requires (FITS 4.0, 4.2.1.2). A longer name
-/// becomes its first characters, `~`, and 8 hexadecimal digits of its hash.
+/// Shortens a column's name to fit in one card, as `TTYPEn` requires (FITS 4.0, 4.2.1.2). A name
+/// that is too long becomes its first characters, `~`, and 8 hexadecimal digits of its hash.
 fn of_one_card(name: &[u8]) -> Vec<u8> {
     /// Maximum characters between the quotes of a card.
     const MOST: usize = 68;
@@ -137,8 +139,8 @@ fn of_one_card(name: &[u8]) -> Vec<u8> {
 }
 
 impl FitsColumn {
-    /// Returns the column of a value of `datatype` at `offset` in a record; `None` if FITS does not
-    /// have such columns.
+    /// Returns the column for a value of type `datatype` at `offset` in a record; `None` if FITS
+    /// does not have columns of this type.
     pub(super) fn from_datatype(name: &[u8], datatype: &Datatype, offset: u64) -> Option<Self> {
         let (base, dims) = match &datatype.class {
             Class::Array { base, dims } => {
@@ -174,7 +176,7 @@ impl FitsColumn {
         })
     }
 
-    /// Returns whether the column has single floating-point numbers.
+    /// Returns whether each row of the column is one floating-point number.
     pub(super) fn is_float(&self) -> bool {
         self.repeat == 1 && matches!(self.code, 'E' | 'D')
     }
@@ -189,7 +191,7 @@ impl FitsColumn {
     }
 }
 
-/// Appends the columns of a value of `datatype` at `offset` in a record.
+/// Appends the columns for a value of type `datatype` at `offset` in a record.
 fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColumn>) {
     if columns.len() > limits::FITS_COLUMNS {
         return;
@@ -208,7 +210,8 @@ fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColu
     }
 }
 
-/// Returns the conversion of a datatype, its code, and the number of FITS values in one value.
+/// Returns how values of a datatype are converted, the letter of their FITS type, and the number of
+/// FITS values for one stored value.
 fn form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     let size = u64::from(datatype.size);
     let width = to_usize(size).ok().filter(|&width| width > 0)?;

@@ -1,4 +1,4 @@
-//! The table of a group as a binary table.
+//! The table of a group as a FITS binary table.
 //!
 //! Columns of numbers and of strings of fixed length are the same as the columns of records. A
 //! missing float is NaN. Any other column has the same texts as the group's CSV, with the width of
@@ -24,22 +24,22 @@ use crate::view::table::column::{ColumnSource, GroupTable};
 use crate::view::table::rows::{Batch, Rows};
 use crate::view::texts::bounds::CountBounds;
 
-/// Bytes of rows to process at a time, counted in the source and in the file.
+/// Amount of row data to process at a time, in bytes of the source plus bytes of the file.
 const BATCH: u64 = 64 << 10;
 
-/// The rows of a group's table, for a FITS file.
+/// The rows of a group's table, before its FITS file is created.
 pub(crate) struct GroupRows {
     rows: Rows,
     count: u64,
-    /// The columns with values in FITS's own types, and whether values may be missing. All other
-    /// columns are texts.
+    /// For each column, the FITS column of its values, and whether a value may be missing. `None`
+    /// for a column of texts.
     stored: Vec<Option<(FitsColumn, bool)>>,
 }
 
-/// The measurements of a column of texts.
+/// The properties of a column of texts that require reading all texts.
 #[derive(Clone, Copy)]
 struct TextMeasure {
-    /// Bytes of the longest text, at least 1.
+    /// Length of the longest text in bytes, at least 1.
     width: usize,
     is_ascii: bool,
 }
@@ -70,16 +70,16 @@ impl TextMeasure {
     }
 }
 
-/// The content of the file: the rows of a group's table.
+/// The data of the binary table, which is generated row by row.
 struct Written {
     group: GroupRows,
-    /// The measurements of each column of texts.
+    /// For each column of texts, its width and whether all texts are ASCII.
     texts: Vec<TextMeasure>,
     row_bytes: u64,
 }
 
 impl GroupRows {
-    /// Creates the rows of `table`, which `open` opens.
+    /// Creates the rows of `table`. `open` opens the arrays of the table.
     ///
     /// # Errors
     /// `Unsupported` for more columns than FITS allows; otherwise fails as `open` does.
@@ -111,7 +111,8 @@ impl GroupRows {
         })
     }
 
-    /// Measures the texts of each column, for [`file`](Self::file). This reads all rows.
+    /// Finds the width of each column of texts, which [`file`](Self::file) needs. This reads all
+    /// rows.
     ///
     /// # Errors
     /// `Limit` for too many texts. Fails if a text cannot be read.
@@ -141,7 +142,8 @@ impl GroupRows {
         Ok(texts.into_iter().flat_map(TextMeasure::to_bytes).collect())
     }
 
-    /// Creates the file. `measured` is the result of [`measured`](Self::measured).
+    /// Creates the FITS file. `measured` is the result of [`measured`](Self::measured).
+    /// `attributes` are further cards of the header.
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
@@ -188,8 +190,8 @@ impl GroupRows {
         columns.filter_map(|(number, stored)| stored.is_none().then_some(number))
     }
 
-    /// Returns the number of rows to process at a time. `row_bytes` is the length of a row in the
-    /// file.
+    /// Returns the number of rows to process at a time. `row_bytes` is the length of a row of the
+    /// binary table.
     fn at_a_time(&self, row_bytes: u64) -> u64 {
         (BATCH / self.rows.row_bytes().max(row_bytes).max(1)).max(1)
     }

@@ -1,4 +1,4 @@
-//! Stored numbers in FITS's format: big-endian, signed, or with an offset.
+//! Conversion of stored numbers to FITS numbers, which are big-endian.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
@@ -15,7 +15,7 @@ impl FitsNumber {
         FitsNumber(pixel)
     }
 
-    /// Returns the bytes of a number in FITS.
+    /// Returns the size in bytes of a number in the FITS file.
     pub(super) fn size(self) -> u64 {
         match self.0 {
             pixel if is_half(pixel) => 4,
@@ -23,7 +23,7 @@ impl FitsNumber {
         }
     }
 
-    /// Returns `BITPIX` (4.4.1.1).
+    /// Returns the value of `BITPIX` for numbers of this type (4.4.1.1).
     pub(super) fn bits(self) -> i128 {
         let bits = 8 * i128::from(self.size());
         match self.0.kind {
@@ -32,8 +32,8 @@ impl FitsNumber {
         }
     }
 
-    /// Returns the offset to add to the number in the file. It is needed because FITS has only
-    /// unsigned bytes, and signed integers of other sizes.
+    /// Returns the value of `BZERO` or `TZEROn`, which readers add to each number in the file;
+    /// `None` if it is 0. FITS has only unsigned bytes, and only signed integers of other sizes.
     pub(super) fn zero(self) -> Option<i128> {
         match (self.0.kind, self.0.bytes) {
             (PixelKind::Signed, 1) => Some(-128),
@@ -42,13 +42,13 @@ impl FitsNumber {
         }
     }
 
-    /// Returns whether the stored bytes are used unchanged.
+    /// Returns whether stored numbers have the same bytes in the FITS file.
     pub(super) fn is_as_stored(self) -> bool {
         let is_in_order = self.0.bytes == 1 || self.0.is_big_endian;
         is_in_order && self.zero().is_none() && !is_half(self.0)
     }
 
-    /// Converts stored numbers, and appends them.
+    /// Converts stored numbers to FITS numbers, and appends them.
     pub(super) fn write(self, stored: &[u8], out: &mut Vec<u8>) {
         let pixel = self.0;
         if is_half(pixel) {
@@ -85,12 +85,12 @@ fn ordered(half: &[u8], is_big_endian: bool) -> [u8; 2] {
     bytes
 }
 
-/// The location of values in a record, and their conversion.
+/// The location of a column's values in a stored record, and their conversion.
 #[derive(Debug, Clone)]
 pub(super) struct ValueSlot {
-    /// The offset of the values in the record.
+    /// The offset of the values in the record, in bytes.
     pub(super) offset: usize,
-    /// Bytes of the values in the record.
+    /// Length of the values in the record, in bytes.
     pub(super) length: usize,
     pub(super) form: ValueForm,
 }
@@ -98,7 +98,7 @@ pub(super) struct ValueSlot {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ValueForm {
     Numbers(FitsNumber),
-    /// Booleans as `T` or `F`.
+    /// Booleans, which become the letters `T` and `F`.
     Logicals,
     /// Characters. With `ends_at_nul`, a text ends at its first NUL.
     Text {
@@ -115,7 +115,7 @@ pub(super) enum ValueForm {
 }
 
 impl ValueSlot {
-    /// Returns the bytes of the values in FITS.
+    /// Returns the length in bytes of the values in a row of the FITS table.
     pub(super) fn size(&self) -> usize {
         match self.form {
             ValueForm::Numbers(number) if is_half(number.0) => 2 * self.length,
@@ -123,7 +123,7 @@ impl ValueSlot {
         }
     }
 
-    /// Appends the values of a record.
+    /// Converts the values of a record, and appends them.
     ///
     /// # Errors
     /// `Corrupt` if the record is too short.
@@ -164,7 +164,7 @@ fn logical(byte: u8) -> u8 {
     if byte == 0 { b'F' } else { b'T' }
 }
 
-/// Appends a character, unless it is the NUL that pads a text.
+/// Appends a four-byte character as UTF-8. A NUL, which pads the text, is skipped.
 fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
     let bytes = bytes.first_chunk().copied().unwrap_or_default();
     let code = if is_big_endian {
@@ -178,7 +178,7 @@ fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Consecutive values of a record.
+/// The conversion of a stored record to a row of the FITS table.
 #[derive(Debug, Clone)]
 pub(super) struct RecordValues {
     values: Vec<ValueSlot>,

@@ -1,4 +1,4 @@
-//! The conversion of a picture's values to the levels in a PNG file.
+//! The conversion of a picture's values to PNG sample values, called levels.
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::number::FloatValue;
@@ -6,13 +6,13 @@ use png::BitDepth;
 
 use crate::view::pictures::image::{Pixel, PixelKind};
 
-/// Characters reserved for a number in a text chunk.
+/// Number of characters reserved for a number in a text chunk, padded with spaces.
 pub(super) const TEXT: usize = 24;
 
-/// The properties that follow from the number type alone.
+/// The properties of a PNG file's pixels that follow from the number type alone.
 pub(super) struct PixelForm {
     pub(super) depth: BitDepth,
-    /// The keywords of the text chunks that are needed to restore the values.
+    /// The keywords of the text chunks from which readers can restore the values.
     pub(super) keywords: &'static [&'static str],
 }
 
@@ -31,40 +31,43 @@ impl PixelForm {
     }
 }
 
-/// The conversion of the values of a picture.
+/// The conversion of a picture's values to levels.
 #[derive(Clone)]
 pub(super) struct Levels {
     pixel: Pixel,
     scale: Scale,
-    /// Whether each level is subtracted from the highest one.
+    /// Whether each level is subtracted from the highest level, because 0 is white.
     is_inverted: bool,
 }
 
 #[derive(Clone)]
 enum Scale {
-    /// Booleans: one bit each, or 0 and 255 in colours.
+    /// Booleans: levels of one bit, or 0 and 255 in a colour picture.
     Bits,
     Bytes,
-    /// Unsigned integers, unchanged.
+    /// Unsigned integers, which are the levels.
     Plain,
-    /// Signed integers, minus this number: their minimum, or 0 if that is positive.
+    /// Signed integers. The level is the integer minus this number, which is the minimum of all
+    /// integers, or 0 if no integer is negative.
     From(i128),
-    /// Integers, scaled between two values.
+    /// Integers, scaled linearly between this minimum and this maximum.
     Integers(i128, i128),
-    /// Floats, scaled between two finite values; NaN if there are none.
+    /// Floating-point numbers, scaled linearly between this finite minimum and maximum. Both are
+    /// NaN if no number is finite.
     Floats(f64, f64),
 }
 
-/// A range that grows to include values.
+/// A range of values, which is extended row by row.
 pub(super) trait Range {
-    /// Includes the stored numbers of a row.
+    /// Extends the range to include the stored numbers of a row.
     fn include(&mut self, row: &[u8]);
 }
 
-/// The minimum and maximum of some numbers.
+/// The minimum and maximum of the numbers seen so far.
 struct Extremes<T> {
     pixel: Pixel,
-    /// A function that reads a number from bytes; `None` if the number is ignored.
+    /// A function that decodes a number from its stored bytes; `None` for a number that does not
+    /// affect the range.
     number: fn(Pixel, &[u8]) -> Option<T>,
     found: Option<(T, T)>,
 }
@@ -86,8 +89,8 @@ impl<T: PartialOrd + Copy> Range for Extremes<T> {
 }
 
 impl Levels {
-    /// Returns the conversion of a picture with `samples` numbers of the type `pixel` in each
-    /// pixel. `look` passes all values to a range.
+    /// Returns the conversion for a picture whose pixels have `samples` numbers of type `pixel`.
+    /// `look` passes all rows of the picture to a range.
     ///
     /// # Errors
     /// Fails with the errors of `look`.
@@ -131,7 +134,7 @@ impl Levels {
         })
     }
 
-    /// Returns the inverted conversion, in which black and white are exchanged.
+    /// Returns the conversion with black and white exchanged.
     pub(super) fn inverted(self) -> Self {
         Levels {
             is_inverted: true,
@@ -139,7 +142,7 @@ impl Levels {
         }
     }
 
-    /// Returns the text chunks that are needed to restore the values.
+    /// Returns the text chunks from which readers can restore the values, as keywords and texts.
     pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
         let float = |value: f64| {
             let mut text = Vec::new();
@@ -163,7 +166,7 @@ impl Levels {
         }
     }
 
-    /// Converts a row of stored numbers, and appends the levels.
+    /// Converts a row of stored numbers to levels, and appends the levels.
     pub(super) fn write(&self, row: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         self.write_plain(row, out);
@@ -204,7 +207,8 @@ impl Levels {
     }
 }
 
-/// Returns the level of an integer that is `above` more than the minimum.
+/// Returns the level of an integer that is `above` more than the minimum, in a range of length
+/// `range`.
 fn integer_level(above: u64, range: u64) -> u16 {
     let rounded = |above: u128, range: u128| (above * u128::from(u16::MAX) + range / 2) / range;
     let level = match (range, above.checked_mul(u16::MAX.into())) {
@@ -216,7 +220,8 @@ fn integer_level(above: u64, range: u64) -> u16 {
     u16::try_from(level).unwrap_or(u16::MAX)
 }
 
-/// Returns the level of `value`. NaN becomes 0, and values outside of the range become its ends.
+/// Returns the level of `value` in the range from `least` to `most`. NaN becomes 0. A value outside
+/// of the range gets the level of the nearer end.
 fn float_level(value: f64, least: f64, most: f64) -> u16 {
     let range = most - least;
     let share = match value - least {

@@ -1,4 +1,4 @@
-//! The output buffer of a picture encoder, with a memory bound.
+//! The output buffer of a picture encoder, with a limit on its memory.
 
 use std::io::{self, Write};
 
@@ -7,18 +7,19 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
 use png::EncodingError;
 
-/// The encoded bytes, which count against the memory budget of open files.
+/// The encoded bytes of a picture. Their memory counts against the memory budget of open files.
 pub(in crate::view::pictures) struct Output<'a> {
     pub(in crate::view::pictures) bytes: Vec<u8>,
     memory: &'a HeldMemory,
-    /// Bytes of memory of the encoder itself.
+    /// Memory in bytes that the encoder occupies in addition to its output.
     beside: u64,
-    /// The error that stopped the output. The encoder would keep only its text.
+    /// The error that stopped the encoding. The encoder itself would report only the text of the
+    /// error.
     error: Option<Error>,
 }
 
 impl<'a> Output<'a> {
-    /// Creates an empty buffer. `beside` is the memory of the encoder.
+    /// Creates an empty buffer. `beside` is the memory in bytes that the encoder occupies.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
@@ -32,7 +33,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Returns the bytes, after the encoder has finished with `encoded`.
+    /// Returns the encoded bytes. `encoded` is the result of the encoder.
     ///
     /// # Errors
     /// Fails if the memory was insufficient, or with the error of `encoded`.
@@ -69,7 +70,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// Converts an error of the encoder.
+/// Converts an error of the encoder to an error of this crate.
 pub(in crate::view::pictures) fn failed(error: EncodingError) -> Error {
     Error::io(&error.into(), "encoding a picture")
 }

@@ -1,4 +1,4 @@
-//! A picture of an array: the choice of its pixels, and its compressed file.
+//! A picture of an array: which of its pixels are shown, and the encoding of its compressed file.
 
 use std::io::Write;
 use std::ops::Range as Span;
@@ -18,19 +18,19 @@ use crate::view::pictures::png::levels::{Levels, PixelForm, Range};
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::texts::text::Text;
 
-/// Bytes of an array to read at a time.
+/// Amount of array data to read at a time, in bytes.
 const BATCH: u64 = 256 << 10;
 
-/// Bytes that reading one separate pixel touches.
+/// Cost in bytes of reading one separate pixel, which reads a whole memory page.
 const PAGE: u64 = 4096;
 
-/// The elements of a picture, of which one pixel of `step` in each direction is shown.
+/// The elements of a picture. In each direction, one of `step` pixels is shown.
 pub(crate) struct Picture {
     pub(super) image: Image,
     elements: Elements,
     /// The palette, if the numbers are palette indices.
     palette: Option<Palette>,
-    /// Bytes of a pixel in the array.
+    /// Size of a stored pixel in bytes.
     pixel: u64,
     pub(super) step: u64,
 }
@@ -47,7 +47,7 @@ impl Picture {
         }
     }
 
-    /// Creates a picture without a palette that shows one pixel of `step` in each direction.
+    /// Creates a picture without a palette that shows one of `step` pixels in each direction.
     pub(in crate::view::pictures) fn reduced(image: Image, elements: Elements, step: u64) -> Self {
         Picture {
             step,
@@ -55,12 +55,12 @@ impl Picture {
         }
     }
 
-    /// Returns the number of pixels that are shown of `extent` pixels.
+    /// Returns how many pixels are shown in a direction with `extent` pixels.
     pub(super) fn shown_pixels(&self, extent: u64) -> u64 {
         extent.div_ceil(self.step)
     }
 
-    /// Creates the compressed file. `memory` counts the memory that it takes.
+    /// Encodes the compressed file. The memory that the encoding takes is charged to `memory`.
     ///
     /// # Errors
     /// `Limit` if the encoding takes too long. Fails if an element cannot be read.
@@ -124,22 +124,23 @@ impl Picture {
         }
     }
 
-    /// Returns the bytes of the palette: red, green and blue of each index.
+    /// Returns the palette as bytes, red, green and blue of each index; `None` for a picture
+    /// without a palette.
     pub(super) fn colours_of_numbers(&self) -> Option<&[u8]> {
         self.palette.as_ref().map(Palette::bytes)
     }
 
-    /// Returns whether each level is subtracted from the highest one.
+    /// Returns whether each level is subtracted from the highest level, because 0 is white.
     fn is_inverted(&self) -> bool {
         self.image.appearance.is_white_zero && self.palette.is_none()
     }
 
-    /// Returns the properties of the pixels that follow from the number type.
+    /// Returns the properties of the PNG file's pixels.
     pub(super) fn form(&self) -> PixelForm {
         PixelForm::from_pixel(self.image.pixel, self.image.samples)
     }
 
-    /// Returns the bits of `pixels` pixels in the file.
+    /// Returns the number of bits that `pixels` pixels take in the PNG file.
     pub(super) fn bits(&self, pixels: u64) -> u64 {
         let depth = u64::from(self.form().depth as u8);
         pixels
@@ -155,7 +156,8 @@ impl Picture {
         [sizes.as_flattened(), &kind].concat()
     }
 
-    /// Returns the conversion of the values. Some types need a pass over all shown pixels.
+    /// Returns the conversion of values to levels. For some number types, this reads all shown
+    /// pixels.
     pub(super) fn levels(&self, check: Check<'_>) -> Result<Levels> {
         let samples = self.image.samples;
         let levels =
@@ -179,7 +181,7 @@ impl Picture {
         step.into_iter().chain(inverted)
     }
 
-    /// Passes the shown pixels of each shown row to `visit`, as stored.
+    /// Passes each shown row to `visit`: the shown pixels of the row, as stored.
     pub(in crate::view::pictures) fn rows(
         &self,
         check: Check<'_>,
@@ -196,7 +198,7 @@ impl Picture {
         Ok(())
     }
 
-    /// Appends the pixels of the shown row `number` that are in `span`.
+    /// Appends the stored pixels `span` of the shown row `number`.
     pub(super) fn pixels(&self, number: u64, span: Span<u64>, out: &mut Vec<u8>) -> Result<()> {
         let Image {
             height,
@@ -238,8 +240,8 @@ impl Picture {
         Ok(())
     }
 
-    /// Appends `count` pixels of `numbers` numbers each, from element `first` on. Only one pixel of
-    /// `step` is read.
+    /// Appends `count` pixels as stored, starting at element `first`. Each pixel has `numbers`
+    /// numbers. One of `step` pixels is read.
     fn run(&self, mut first: u64, count: u64, numbers: u64, out: &mut Vec<u8>) -> Result<()> {
         let size = u64::from(self.image.pixel.bytes);
         let pixel = numbers * size;
@@ -266,8 +268,8 @@ impl Picture {
         Ok(())
     }
 
-    /// Appends `count` pixels. `planes` has their first numbers, then their second numbers, and so
-    /// on.
+    /// Appends `count` pixels whose samples are in separate planes. `planes` has all first samples,
+    /// then all second samples, and so on.
     fn interleave(&self, planes: &[u8], count: u64, out: &mut Vec<u8>) -> Result<()> {
         let size = usize::from(self.image.pixel.bytes);
         let plane = to_usize(count)? * size;
@@ -279,17 +281,18 @@ impl Picture {
     }
 }
 
-/// Reverses the order of pixels of `pixel` bytes each.
+/// Reverses the order of stored pixels. Each has `pixel` bytes.
 fn reverse(pixels: &mut [u8], pixel: usize) {
     pixels.reverse();
     pixels.chunks_mut(pixel.max(1)).for_each(<[u8]>::reverse);
 }
 
-/// A function that returns an error if the work must stop.
+/// A function that is called at intervals during a long task. It returns an error if the task must
+/// stop.
 pub(in crate::view::pictures) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
 
-/// Returns the smallest step for which a picture with one pixel of `step` in each direction is
-/// accepted by readers, and can be read quickly. Each pixel has `pixel` bytes.
+/// Returns the smallest step for a picture of `height` by `width` pixels, each `pixel` bytes long.
+/// With this step, readers accept the picture's size, and its pixels can be read quickly.
 pub(super) fn step(height: u64, width: u64, pixel: u64) -> u64 {
     let is_enough = |step: &u64| {
         let (rows, columns) = (height.div_ceil(*step), width.div_ceil(*step));

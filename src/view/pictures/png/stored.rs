@@ -20,34 +20,36 @@ use crate::view::elements::overlap;
 use crate::view::pictures::png::levels::{Levels, TEXT};
 use crate::view::pictures::png::picture::Picture;
 
-/// Bytes of rows in a block, which is the maximum.
+/// Maximum number of bytes of rows in one uncompressed zlib block. All blocks except the last have
+/// this length.
 const BLOCK: u64 = 65_535;
 
-/// Bytes of a chunk without its content: length, type and CRC.
+/// Length in bytes of a PNG chunk without its content: the fields length, type and CRC.
 const CHUNK: u64 = 12;
 
-/// Bytes before the rows in a block: the flag of the last block, and the length twice.
+/// Length in bytes of a block's header: the flag of the last block, and the block's length twice.
 const BLOCK_HEADER: u64 = 5;
 
-/// Bytes of the chunk with the checksum, and of the end chunk.
+/// Length in bytes of the last IDAT chunk, which has the checksum of all rows, and of the chunk
+/// IEND.
 const TAIL: u64 = 2 * CHUNK + 4;
 
 /// The modulus of Adler-32.
 const ADLER: u64 = 65_521;
 
-/// The uncompressed file of a picture.
+/// The uncompressed PNG file of a picture.
 pub(crate) struct UncompressedPng {
     picture: Picture,
-    /// Bytes of a row, including its filter type.
+    /// Length of a row in bytes, including its filter type.
     row: u64,
-    /// Bytes of all rows.
+    /// Total length of all rows in bytes.
     rows: u64,
-    /// Bytes before the first block.
+    /// Length of the file before the first block, in bytes.
     head: u64,
     levels: Mutex<Option<Levels>>,
-    /// The checksums of the blocks that were read.
+    /// For each block, the Adler-32 checksum of its rows; `None` for blocks that were not read yet.
     sums: Mutex<Vec<Option<u32>>>,
-    /// The block that was read last: its number, and its bytes in the file.
+    /// A cache of the block that was read last: its number, and its bytes in the file.
     last: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
@@ -69,7 +71,7 @@ impl UncompressedPng {
         stored
     }
 
-    /// Returns the length of the file.
+    /// Returns the length of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.tail_start().saturating_add(TAIL)
     }
@@ -83,8 +85,8 @@ impl UncompressedPng {
         self.head.saturating_add(self.rows).saturating_add(around)
     }
 
-    /// Returns the bytes before the first block. Without `levels`, returns a placeholder of the
-    /// same length.
+    /// Returns the bytes of the file before the first block. Without `levels`, returns a
+    /// placeholder of the same length.
     fn head(&self, levels: Option<&Levels>) -> Vec<u8> {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
         chunk(&mut out, b"IHDR", &self.picture.header());
@@ -107,8 +109,8 @@ impl UncompressedPng {
         out
     }
 
-    /// Calls `use_them` with the conversion. The first call reads all pixels if the conversion
-    /// depends on them.
+    /// Calls `use_them` with the conversion of values to levels. The first call reads all pixels if
+    /// the conversion depends on them.
     fn with_levels<T>(
         &self,
         cancel: &CancelToken,
@@ -127,7 +129,7 @@ impl UncompressedPng {
         use_them(&levels)
     }
 
-    /// Returns the bytes of the rows in a block of the uncompressed PNG data.
+    /// Returns the rows in block `number`, in PNG's form.
     fn content(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let mut at = number.saturating_mul(BLOCK);
         let end = at.saturating_add(BLOCK).min(self.rows);
@@ -153,7 +155,8 @@ impl UncompressedPng {
         Ok(out)
     }
 
-    /// Appends the bytes `range` of a row, counted after its filter type.
+    /// Appends the bytes `range` of a converted row. The range is relative to the byte after the
+    /// row's filter type.
     fn part(
         &self,
         levels: &Levels,
@@ -177,7 +180,7 @@ impl UncompressedPng {
         Ok(())
     }
 
-    /// Returns a block as it is in the file.
+    /// Returns block `number` as it is in the file: its IDAT chunk.
     fn block(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let content = self.content(number, cancel)?;
         let length = u16::try_from(content.len()).unwrap_or(u16::MAX);
@@ -210,8 +213,8 @@ impl UncompressedPng {
         Ok(out)
     }
 
-    /// Appends the bytes of `range` that are in the same piece as its first byte. Returns the end
-    /// of the appended bytes.
+    /// Appends the beginning of `range`: the bytes that are in the same part of the file (head,
+    /// block or tail) as the first one. Returns the offset after the appended bytes.
     fn piece(
         &self,
         range: std::ops::Range<u64>,
@@ -242,7 +245,7 @@ impl UncompressedPng {
     }
 }
 
-/// Appends a chunk (PNG, 5.3).
+/// Appends a PNG chunk with this type and content (PNG, 5.3).
 fn chunk(out: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Colour maps: the colour of each position in a range.
+//! Colour maps, which assign a colour to each position in a range.
 //!
 //! Viridis is from Matplotlib (CC0). Its brightness grows with the value, also in print and for
 //! colour-blind readers. Values on both sides of 0 use red and blue from ColorBrewer's RdBu.
@@ -28,7 +28,7 @@ const DIVERGING: [u32; 11] = [
 const GREY: [u32; 2] = [0, 0xff_ffff];
 
 impl Colours {
-    /// Returns the red, green and blue of a position from 0 to 1.
+    /// Returns the red, green and blue at a position in the range, which is from 0 to 1.
     pub(crate) fn at(self, share: f64) -> [u8; 3] {
         let known = self.stops();
         let last = known.len() - 1;
@@ -42,7 +42,7 @@ impl Colours {
         })
     }
 
-    /// Returns the name of the colour map on a page.
+    /// Returns the name of the colour map that a page shows.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Colours::Grey => "grey",

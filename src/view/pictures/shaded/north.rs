@@ -1,4 +1,4 @@
-//! The orientation of a picture on a page: north is at the top.
+//! The orientation of a picture on a page, where north should be at the top.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn is_latitude(container: &dyn Container, scale: NodeId) -> Result<bool> {
     Ok(name.is_some_and(|name| name == b"latitude"))
 }
 
-/// Returns whether the last value is greater than the first one.
+/// Returns whether the last value of the array `scale` is greater than its first value.
 fn rises(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) -> Result<bool> {
     let scale = container.node(scale)?;
     let is_small = |array: &&Arc<Array>| {

@@ -19,24 +19,25 @@ use crate::view::pictures::shaded::scale::Scale;
 use crate::view::pictures::shaded::statistics::{Shading, Statistics};
 use crate::view::pictures::shaded::{Drawn, has_many_sources, number};
 
-/// Bytes of a piece of an array without chunks.
+/// Size in bytes of a sampled piece of an array that is not chunked.
 const PIECE: u64 = 64 << 10;
 
-/// Number of consecutive values to read.
+/// Number of consecutive values to read at a time from a sampled chunk or piece.
 const RUN: u64 = 256;
 
-/// The meaning of the numbers of a picture.
+/// The meaning of an array's numbers, which determines the colours of its picture.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PixelMeaning {
-    /// Whether they are shades of a picture, or counts of a detector.
+    /// Whether the numbers are shades of a picture, or counts of a detector. They are drawn in
+    /// grey.
     pub(crate) is_grey: bool,
-    /// Whether they are shades of a picture.
+    /// Whether the numbers are shades of a picture.
     pub(crate) is_image: bool,
 }
 
 impl PixelMeaning {
-    /// Returns the meaning of the numbers of an array with these pictures. Integers in a group of
-    /// the NeXus class `NXdetector` or `NXdata` are counts of a detector.
+    /// Finds the meaning of the numbers of an array with these pictures. Integers in a group of the
+    /// NeXus class `NXdetector` or `NXdata` are counts of a detector.
     ///
     /// # Errors
     /// Fails if the path or the attributes cannot be read.
@@ -61,8 +62,8 @@ impl PixelMeaning {
     }
 }
 
-/// Returns the statistics of the array's values and their range; `None` if reading a sample would
-/// take too long.
+/// Reads a sample of the array, and returns its statistics and the range for drawing; `None` if
+/// reading a sample would take too long.
 ///
 /// # Errors
 /// Fails if the values cannot be read.
@@ -109,20 +110,20 @@ pub(crate) fn shading(
     Ok(Some(Shading { statistics, scale }))
 }
 
-/// The parts of an array to read.
+/// The plan of a sample: which chunks (or pieces, if the array is not chunked) are read.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
-    /// The dimensions of the array. `part` has the dimensions of a part.
+    /// The dimensions of the array. `part` has the dimensions of a chunk or piece.
     dims: Vec<u64>,
     part: Vec<u64>,
-    /// The number of parts to read. `all` is the number of parts in the array.
+    /// The number of chunks or pieces to read. `all` is their number in the array.
     read: u64,
     all: u64,
 }
 
 impl Plan {
-    /// Chooses the parts of an array of `dims`, which are not 0; `None` if even one part is too
-    /// large.
+    /// Chooses the chunks or pieces of an array to read; `None` if even one of them is too large.
+    /// None of `dims` is 0.
     fn choose(array: &Array, dims: &[u64], is_far: bool) -> Option<Self> {
         let itemsize = u64::from(array.datatype.size).max(1);
         let bytes = dims.iter().copied().fold(itemsize, u64::saturating_mul);
@@ -156,9 +157,9 @@ impl Plan {
         })
     }
 
-    /// Returns the numbers of the parts to read. The parts are divided into ranges of equal length,
-    /// with one part from each. The position within the range varies, so that not all parts are in
-    /// the same column.
+    /// Returns the numbers of the chunks or pieces to read. All of them are divided into ranges of
+    /// equal length, and one is read from each range. Its position within the range varies, so that
+    /// not all are in the same column of the array.
     fn places(&self) -> impl Iterator<Item = u64> + '_ {
         let (read, all) = (u128::from(self.read), u128::from(self.all));
         (0..read).map(move |number| {
@@ -169,7 +170,7 @@ impl Plan {
         })
     }
 
-    /// Returns the start and the length of a part in each dimension.
+    /// Returns the start and the length of a chunk or piece in each dimension.
     fn bounds(&self, place: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let mut rest = place;
         let along = self.dims.iter().zip(&self.part).rev();
@@ -185,20 +186,21 @@ impl Plan {
         bounds.into_iter()
     }
 
-    /// Returns the selector of a part.
+    /// Returns the selector that picks a chunk or piece from the array.
     fn selector(&self, place: u64) -> String {
         let slices = self.bounds(place);
         let slices = slices.map(|(first, length)| format!("{first}:{}", first + length));
         format!("[{}]", slices.collect::<Vec<_>>().join(","))
     }
 
-    /// Returns the maximum number of values to use from each part.
+    /// Returns the maximum number of values to use from each chunk or piece.
     fn values(&self) -> u64 {
         limits::HTML_SAMPLED_VALUES / self.read.max(1)
     }
 }
 
-/// Returns the dimensions of a chunk in an array of `dims`.
+/// Returns the dimensions of a chunk, for an array of dimensions `dims` with the chunk shape
+/// `chunk`.
 fn chunk_in(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
     let whole = dims.iter().enumerate();
     let part = whole.map(|(axis, &extent)| match chunk.get(axis) {
@@ -209,7 +211,7 @@ fn chunk_in(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
     part.collect()
 }
 
-/// Returns the dimensions of a contiguous part of about `PIECE` bytes.
+/// Returns the dimensions of a piece of about `PIECE` contiguous bytes.
 fn piece(dims: &[u64], itemsize: u64) -> Vec<u64> {
     let mut room = (PIECE / itemsize).max(1);
     let mut part: Vec<u64> = dims
@@ -225,14 +227,14 @@ fn piece(dims: &[u64], itemsize: u64) -> Vec<u64> {
     part
 }
 
-/// The values that were read.
+/// The values of a sample, and their statistics.
 struct Sample {
     statistics: Statistics,
     finite: Vec<f64>,
 }
 
 impl Sample {
-    /// Adds about `most` values of some elements.
+    /// Adds about `most` of the values in `elements` to the sample.
     fn look_at(
         &mut self,
         elements: &Elements,
@@ -268,7 +270,8 @@ impl Sample {
     }
 }
 
-/// Returns evenly spaced runs of `count` elements, with about `most` elements in total.
+/// Returns evenly spaced ranges of `count` elements. The ranges have about `most` elements in
+/// total.
 fn runs(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
     let all = count.div_ceil(RUN);
     let read = if count <= most {

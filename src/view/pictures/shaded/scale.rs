@@ -3,14 +3,16 @@
 use crate::view::pictures::image::{self, Pixel};
 use crate::view::pictures::shaded::colours::Colours;
 
-/// A range of values, and the mapping of values to positions in it.
+/// A scale: a range of values, and the position of each value in the range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) kind: ScaleKind,
-    /// The lower end, which is finite. `high` is also finite, and not less.
+    /// The lower end of the range. `high` is the upper end. Both are finite, and `low` is not
+    /// greater than `high`.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// Whether the ends are percentiles; otherwise they are the minimum and maximum.
+    /// Whether the ends of the range are percentiles of the values; otherwise they are the minimum
+    /// and maximum.
     pub(crate) is_between_percentiles: bool,
     pub(crate) colours: Colours,
 }
@@ -25,18 +27,20 @@ pub(crate) enum ScaleKind {
 /// The percentiles at the ends of a range.
 const PERCENTILES: (f64, f64) = (0.01, 0.99);
 
-/// Minimum ratio of the ends of a positive range for a logarithmic scale.
+/// Minimum ratio of the upper to the lower end of a positive range for which the scale is
+/// logarithmic.
 const DECADES: f64 = 1e3;
 
-/// The minimum ratio if half of the values are in the lowest part `DARK` of a linear range.
+/// The minimum ratio, instead of `DECADES`, if half of the values are in the lowest tenth (`DARK`)
+/// of the range.
 const SKEWED: f64 = 10.0;
 const DARK: f64 = 0.1;
 
-/// Maximum ratio of the distances of both ends from 0 for a scale that is symmetric around 0.
+/// Maximum ratio of the distances of the two ends from 0 for which the scale is symmetric around 0.
 const LOPSIDED: f64 = 10.0;
 
 impl Scale {
-    /// Chooses the range of some finite `values`, which are reordered. With `is_grey`, they are
+    /// Chooses a scale for finite `values`, and reorders the values. With `is_grey`, the values are
     /// shades of a picture, or counts of a detector. With `is_image`, they are shades of a picture.
     pub(crate) fn choose(values: &mut [f64], is_grey: bool, is_image: bool) -> Self {
         let colours = if is_grey {
@@ -76,9 +80,9 @@ impl Scale {
         linear(low, high)
     }
 
-    /// Returns the range of colour samples with values between `least` and `most`. Unsigned types
-    /// have their full range. Other types have the range from 0 to 1 if it contains all values, or
-    /// otherwise the range of the values.
+    /// Returns the scale for colours whose samples are between `least` and `most`. Unsigned types
+    /// have their full range. Other types have the range from 0 to 1 if it contains all samples, or
+    /// otherwise the range of the samples.
     pub(crate) fn of_colours(pixel: Pixel, least: f64, most: f64) -> Self {
         let (low, high) = match pixel.kind {
             image::PixelKind::Unsigned | image::PixelKind::Boolean => (0.0, pixel.greatest()),
@@ -112,7 +116,7 @@ impl Scale {
         Some(if share.is_finite() { share } else { 0.5 })
     }
 
-    /// Returns the value at a position.
+    /// Returns the value at a position in the range, which is from 0 to 1.
     pub(crate) fn value(&self, share: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => self.low * (1.0 - share) + self.high * share,
@@ -121,7 +125,7 @@ impl Scale {
     }
 }
 
-/// The ends of a range.
+/// The ends of a range, before its scale is chosen.
 #[derive(Clone, Copy)]
 struct Ends {
     low: f64,
@@ -129,7 +133,7 @@ struct Ends {
     are_percentiles: bool,
 }
 
-/// Returns the percentiles of some values, or their minimum and maximum if most values are equal.
+/// Returns the percentiles of `values`, or their minimum and maximum if most of them are equal.
 fn percentiles(values: &mut [f64]) -> Option<Ends> {
     let low = percentile(values, PERCENTILES.0)?;
     let high = percentile(values, PERCENTILES.1)?;
@@ -147,7 +151,8 @@ fn percentiles(values: &mut [f64]) -> Option<Ends> {
     })
 }
 
-/// Returns the lower end of a logarithmic range up to `high`; `None` if a linear scale is better.
+/// Returns the lower end of a logarithmic range whose upper end is `high`; `None` if a linear scale
+/// is better.
 fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
     let mut positive: Vec<f64> = values
         .iter()
@@ -160,7 +165,8 @@ fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
     (high / low > DECADES || is_dark).then_some(low)
 }
 
-/// Returns the percentile `part` of the values, where `part` is from 0 to 1.
+/// Returns the value at the fraction `part` of the sorted values. `part` is from 0 (minimum) to 1
+/// (maximum).
 fn percentile(values: &mut [f64], part: f64) -> Option<f64> {
     let last = values.len().checked_sub(1)?;
     let place = (last as f64 * part).round() as usize;

@@ -1,29 +1,29 @@
-//! The statistics of the values of an array that is drawn, and their range.
+//! Statistics of the values of a drawn array, which its page shows.
 
 use h5fs_reader::error::{Error, Result};
 
 use crate::view::pictures::shaded::colours::Colours;
 use crate::view::pictures::shaded::scale::{Scale, ScaleKind};
 
-/// The statistics of the values that were read.
+/// The statistics of the sampled values of an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Statistics {
-    /// The minimum of the finite values; NaN if there are none. `most` is their maximum.
+    /// The minimum of the finite values; NaN if no value is finite. `most` is their maximum.
     pub(crate) least: f64,
     pub(crate) most: f64,
-    /// Number of values that were read.
+    /// Number of sampled values.
     pub(crate) count: u64,
-    /// Number of values that are NaN, including those that represent missing values.
+    /// Number of sampled values that are NaN, including those that represent missing values.
     pub(crate) nan: u64,
     pub(crate) infinite: u64,
-    /// Number of values that a mask marks.
+    /// Number of sampled values that a mask marks as missing.
     pub(crate) masked: u64,
-    /// Number of chunks or pieces that were read. `all` is the number in the array.
+    /// Number of chunks or pieces that were read. `all` is their number in the array.
     pub(crate) read: u64,
     pub(crate) all: u64,
 }
 
-/// The statistics that a page shows, and the scale of the drawing.
+/// The statistics of an array for its page, and the scale for drawing the array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shading {
     pub(crate) statistics: Statistics,

@@ -3,7 +3,7 @@
 
 use h5fs_reader::wire::to_u64;
 
-/// A field of a directory.
+/// A field (entry) of an image file directory.
 pub(super) struct Field {
     pub(super) tag: u16,
     pub(super) value: FieldValue,
@@ -13,7 +13,7 @@ pub(super) enum FieldValue {
     Ascii(Vec<u8>),
     Shorts(Vec<u16>),
     Long(u64),
-    /// Numbers of four bytes each, or eight bytes in BigTIFF.
+    /// Offsets and lengths, with four bytes each, or eight bytes in BigTIFF.
     Offsets(Vec<u64>),
 }
 
@@ -44,7 +44,7 @@ impl Field {
 }
 
 impl FieldValue {
-    /// Returns the number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
+    /// Returns the number of the field's type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
     pub(super) fn type_number(&self, is_big: bool) -> u16 {
         match self {
             FieldValue::Ascii(_) => 2,
@@ -77,7 +77,7 @@ impl FieldValue {
 pub(super) struct NumberBuffer {
     pub(super) bytes: Vec<u8>,
     is_big_endian: bool,
-    /// Whether offsets have eight bytes.
+    /// Whether offsets have eight bytes, as in BigTIFF.
     is_big: bool,
 }
 
