@@ -321,7 +321,8 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// Returns the flags for a process whose output this process prints.
+    /// Returns the flags that another process of this program needs to write the same listing. This
+    /// process prints the other process's output.
     pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
         let terminal = self.terminal || io::stdout().is_terminal();
         let flags = [
@@ -498,26 +499,26 @@ pub(crate) enum Program {
     MountHelper,
 }
 
-/// The request of a command line.
+/// What a command line asks the program to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Mount, and return when the mount answers.
     Mount(Mount),
-    /// Mount in a directory that is yet to be made, and open the page.
+    /// Mount in a new temporary directory, and open the page about the source in a browser.
     View(Mount),
     /// Serve over HTTP.
     Serve(Serve),
-    /// Do not mount: the arguments of a fake mount are valid.
+    /// Do nothing: `mount.h5fs -f` only checks the arguments, and these are valid.
     Fake,
-    /// List or read without a mount.
+    /// List or read a source without a mount.
     Inspect(Inspect),
-    /// Write the example to this file.
+    /// Write the example file, or the example directory, at this path.
     Example(PathBuf),
     /// Print completions for a command line. The first word is the shell's name.
     Complete(Vec<OsString>),
     /// Print this text: help, version, a manual page or a completion script.
     Print(Vec<u8>),
-    /// Print this help and fail, because the command line was empty.
+    /// Print this help text and fail, because the command line had no arguments.
     Remind(String),
 }
 
@@ -532,7 +533,7 @@ pub(crate) struct Mount {
     pub(crate) settings: Settings,
 }
 
-/// Returns the argument parser of a path or URL.
+/// Returns the clap parser for an argument that is a path or a URL.
 fn location() -> impl TypedValueParser<Value = Location> {
     OsStringValueParser::new().try_map(schemes::location)
 }
@@ -645,7 +646,8 @@ fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     }))
 }
 
-/// Combines the words of `-o` with the flags. A flag overrides a word.
+/// Combines the words of `-o` with the flags of the command line. If a flag and a word set the same
+/// option, the flag applies.
 fn settings(words: &[OptionWords], flags: Option<&Flags>) -> clap::error::Result<Settings> {
     let mut settings = Settings::default();
     let mut words = words.iter();

@@ -1,10 +1,10 @@
 //! The fetcher: the process with the network access and the credentials.
 //!
 //! The fetcher downloads objects, or parts of them, for the parsing process. The fetcher parses
-//! HTTP, TLS and the listings of object stores, but no data. Requests arrive as packets on its
-//! standard input, a socket. Its standard output is the stage, a file in memory that only the
-//! fetcher writes. Files of the disk cache are passed on as read-only descriptors. The fetcher ends
-//! when the socket is closed.
+//! HTTP, TLS and the listings of object stores, but no data files. Requests arrive as packets on
+//! its standard input, a socket. Its standard output is the stage, a file in memory that only the
+//! fetcher writes. The parsing process receives files of the disk cache as read-only descriptors.
+//! The fetcher ends when the socket is closed.
 //!
 //! | file | content |
 //! |---|---|
@@ -74,7 +74,7 @@ use signer::profile::{self, Profile};
 /// Region of a bucket until the server reports its actual region.
 const REGION: &str = "us-east-1";
 
-/// Answers requests until the socket is closed.
+/// Runs the fetcher: answers requests of the parsing process until the socket is closed.
 ///
 /// # Errors
 /// `Usage` if the task lacks a URL.
@@ -139,7 +139,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The parts of a task that concern the fetcher.
+/// The fields of a task that the fetcher uses.
 struct FetcherTask<'a> {
     url: &'a Url,
     settings: &'a RemoteSettings,
@@ -154,7 +154,7 @@ fn disk_cache(settings: &RemoteSettings) -> io::Result<Option<DiskCache>> {
     settings.disk_cache.as_ref().map(open).transpose()
 }
 
-/// Returns the files and ports that the fetcher needs.
+/// Returns the files and ports that the fetcher's sandbox must permit.
 fn network_reach(
     exchange: &Exchange,
     settings: &RemoteSettings,
@@ -246,8 +246,9 @@ pub(super) fn inspected_source(inspect: &Inspect) -> Option<(&Location, &RemoteS
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))
 }
 
-/// Returns the destination of log lines, or `None` for a command that prints its failures itself.
-/// With a log file, the lines go to the supervisor, which has the file open.
+/// Returns the destination of the fetcher's log lines. Returns `None` for a command without a mount
+/// unless `H5FS_LOG` is set, because the command prints its failures itself. If a log file is
+/// configured, the lines go to the supervisor, which has the file open.
 fn destination(task: &Task) -> Option<Destination> {
     match task {
         Task::Mount(mount) if mount.settings.log_file.is_some() => Some(Destination::Terminal),
@@ -256,8 +257,8 @@ fn destination(task: &Task) -> Option<Destination> {
     }
 }
 
-/// Creates the exchange with the server of `url`. The user `opening` opens the named credentials
-/// files. Without it, this process opens them.
+/// Creates the exchange of requests with the server of `url`. Credentials files are opened by a
+/// process of the user `opening`, or by this process if `opening` is `None`.
 fn exchange(
     url: &Url,
     settings: &RemoteSettings,
@@ -357,7 +358,7 @@ fn exchange(
     })
 }
 
-/// Parses the URL of a store's server.
+/// Parses the URL of an object store's server.
 fn server(text: Option<String>) -> Result<Option<Url>> {
     let named = text.map(|text| match Location::parse(text.into())? {
         Location::Url(url) if url.is_server() => Ok(url),
@@ -368,8 +369,8 @@ fn server(text: Option<String>) -> Result<Option<Url>> {
     named.transpose()
 }
 
-/// Returns the server that emulates Google Cloud Storage, from the environment variable of Google's
-/// own libraries. The value may lack a scheme.
+/// Returns the URL of the server that emulates Google Cloud Storage. The environment variable is
+/// that of Google's own libraries, so the value may lack a scheme.
 fn emulator(scheme: Scheme) -> Option<String> {
     let named = std::env::var("STORAGE_EMULATOR_HOST").ok();
     let named = named.filter(|text| scheme == Scheme::Google && !text.is_empty())?;
@@ -381,13 +382,14 @@ fn emulator(scheme: Scheme) -> Option<String> {
     })
 }
 
-/// Returns whether the server of a source is such an emulator, which admits every client.
+/// Returns whether the server of a source emulates Google Cloud Storage. An emulator needs no
+/// credentials.
 fn is_emulated(scheme: Scheme, settings: &RemoteSettings) -> bool {
     settings.endpoint.is_none() && emulator(scheme).is_some()
 }
 
-/// Returns the time limit for one step of a request, chosen so that another attempt fits in the
-/// deadline.
+/// Returns the time limit for one attempt of a request. It is short enough for another attempt
+/// before the deadline.
 fn step(deadline: Duration) -> Duration {
     const LONGEST: Duration = Duration::from_secs(15);
     (deadline / 4).min(LONGEST)

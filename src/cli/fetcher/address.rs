@@ -40,11 +40,12 @@ pub(super) struct Address {
     url: Url,
     /// The server of the store, if it is not the store's default server.
     endpoint: Option<Url>,
-    /// Whether Amazon's servers are contacted over IPv6 as well.
+    /// Whether requests use Amazon's dual-stack hosts, which also have IPv6 addresses.
     is_dual: bool,
-    /// The secret part of each query that authorizes the request (a shared access signature).
+    /// The shared access signature, which authorizes each request as a part of its query. It is a
+    /// secret.
     signature: Option<String>,
-    /// The director of a Pelican federation, once it is known.
+    /// The director of a Pelican federation, once the federation has named it.
     director: OnceLock<Url>,
     /// Whether objects other than the URL's own object may be requested.
     has_neighbours: bool,
@@ -55,31 +56,33 @@ pub(super) struct Address {
 pub(super) enum Protocol {
     /// HTML index pages with a link for each name.
     Index,
-    /// A catalog of THREDDS.
+    /// Catalogs of a THREDDS server.
     Catalog,
-    /// RFC 4918.
+    /// Properties of WebDAV; RFC 4918.
     WebDav,
-    /// The tree of a Hugging Face dataset.
+    /// The file tree of a Hugging Face dataset.
     Tree,
 }
 
-/// The destination of a request.
+/// The destination of a request, with the headers that only this request has.
 #[derive(Clone)]
 pub(super) struct FetchTarget {
-    /// The query may be a secret.
+    /// The URI of the request. Its query may contain a secret.
     pub(super) uri: Uri,
     pub(super) method: Method,
     /// Headers in addition to the headers of every request.
     pub(super) headers: Vec<RequestHeader>,
     /// Whether the request is signed for an object store.
     pub(super) is_signed: bool,
-    /// Whether the user named the server. A director is named by its federation instead.
+    /// Whether the user named the server. False for the director of a federation, which the
+    /// federation names.
     pub(super) is_named: bool,
     /// The `Authorization` header from the user and the password of the URL.
     pub(super) authorization: Option<HeaderValue>,
-    /// The object's URL without secrets, for messages.
+    /// The object's URL without secrets, for error messages.
     pub(super) shown: String,
-    /// The object's location without signatures, as the key of its cached pages.
+    /// The object's location without signatures. It is the key of the object's pages in the disk
+    /// cache.
     pub(super) location: String,
 }
 
@@ -95,7 +98,7 @@ impl Address {
         }
     }
 
-    /// Sets a part of each query that authorizes the request.
+    /// Sets the shared access signature that is added to the query of each request.
     pub(super) fn with_signature(self, signature: Option<String>) -> Self {
         Address { signature, ..self }
     }
@@ -105,14 +108,14 @@ impl Address {
         Address { is_dual, ..self }
     }
 
-    /// Returns the location of the federation's configuration, which names the director. Returns
-    /// `None` once the director is known.
+    /// Returns the location of the federation's configuration file, which names the director.
+    /// Returns `None` once the director is known.
     pub(super) fn configuration(&self) -> Option<Result<FetchTarget, FetchError>> {
         let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
     }
 
-    /// Returns whether the federation has named its director.
+    /// Returns whether the director of the federation is known.
     pub(super) fn has_director(&self) -> bool {
         self.director.get().is_some()
     }
@@ -137,7 +140,8 @@ impl Address {
         self.url.scheme() == Scheme::Pelican
     }
 
-    /// Returns the target of the object `name`. An empty name means the URL's own object.
+    /// Returns the target of a request for the object `name`. An empty name means the object at the
+    /// URL itself.
     ///
     /// # Errors
     /// `NotFound` if no object with the prefix can have this name.
@@ -160,8 +164,8 @@ impl Address {
         self.target(&format!("{}{name}", self.home()), None, region)
     }
 
-    /// Returns the directory of the objects: the URL's directory, or the file directory of a
-    /// THREDDS catalog.
+    /// Returns the URL of the directory that contains the objects: the directory of the source's
+    /// URL, or the file directory of a THREDDS catalog.
     fn home(&self) -> String {
         let directory = self.url.directory();
         let of_catalog = thredds::files(directory).filter(|_| self.url.is_of_web());
@@ -180,8 +184,8 @@ impl Address {
         })
     }
 
-    /// Returns the target of a listing of a directory on a web server. `prefix` is relative to the
-    /// URL's prefix.
+    /// Returns the target of a request that lists a directory on a web server. `prefix` is the
+    /// directory's path relative to the URL's prefix.
     ///
     /// # Errors
     /// `NotFound` if no directory with the prefix can have this name.
@@ -193,7 +197,8 @@ impl Address {
         self.directory_from(prefix, protocol, None)
     }
 
-    /// Returns the target of a later page of the listing. `query` selects the page.
+    /// Returns the target of a request for one page of a directory's listing. `query` selects the
+    /// page.
     ///
     /// # Errors
     /// Fails as [`directory`](Self::directory) does.
@@ -241,8 +246,8 @@ impl Address {
         })
     }
 
-    /// Returns the target of one page of the names that start with `prefix`, which is relative to
-    /// the URL's prefix.
+    /// Returns the target of a request for one page of the names that start with `prefix`. `prefix`
+    /// is relative to the URL's prefix, and `token` selects the page.
     ///
     /// # Errors
     /// `Other` if the server cannot list names.
@@ -368,7 +373,7 @@ impl Address {
         format!("{scheme}://{}/", self.url.authority())
     }
 
-    /// Returns the URI of a Google bucket or an Azure container.
+    /// Returns the URI of the bucket or container in an object store of Google or Azure.
     fn container(&self) -> String {
         let authority = self.url.authority();
         let (account, container) = authority.split_once('/').unwrap_or(("", authority));
@@ -420,7 +425,8 @@ impl Address {
     }
 }
 
-/// Keeps only the parts of a query that are not secret, for another director: Pelican's flags.
+/// Removes the secret parameters from a query before it is sent to another director. Pelican's
+/// flags remain.
 fn flags(query: &str) -> String {
     const FLAGS: [&str; 3] = ["directread", "prefercached", "skipstat"];
     let parts = query.split('&').filter(|part| FLAGS.contains(part));
@@ -436,13 +442,13 @@ fn version() -> RequestHeader {
 /// The `Accept` header of an index page. JSON is preferred, if the server supports it.
 const ACCEPTED: &str = "application/json, text/html;q=0.9, */*;q=0.1";
 
-/// Returns the WebDAV method that lists names.
+/// Returns the method of a WebDAV request that lists names.
 fn propfind() -> Method {
     Method::from_bytes(b"PROPFIND").unwrap_or(Method::GET)
 }
 
-/// Returns whether a host, with an optional port, is this machine. A federation for tests may run
-/// there.
+/// Returns whether a host, with an optional port, is this machine. Tests run a federation on this
+/// machine.
 fn is_this_machine(authority: &str) -> bool {
     let uri = format!("http://{authority}/").parse();
     uri.is_ok_and(|uri| hosts::is_this_machine(&uri))
@@ -461,7 +467,8 @@ fn basic(user_info: &str) -> Option<HeaderValue> {
     authorization(decoded(user_info))
 }
 
-/// Returns the `Basic` credentials of a name, a `:` and a password; RFC 7617.
+/// Returns the value of an `Authorization` header with `Basic` credentials; RFC 7617. `plain` is a
+/// name, a `:` and a password.
 pub(super) fn authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(plain)));
     if let Ok(value) = &mut value {

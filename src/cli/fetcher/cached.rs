@@ -1,4 +1,5 @@
-//! Reads an object's bytes from the disk cache, or from the server if they are not cached.
+//! Reads an object's bytes from the disk cache. Finds the bytes that are not cached and must come
+//! from the server.
 
 use std::ops::Range;
 
@@ -10,30 +11,32 @@ use crate::cli::fetcher::disk_cache::{DiskCache, page_length};
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::transfer::Sink;
 
-/// Minimum number of cached pages for which the cache file itself is passed on. Fewer pages are
-/// copied to the stage, because they usually contain metadata, which is read repeatedly in small
-/// pieces.
+/// Minimum number of consecutive cached pages for which the parsing process receives the cache file
+/// itself. Fewer pages are copied to the stage, because they usually contain metadata, which is
+/// read repeatedly in small ranges.
 const MANY: u64 = 9;
 
 /// The cached pages of one object.
 pub(super) struct Cached<'a> {
-    /// `None` if the object is not cached.
+    /// The cache and the object's key in it. `None` if the object is not cached.
     cache: Option<(&'a DiskCache, ObjectKey)>,
     length: u64,
-    /// The page that the server is currently sending.
+    /// The bytes that have arrived of the page that the server is currently sending.
     page: Vec<u8>,
 }
 
-/// The location of the next bytes of a range.
+/// Where the next bytes of a requested range are.
 pub(super) enum NextLocation {
-    /// This segment contains many pages, up to this offset.
+    /// In this segment of the cache, up to this offset of the object. The segment contains many
+    /// consecutive pages.
     Segment(Segment, u64),
-    /// The server has these bytes. The bytes before them came from the cache.
+    /// On the server, in this range. The preceding bytes were read from the cache.
     Server(Range<u64>),
 }
 
 impl<'a> Cached<'a> {
-    /// Returns the pages of an object in this state.
+    /// Returns access to the cached pages of an object in this state. `place` is the object's
+    /// location.
     pub(super) fn new(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
         Cached {
             cache: cache.and_then(|cache| Some((cache, cache.key(place, state)?))),
@@ -42,8 +45,8 @@ impl<'a> Cached<'a> {
         }
     }
 
-    /// Finds the bytes at the start of `range`. Passes bytes from the cache to the sink, except if
-    /// there are many pages and `hands_over` permits passing on the cache file.
+    /// Finds the location of the bytes at the start of `range`. Passes cached bytes to the sink. If
+    /// many pages are cached and `hands_over` is set, returns the cache file's segment instead.
     pub(super) fn next(
         &self,
         range: &Range<u64>,
@@ -78,8 +81,8 @@ impl<'a> Cached<'a> {
         cache.read(key, number, &mut page).then_some(page)
     }
 
-    /// Returns the segment that contains many pages from the start of `range`, and the offset after
-    /// them.
+    /// Returns the segment that contains many consecutive pages from the start of `range`, and the
+    /// offset after these pages.
     fn segment(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
         let (cache, key) = self.cache.as_ref()?;
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
@@ -91,21 +94,23 @@ impl<'a> Cached<'a> {
         (written >= MANY).then(|| (segment, end.min(range.end)))
     }
 
-    /// Removes the page at an offset, whose content was wrong.
+    /// Removes the page at an offset from the cache, because its content was wrong.
     pub(super) fn forget(&self, offset: u64) {
         if let Some((cache, key)) = &self.cache {
             cache.forget(key, offset / PAGE);
         }
     }
 
-    /// Returns the end of the uncached bytes at the start of `range`. Its first page is not cached.
+    /// Returns the end of the uncached bytes at the start of `range`. The first page of the range
+    /// is not cached.
     fn gap(&self, range: &Range<u64>) -> u64 {
         let mut behind = range.start / PAGE + 1..range.end.div_ceil(PAGE);
         let next = behind.find(|number| self.cached_page(*number).is_some());
         next.map_or(range.end, |number| number * PAGE)
     }
 
-    /// Stores the state of an opened object, its name for listings, and its first bytes.
+    /// Stores in the cache the state of an opened object, its name for listings, and its first
+    /// bytes.
     pub(super) fn begin(
         &mut self,
         (place, shown): (&str, &str),
@@ -119,7 +124,7 @@ impl<'a> Cached<'a> {
         }
     }
 
-    /// Stores consecutive bytes from the server. Only complete pages are stored.
+    /// Stores consecutive bytes from the server in the cache. Only complete pages are stored.
     pub(super) fn store(&mut self, mut at: u64, mut bytes: &[u8]) {
         let Some((cache, key)) = &self.cache else {
             return;

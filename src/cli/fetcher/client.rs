@@ -28,29 +28,30 @@ pub(super) use crate::cli::fetcher::hosts::AddressPolicy;
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 
-/// Time limit for a local metadata service. Most machines have none.
+/// Time limit for the metadata service of a cloud machine. Most machines have no such service.
 const LOCAL: Duration = Duration::from_secs(2);
 
 /// The HTTP client of one mount.
 pub(super) struct Client {
-    /// Connects to hosts that the user named.
+    /// The agent for hosts that the user named.
     named: Agent,
-    /// Connects to hosts that a server named.
+    /// The agent for hosts that a server named in a redirect. It connects only to permitted
+    /// addresses.
     led: Agent,
-    /// Sends requests that a proxy forwards.
+    /// The agent for requests that a proxy forwards.
     forwarded: Option<Agent>,
     proxies: Proxies,
     /// Time limit for each step of an exchange.
     pub(super) step: Duration,
-    /// Whether any server has answered. Until then, an unreachable host counts as a wrong name and
-    /// is not retried.
+    /// Whether any server has answered. Until then, an unreachable host counts as a wrong host
+    /// name, and the request is not retried.
     has_answered: AtomicBool,
 }
 
 /// A request header.
 pub(super) type RequestHeader = (HeaderName, HeaderValue);
 
-/// The response of a server, whose body has not been read.
+/// The response of a server. The body has not been read yet.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -220,12 +221,12 @@ impl Client {
     }
 }
 
-/// Returns whether this process's own rules refused the connection.
+/// Returns whether the connection was refused by the rules of this process, not by the server.
 fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// Returns whether the host does not exist or does not accept connections.
+/// Returns whether an error means that the host does not exist or does not accept connections.
 fn is_absence(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
@@ -247,12 +248,12 @@ impl From<Response<Body>> for Answer {
 }
 
 impl Answer {
-    /// Returns the value of a header, if it is text and occurs once.
+    /// Returns the value of a header, if the header occurs once and is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.only(name)?.to_str().ok()
     }
 
-    /// Returns the value of a header, if it occurs once.
+    /// Returns the value of a header, if the header occurs once.
     pub(super) fn only(&self, name: &str) -> Option<&HeaderValue> {
         let mut values = self.headers.get_all(name).iter();
         values.next().filter(|_| values.next().is_none())
@@ -263,7 +264,7 @@ impl Answer {
         is_html(&self.headers)
     }
 
-    /// Returns whether the first byte of the body that is not white space is `wanted`. The body can
+    /// Returns whether the first byte of the body, after white space, is `wanted`. The body can
     /// still be read from its start.
     pub(super) fn begins_with(&mut self, wanted: u8) -> bool {
         let mut come = Vec::new();
@@ -280,7 +281,8 @@ impl Answer {
         is_wanted
     }
 
-    /// Reads the body, of at most `most` bytes, if it arrives `within` this time.
+    /// Reads the whole body. The body has at most `most` bytes and must arrive within the time
+    /// `within`.
     ///
     /// # Errors
     /// `Other` if the body is too long. Otherwise fails with the error of reading.
@@ -299,8 +301,8 @@ impl Answer {
         })
     }
 
-    /// Reads the body, of at most `most` bytes. Calls `goes_on` with the number of bytes after each
-    /// read, and stops if it fails.
+    /// Reads the whole body, of at most `most` bytes. Calls `goes_on` with the number of bytes
+    /// after each read. Stops if `goes_on` fails.
     ///
     /// # Errors
     /// `Other` if the body is too long. Otherwise fails with the error of reading or of `goes_on`.
@@ -324,8 +326,8 @@ impl Answer {
         }
     }
 
-    /// Reads the end of a body of known length, so that the connection can be reused. The end of a
-    /// chunked body is not awaited, because a server may send any trailer.
+    /// Reads the remaining bytes of a body of known length, so that the connection can be reused.
+    /// Does not read the rest of a chunked body, because a server may send a trailer of any length.
     pub(super) fn end(mut self) {
         let is_counted = !self.headers.contains_key(header::TRANSFER_ENCODING);
         if is_counted && self.headers.contains_key(header::CONTENT_LENGTH) {

@@ -28,16 +28,16 @@ use sha2::{Digest, Sha256};
 
 use crate::limits;
 
-/// Format version. Each format has its own subdirectory.
+/// Version of the format of cache files. Each version has its own subdirectory.
 const FORM: &str = "h5fs-1";
 
-/// Maximum number of bytes written between two measurements of the cache's size.
+/// Maximum number of bytes that are written to the cache before its size is measured again.
 const LOOK: u64 = 64 << 20;
 
-/// Precision of the time at which a segment was last used.
+/// Precision of the recorded time at which a segment was last used.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Suffixes of file names.
+/// Suffixes of the names of cache files.
 const STATE: &str = ".state";
 const NAME: &str = ".name";
 
@@ -48,13 +48,13 @@ const STATE_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub(in crate::cli) struct DiskCache {
     directory: PathBuf,
-    /// Maximum total size of the files, in bytes.
+    /// Maximum total size of the cache files, in bytes.
     most: u64,
-    /// Bytes that may be written before the next measurement.
+    /// Number of bytes that may be written before the cache's size is measured again.
     left: Mutex<u64>,
-    /// The reason why writing has stopped after a failure.
+    /// The reason why nothing is written any longer. Set after a write has failed.
     full: OnceLock<String>,
-    /// Whether reading has stopped, because a wrong page could not be removed.
+    /// Whether nothing is read any longer, because a wrong page could not be removed.
     is_wrong: AtomicBool,
 }
 
@@ -97,7 +97,7 @@ impl DiskCache {
         })
     }
 
-    /// Measures the size of the cache, and checks that the current user can write to it.
+    /// Measures the size of the cache, and checks that the current user can write to its directory.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -107,13 +107,14 @@ impl DiskCache {
         Ok(self)
     }
 
-    /// Returns the directory of the files.
+    /// Returns the directory that contains the cache files.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns the key of an object in this state. Returns `None` without a strong entity tag,
-    /// because then two states cannot be distinguished.
+    /// Returns the cache key of an object in this state. `place` is the object's location. Returns
+    /// `None` without a strong entity tag, because two states of the object could then have the
+    /// same key.
     pub(super) fn key(&self, place: &str, state: &ObjectState) -> Option<ObjectKey> {
         state.is_tagged_strongly().then(|| {
             let hash = Sha256::new()
@@ -126,12 +127,12 @@ impl DiskCache {
         })
     }
 
-    /// Returns the reason why writing has stopped, if it has.
+    /// Returns the reason why nothing is written any longer, or `None` if pages are still written.
     pub(super) fn full(&self) -> Option<&str> {
         self.full.get().map(String::as_str)
     }
 
-    /// Returns the last known state of the object at a location.
+    /// Returns the state that the cache recorded last for the object at this location.
     pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
         let mut record = Vec::new();
         let file = open_cache_file(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
@@ -147,7 +148,7 @@ impl DiskCache {
         })
     }
 
-    /// Stores the state of the object at a location.
+    /// Records the state of the object at this location.
     pub(super) fn store_state(&self, place: &str, state: &ObjectState) {
         let mut facts = state.length.to_le_bytes().to_vec();
         facts.extend_from_slice(&state.modified.to_le_bytes());
@@ -174,8 +175,8 @@ impl DiskCache {
         });
     }
 
-    /// Reads a page of an object into `page`, which has the page's length. Returns whether the page
-    /// was found.
+    /// Reads the page with this number into `page`, which has the page's length. Returns whether
+    /// the cache contains the page.
     pub(super) fn read(&self, key: &ObjectKey, number: u64, page: &mut [u8]) -> bool {
         let read = self.open_segment(key, number).and_then(|segment| {
             let is_right = segment.read(number, page)?;
@@ -188,7 +189,8 @@ impl DiskCache {
     }
 
     /// Returns the segment that contains the first of the pages `numbers`, and the number of
-    /// consecutive pages in it that were written. The reader must verify their checksums.
+    /// consecutive pages from there that the segment contains. The reader must verify the checksums
+    /// of the pages.
     pub(super) fn written(&self, key: &ObjectKey, numbers: &Range<u64>) -> Option<(Segment, u64)> {
         let end = (numbers.start / PAGES + 1) * PAGES;
         let own = numbers.start..numbers.end.min(end);
@@ -200,7 +202,7 @@ impl DiskCache {
         found.ok()
     }
 
-    /// Removes a page whose content was wrong.
+    /// Removes a page from the cache, because its content was wrong.
     pub(super) fn forget(&self, key: &ObjectKey, number: u64) {
         let file = open_cache_file(&self.path(key, number), OpenOptions::new().write(true));
         let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
@@ -222,7 +224,8 @@ impl DiskCache {
         Ok(Segment::new(file, *key))
     }
 
-    /// Stores a page of an object. The page has [`PAGE`] bytes, or less if it is the last one.
+    /// Writes the page with this number to the cache. The page has [`PAGE`] bytes, or fewer if it
+    /// is the last page of the object.
     pub(super) fn write(&self, key: &ObjectKey, number: u64, page: &[u8]) {
         let path = self.path(key, number);
         let is_written = self.attempt(|| Segment::new(create(&path)?, *key).write(number, page));
@@ -237,7 +240,7 @@ impl DiskCache {
         }
     }
 
-    /// Returns the path of the segment that contains a page.
+    /// Returns the path of the segment file that contains the page with this number.
     fn path(&self, key: &ObjectKey, number: u64) -> PathBuf {
         let name = format!("{}-{:x}", hex(&key.0), number / PAGES);
         self.directory.join(name)
@@ -248,7 +251,7 @@ impl DiskCache {
         self.directory.join(name)
     }
 
-    /// Writes, unless an earlier write has failed. Returns whether it succeeded.
+    /// Calls `write`, unless an earlier write has failed. Returns whether `write` succeeded.
     fn attempt(&self, write: impl FnOnce() -> io::Result<()>) -> bool {
         if self.full.get().is_some() {
             return false;
@@ -265,8 +268,8 @@ impl DiskCache {
         written.is_ok()
     }
 
-    /// Measures the cache, and deletes the least recently used files if it is too large. Only one
-    /// process at a time does so.
+    /// Measures the size of the cache, and deletes the least recently used files if it exceeds the
+    /// limit. Only one process at a time does so.
     fn enforce_limit(&self) {
         let left = self.most / 8 * 7;
         let there = self.with_lock(false, || self.delete_beyond(self.most, left));
@@ -275,8 +278,8 @@ impl DiskCache {
         *lock(&self.left) = self.most.saturating_sub(there).min(step);
     }
 
-    /// Calls `act` while no other process deletes files. If another process holds the lock, waits
-    /// for it or fails.
+    /// Calls `act` while no other process deletes cache files. If another process holds the lock,
+    /// waits for the lock if `waits` is set, and fails otherwise.
     fn with_lock<T>(&self, waits: bool, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let file = create(&self.directory.join("lock"))?;
         let how = if waits {
@@ -290,7 +293,7 @@ impl DiskCache {
     }
 }
 
-/// Returns the length in bytes of the page with this number.
+/// Returns the length in bytes of the page with this number. `length` is the length of the object.
 pub(super) fn page_length(number: u64, length: u64) -> usize {
     let left = length.saturating_sub(number.saturating_mul(PAGE));
     to_usize(left.min(PAGE)).unwrap_or(0)

@@ -30,7 +30,7 @@ use crate::cli::fetcher::retries::Allowed;
 use crate::cli::fetcher::signer::Signer;
 use crate::limits;
 
-/// The exchange of requests and responses with one server.
+/// The connection settings, credentials and rate limits for requests to one server.
 pub(super) struct Exchange {
     pub(super) client: Arc<Client>,
     /// `None` if requests are not signed.
@@ -41,18 +41,20 @@ pub(super) struct Exchange {
     pub(super) home: AddressPolicy,
     pub(super) turns: RateLimits,
     pub(super) requester_pays: bool,
-    /// Whether entity tags are ignored if there is a modification date.
+    /// Whether entity tags are not compared if the object has a modification date.
     pub(super) has_weak_tags: bool,
-    /// Ports that redirects may lead to.
+    /// Ports to which redirects may lead.
     pub(super) ports: Vec<u16>,
-    /// Destinations of earlier redirects, so that later requests go there directly.
+    /// For the URI of a request, the destination of an earlier redirect. Later requests go there
+    /// directly.
     pub(super) redirects: Mutex<HashMap<Uri, Uri>>,
-    /// Alternative locations of an object, named by a Pelican director. The best one is last.
+    /// For the URI of a request, other locations of the object that a Pelican director has named.
+    /// The best location is the last one.
     pub(super) duplicates: Mutex<HashMap<Uri, Vec<Uri>>>,
     pub(super) counted: ConnectionCounters,
 }
 
-/// Counters of all connections.
+/// Counters of requests and bytes over all connections.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionCounters {
     pub(super) requests: AtomicU64,
@@ -80,20 +82,21 @@ impl ConnectionCounters {
     }
 }
 
-/// Hint for an HTTP server that refuses a request without a login.
+/// Hint that is added to the error of an HTTP server that requires a login.
 const HINT: &str = "; `netrc`, `bearer_token_file`, `header_file` and `cookies` provide a login";
 
-/// A function that returns the target of the requested object or listing in a region.
+/// A function that returns the target of a request, given the address of the source and the region
+/// of the bucket.
 pub(super) type TargetBuilder<'a> = dyn Fn(&Address, &str) -> Result<FetchTarget, FetchError> + 'a;
 
 impl Exchange {
-    /// Returns the ports of the server, of redirects and of the proxies.
+    /// Returns the ports that requests need: those of the server, of redirects and of the proxies.
     pub(super) fn all_ports(&self) -> Vec<u16> {
         let all = self.ports.iter().copied();
         all.chain(self.client.proxy_ports()).collect()
     }
 
-    /// Returns the part of an object's state that is compared with other states.
+    /// Returns the fields of an object's state that are compared with later states of the object.
     pub(super) fn compared(&self, state: ObjectState) -> ObjectState {
         if self.has_weak_tags {
             state.without_tag()
@@ -102,7 +105,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the cache key of an object's location, and the object's URL for messages.
+    /// Returns the location of the object `name`, which is its key in the disk cache, and the
+    /// object's URL for messages.
     ///
     /// # Errors
     /// Fails as [`Address::object`] does.
@@ -191,7 +195,8 @@ impl Exchange {
         trouble
     }
 
-    /// Fails if the server sends an HTML page instead of the object, which is usually a login page.
+    /// Fails if the server sends an HTML page, which is usually a login page, although an object
+    /// was requested.
     fn check_page(
         &self,
         target: &FetchTarget,
@@ -218,7 +223,8 @@ impl Exchange {
         Err(self.with_login_hint(FetchError::of_login(text), target))
     }
 
-    /// Requests the director from a Pelican federation, once.
+    /// Requests the configuration of a Pelican federation, and remembers the director that it
+    /// names.
     fn find_director(&self, allowed: &Allowed<'_>) -> Result<(), FetchError> {
         let Some(target) = self.address.configuration() else {
             return Ok(());
@@ -237,7 +243,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Selects the next alternative location after `failed`. Returns whether there is one.
+    /// Selects the next location of an object after the location `failed`. A Pelican director has
+    /// named these locations. Returns whether there is a next location.
     fn has_duplicate(&self, target: &Uri, failed: &Uri) -> bool {
         if !self.address.is_pelican() {
             return false;
@@ -259,7 +266,8 @@ impl Exchange {
         }
     }
 
-    /// Remembers the alternative locations that a director names in addition to its redirect.
+    /// Remembers the locations of an object that a Pelican director names in addition to its
+    /// redirect.
     fn remember_duplicates(&self, target: &Uri, answer: &Answer) {
         if self.address.is_pelican() {
             let mut places = pelican::duplicates(&answer.headers);
@@ -274,14 +282,16 @@ impl Exchange {
         }
     }
 
-    /// Forgets the destination of a redirect from `wanted`. Returns whether one was remembered.
+    /// Forgets the destination of an earlier redirect of this request. Returns whether there was
+    /// one.
     pub(super) fn forget_redirect(&self, wanted: &TargetBuilder<'_>) -> bool {
         let region = lock(&self.region).clone();
         let target = wanted(&self.address, &region);
         target.is_ok_and(|target| lock(&self.redirects).remove(&target.uri).is_some())
     }
 
-    /// Returns whether the bucket is in another region, and changes the region.
+    /// Sets the region that a response names if the bucket is not in `region`. Returns whether the
+    /// region has changed.
     fn change_region(&self, answer: &Answer, region: &str) -> bool {
         let is_hint = matches!(answer.status.as_u16(), 301 | 307 | 400 | 403);
         let of_bucket = answer.header("x-amz-bucket-region");
@@ -297,7 +307,8 @@ impl Exchange {
         }
     }
 
-    /// Discards the credentials that the server refused. Returns whether there were any.
+    /// Discards the credentials or login that the server has refused. Returns whether the next
+    /// request can have others.
     fn renew(&self, target: &FetchTarget) -> bool {
         let signer = self.signer.as_ref().filter(|_| target.is_signed);
         signer.inspect(|signer| signer.renew()).is_some() || self.login.renew()
@@ -392,8 +403,8 @@ impl Exchange {
         answer
     }
 
-    /// Returns the error for a redirect that is not followed. With a login, the redirect may lead
-    /// to a login page.
+    /// Returns the error for a redirect that is not followed. If the server requires a login, the
+    /// error names the options that configure one, because the redirect may lead to a login page.
     fn not_followed(&self, text: String) -> FetchError {
         if self.login.is_some() {
             FetchError::of_login(format!("{text}; the login may have expired"))
@@ -444,13 +455,14 @@ impl Exchange {
     }
 }
 
-/// Returns whether a status provides the requested data or its absence. 207 is a status of WebDAV.
+/// Returns whether a response answers the request, by its data or by the absence of data. Status
+/// 207 belongs to WebDAV.
 fn is_final(answer: &Answer) -> bool {
     matches!(answer.status.as_u16(), 200 | 206 | 207 | 304 | 416)
 }
 
-/// Returns whether the request was for an HTML page, or was redirected to the same path with a `/`,
-/// which is a directory.
+/// Returns whether the requested path can be an HTML page or a directory. A directory is recognised
+/// by a redirect to the same path with a `/`.
 fn is_page_or_directory(target: &Uri, uri: &Uri) -> bool {
     let path = target.path().to_ascii_lowercase();
     let is_page = ["/", ".html", ".htm", ".xhtml"]
@@ -459,8 +471,8 @@ fn is_page_or_directory(target: &Uri, uri: &Uri) -> bool {
     is_page || leads_to_directory(target, uri)
 }
 
-/// Returns whether a redirect leads to the same path with a `/`. Paths are compared after decoding,
-/// because servers encode different characters.
+/// Returns whether a redirect leads to the same path with a `/` at its end. Paths are compared
+/// after decoding, because servers percent-encode different characters.
 pub(super) fn leads_to_directory(from: &Uri, to: &Uri) -> bool {
     let path = |uri: &Uri| decoded(uri.path());
     [path(from), b"/".to_vec()].concat() == path(to)
@@ -473,7 +485,7 @@ fn redirect(answer: &Answer) -> Option<String> {
     Some(encoded(location.as_bytes().trim_ascii(), IN_REFERENCE))
 }
 
-/// Resolves a reference relative to `base`; RFC 3986, section 5.2.
+/// Resolves the URI reference of a redirect relative to `base`; RFC 3986, section 5.2.
 fn resolve_reference(base: &Uri, reference: &str) -> Result<Uri, FetchError> {
     let scheme = base.scheme_str().unwrap_or("http");
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
@@ -512,7 +524,7 @@ fn resolve_reference(base: &Uri, reference: &str) -> Result<Uri, FetchError> {
         .ok_or_else(|| FetchError::permanent("a redirect without a valid URL"))
 }
 
-/// Removes the parts `.` and `..` from a path; RFC 3986, section 5.2.4.
+/// Removes the segments `.` and `..` from a path; RFC 3986, section 5.2.4.
 fn without_dots(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -529,7 +541,7 @@ fn without_dots(path: &str) -> String {
     parts.join("/")
 }
 
-/// Returns whether the server refuses the credentials.
+/// Returns whether a response means that the server refuses the credentials.
 fn is_refusal(status: StatusCode, code: &str) -> bool {
     let is_expired = matches!(
         code,
@@ -538,7 +550,7 @@ fn is_refusal(status: StatusCode, code: &str) -> bool {
     matches!(status.as_u16(), 401 | 403) || is_expired
 }
 
-/// Returns the error code in an error document of S3: `<Error><Code>…</Code>…`.
+/// Returns the error code in the body of an S3 error response: `<Error><Code>…</Code>…`.
 fn code(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let code = text
@@ -552,7 +564,8 @@ fn code(body: &[u8]) -> String {
         .to_owned()
 }
 
-/// Converts the status of a response to a failure.
+/// Converts the status of a response to an error. `code` is the store's error code, and `shown` is
+/// the URL for the message.
 fn status_error(answer: &Answer, code: &str, shown: &str) -> FetchError {
     let status = answer.status.as_u16();
     let text = match code {
@@ -571,7 +584,7 @@ fn status_error(answer: &Answer, code: &str, shown: &str) -> FetchError {
     }
 }
 
-/// Returns whether the server temporarily accepts no more requests; RFC 9110, section 15.6.4, and
+/// Returns whether the server asks the client to send fewer requests; RFC 9110, section 15.6.4, and
 /// RFC 6585, section 4.
 fn asks_for_fewer(answer: &Answer) -> bool {
     match answer.status.as_u16() {

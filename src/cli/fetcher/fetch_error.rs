@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use h5fs_reader::source::remote::message::Failure;
 
-/// A failure, and the action that may fix it.
+/// The reason why a request failed, and the action that may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FetchError {
     pub(super) failure: Failure,
@@ -13,22 +13,23 @@ pub(super) struct FetchError {
     pub(super) remedy: Remedy,
 }
 
-/// The action that may fix a failure.
+/// The action after which a failed request may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
     /// No action helps.
     None,
-    /// Another attempt, after this time if the server requests it.
+    /// Another attempt. If the server requests a pause, the pause precedes the attempt.
     Again(Option<Duration>),
     /// A new login, because the current one may have expired.
     Login,
 }
 
-/// Servers with one name may send different entity tags for the same bytes.
+/// Message for an object whose entity tag alone has changed. Several servers with one name may send
+/// different entity tags for the same bytes.
 const RETAGGED: &str = "the object has another entity tag; if its servers send different tags, \
                         `etag=weak` compares only length and date";
 
-/// Message if no response or only a part of it arrived.
+/// Message for a response of which nothing or only a part has arrived.
 const LATE: &str = "no response arrived in time";
 
 impl FetchError {
@@ -46,7 +47,7 @@ impl FetchError {
         Self::new(Failure::Other, text)
     }
 
-    /// Returns a failure that a new login may fix.
+    /// Returns a failure after which a new login may help.
     pub(super) fn of_login(text: impl Into<String>) -> Self {
         FetchError {
             remedy: Remedy::Login,
@@ -54,7 +55,8 @@ impl FetchError {
         }
     }
 
-    /// Makes the failure permanent if a new login has already been tried.
+    /// Returns the failure as permanent if it can only be fixed by a login, because a new login has
+    /// already been tried.
     pub(super) fn after_login(self) -> Self {
         match self.remedy {
             Remedy::Login => FetchError {
@@ -65,7 +67,8 @@ impl FetchError {
         }
     }
 
-    /// Returns a temporary failure. If retries do not help in time, it counts as a timeout.
+    /// Returns a temporary failure, after which the request is retried. If no retry succeeds in
+    /// time, the failure is a timeout.
     pub(super) fn temporary(text: impl Into<String>) -> Self {
         FetchError {
             failure: Failure::TimedOut,
@@ -74,13 +77,13 @@ impl FetchError {
         }
     }
 
-    /// Returns the failure that the time limit has elapsed. The text of an earlier failure takes
-    /// precedence.
+    /// Returns the failure of a request whose time limit has elapsed. If an earlier attempt has
+    /// failed, its message is shown instead.
     pub(super) fn timed_out() -> Self {
         Self::temporary(LATE)
     }
 
-    /// Returns whether the time limit is the only known reason for the failure.
+    /// Returns whether nothing but the elapsed time limit is known about the failure.
     pub(super) fn is_late(&self) -> bool {
         self.text == LATE
     }

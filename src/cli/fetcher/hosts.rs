@@ -1,13 +1,13 @@
-//! Decides which hosts a redirect may lead to.
+//! Decides to which hosts a redirect may lead, and which hosts may receive secrets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
 use http::Uri;
 
-/// The set of permitted addresses.
+/// The addresses to which a connection may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressPolicy {
-    /// All addresses, because the user named the host.
+    /// All addresses. This applies to hosts that the user named.
     Anywhere,
     /// Public and private addresses.
     Private,
@@ -16,8 +16,8 @@ pub(super) enum AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// Returns the addresses that the server at `uri` may redirect to. A server in a private
-    /// network may redirect into that network, a public server may not.
+    /// Returns the addresses to which redirects from the server at `uri` may lead. A server in a
+    /// private network may redirect into that network. A public server may not.
     pub(super) fn for_server(uri: &Uri) -> Self {
         if is_this_machine(uri) {
             return AddressPolicy::Private;
@@ -77,7 +77,7 @@ pub(super) fn is_this_machine(uri: &Uri) -> bool {
     is_localhost(host) || literal(uri).is_some_and(|address| address.to_canonical().is_loopback())
 }
 
-/// Returns whether traffic to a URI is private: over TLS, or on this machine.
+/// Returns whether secrets may be sent to a URI: over TLS, or to this machine.
 pub(super) fn may_see_secrets(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https") || is_this_machine(uri)
 }
@@ -87,14 +87,15 @@ pub(super) fn is_service(uri: &Uri) -> bool {
     literal(uri).is_some_and(is_link_local)
 }
 
-/// Returns whether a service may be asked for credentials: over TLS, or on this machine or its
-/// host.
+/// Returns whether a credentials service at this URI may be asked for credentials. This requires
+/// TLS, or a service on this machine or on its host.
 pub(super) fn may_give_credentials(uri: &Uri) -> bool {
     let is_named = is_metadata_name(uri.host().unwrap_or_default());
     may_see_secrets(uri) || is_service(uri) || is_named
 }
 
-/// Returns whether a URI would mean a different machine if a proxy resolved its host.
+/// Returns whether a proxy would resolve the host of a URI to another machine than this process
+/// does.
 pub(super) fn is_local(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
     is_this_machine(uri) || is_service(uri) || is_metadata_name(host)
@@ -141,7 +142,7 @@ const PRIVATE: [&str; 22] = [
     "test",
 ];
 
-/// Returns a name in lower case and without trailing dots.
+/// Returns a host name in lower case and without dots at its end.
 fn plain(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }

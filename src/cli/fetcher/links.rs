@@ -1,4 +1,4 @@
-//! The `WebLink` header: other locations and their relation to the requested one; RFC 8288.
+//! The `Link` header: other URIs and their relation to the requested URI; RFC 8288.
 
 use http::HeaderMap;
 
@@ -7,7 +7,7 @@ use http::HeaderMap;
 pub(super) struct WebLink<'a> {
     pub(super) uri: &'a str,
     pub(super) rel: &'a str,
-    /// Priority of a Pelican cache. Smaller is better.
+    /// Priority of a Pelican cache. The cache with the smallest number is the best one.
     pub(super) priority: Option<u32>,
 }
 

@@ -31,10 +31,11 @@ use crate::cli::options::{Netrc as Asked, RemoteSettings};
 use cookies::Cookies;
 use netrc::Netrc;
 
-/// Variables with tokens: a general token, and tokens of NASA's Earthdata and of Hugging Face.
+/// Environment variables that contain tokens: a general token, and tokens of NASA's Earthdata and
+/// of Hugging Face.
 const TOKENS: [&str; 3] = ["H5FS_BEARER_TOKEN", "EARTHDATA_TOKEN", "HF_TOKEN"];
 
-/// Headers that this program sets for the range, the connection and the object.
+/// Headers that the user cannot set, because this program sets them.
 const OWN: [HeaderName; 10] = [
     header::HOST,
     header::RANGE,
@@ -52,12 +53,12 @@ const OWN: [HeaderName; 10] = [
 pub(super) struct Login {
     settings: RemoteSettings,
     files: CredentialFiles,
-    /// The URL's scheme, host and port.
+    /// The scheme, host and port of the source's URL.
     origin: Uri,
     shown: Mutex<RequestLogins>,
 }
 
-/// The logins that requests contain.
+/// The logins that are currently added to requests.
 #[derive(Default)]
 struct RequestLogins {
     headers: Vec<RequestHeader>,
@@ -160,7 +161,7 @@ impl Login {
         parsed.map_err(|reason| Error::Usage(format!("{option}: {}: {reason}", path.display())))
     }
 
-    /// Returns the token of the environment for the URL's host.
+    /// Returns the token that an environment variable contains for the host of the source's URL.
     fn token_of_environment(&self) -> Result<Option<HeaderValue>> {
         let host = self.origin.host().unwrap_or_default();
         let may_see_token = |name: &str| is_for(name, host);
@@ -176,7 +177,8 @@ impl Login {
         parsed.transpose()
     }
 
-    /// Adds the logins for the server at `uri` to the headers of a request.
+    /// Adds the logins for the server at `uri` to the headers of a request. `is_own` says whether
+    /// the server is that of the source's URL.
     pub(super) fn add(&self, uri: &Uri, is_own: bool, to: &mut HeaderMap) {
         if !may_see_secrets(uri) {
             return;
@@ -198,7 +200,8 @@ impl Login {
         }
     }
 
-    /// Keeps the cookies that the server at `uri` sets, in memory only, if a login is configured.
+    /// Stores the cookies that the server at `uri` sets. The cookies are only in memory. Does
+    /// nothing if no login is configured.
     pub(super) fn store_cookies(&self, uri: &Uri, answer: &HeaderMap) {
         if self.is_some() && may_see_secrets(uri) {
             let mut shown = lock(&self.shown);
@@ -208,8 +211,8 @@ impl Login {
         }
     }
 
-    /// Reads the files again and forgets the cookies that servers have set. If a file cannot be
-    /// read, the previous logins remain. Returns whether a login is configured.
+    /// Reads the login files again, and forgets the cookies that servers have set. If a file cannot
+    /// be read, the previous logins stay in use. Returns whether any login is configured.
     pub(super) fn renew(&self) -> bool {
         if let Ok(shown) = self.read() {
             *lock(&self.shown) = shown;
@@ -217,7 +220,7 @@ impl Login {
         self.is_some()
     }
 
-    /// Returns whether a login for any server is configured.
+    /// Returns whether a login is configured for any server.
     pub(super) fn is_some(&self) -> bool {
         let shown = lock(&self.shown);
         let settings = &self.settings;
@@ -225,8 +228,8 @@ impl Login {
     }
 }
 
-/// Returns the path of the netrc file: the named file, the file in the environment, or the usual
-/// file.
+/// Returns the path of the netrc file: the file that the option names, the file that `NETRC` names,
+/// or `~/.netrc`.
 fn netrc_file(asked: &Asked) -> Option<PathBuf> {
     match asked {
         Asked::File(path) => Some(path.clone()),
@@ -234,7 +237,7 @@ fn netrc_file(asked: &Asked) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether the token in the variable of this name is for a host.
+/// Returns whether the token in the environment variable `name` may be sent to a host.
 fn is_for(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     match name {
@@ -244,7 +247,7 @@ fn is_for(name: &str, host: &str) -> bool {
     }
 }
 
-/// Returns the header of a bearer token; RFC 6750, section 2.1.
+/// Returns the value of the `Authorization` header for a bearer token; RFC 6750, section 2.1.
 fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
     let token = text.trim();
     let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
@@ -256,7 +259,8 @@ fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
     Ok(sensitive(value))
 }
 
-/// Parses lines `Name: value`. Skips empty lines and lines that start with `#`.
+/// Parses the lines of a header file, `Name: value`. Skips empty lines and lines that start with
+/// `#`.
 fn headers(text: &str) -> std::result::Result<Vec<RequestHeader>, String> {
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -278,7 +282,8 @@ fn header_of(line: &str) -> Option<RequestHeader> {
     Some((name, sensitive(HeaderValue::from_str(value.trim()).ok()?)))
 }
 
-/// Returns the error for an invalid line. The line itself may be a secret.
+/// Returns the error for an invalid line of a header file. The error names only the line's number,
+/// because the line may be a secret.
 fn unusable(number: usize) -> String {
     format!(
         "line {}: not of the form `Name: value`",

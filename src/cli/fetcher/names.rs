@@ -1,4 +1,4 @@
-//! Names with a prefix, or in a directory of a web server, as servers list them.
+//! Lists names: object keys with a prefix, or files in a directory of a web server.
 //!
 //! | file | content |
 //! |---|---|
@@ -30,12 +30,12 @@ use h5fs_reader::source::location::Scheme;
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::page::NamesPage;
 
-/// Parses a page of the keys that start with `prefix`. A key's name is the part after the last `/`
-/// of `prefix`. A key without such a part is skipped.
+/// Parses one page of an object store's listing. All keys of the page must start with `prefix`. A
+/// key's name is the part after the last `/` of `prefix`. A key without such a part is skipped.
 ///
 /// # Errors
-/// Fails if the page exceeds a limit. An incomplete page, or a page with other keys, is a temporary
-/// failure: a proxy may have truncated the page or replaced it.
+/// Fails if the page exceeds a limit. An incomplete page, or a page with keys that do not start
+/// with `prefix`, is a temporary failure: a proxy may have truncated the page or replaced it.
 pub(super) fn parse(scheme: Scheme, body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
     match scheme {
         Scheme::Azure => azure::page(body, prefix),

@@ -23,7 +23,8 @@ use crate::cli::fetcher::client::resolver::PermittedResolver;
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::hosts::{self, AddressPolicy};
 
-/// The proxies that the environment names. Lowercase names are the ones that curl reads.
+/// The proxies that the environment variables name. The variables have the lowercase names that
+/// curl also reads.
 #[derive(Debug, Default)]
 pub(super) struct Proxies {
     http: Option<Proxy>,
@@ -35,9 +36,9 @@ pub(super) struct Proxies {
 pub(super) enum Route {
     /// A direct connection to the server.
     Direct,
-    /// A connection to the server that the proxy opens.
+    /// A tunnel through the proxy, which opens the connection to the server.
     Tunnel(Proxy),
-    /// A request that the proxy sends on its own connection.
+    /// A request to the proxy, which sends the request to the server on its own connection.
     Forwarded,
 }
 
@@ -138,7 +139,8 @@ fn proxy(text: &str, except: &str) -> Option<Proxy> {
     builder.build().ok()
 }
 
-/// Returns the header line that authenticates the user to the proxy.
+/// Returns the header line that authenticates the user to the proxy. Returns an empty text if the
+/// proxy's URL has no user.
 fn login(proxy: &Proxy) -> String {
     let (user, password) = (proxy.username(), proxy.password());
     if user.is_none() && password.is_none() {
@@ -213,18 +215,18 @@ impl<C: Connector<()>> Connector<()> for Forwarding<C> {
     }
 }
 
-/// A connection to a proxy, which rewrites requests to the absolute form.
+/// A connection to a proxy. Requests are rewritten to the absolute form, which names the server.
 #[derive(Debug)]
 pub(super) struct AbsoluteForm<T> {
     connection: T,
-    /// The URI of the server, up to the path.
+    /// The start of the server's URI: its scheme, host and port.
     start: String,
     login: String,
 }
 
 impl<T: Transport> AbsoluteForm<T> {
-    /// Rewrites the request in the first `amount` bytes of the output to the absolute form. Returns
-    /// the new number of bytes.
+    /// Rewrites a request to the absolute form. The request is in the first `amount` bytes of the
+    /// output buffer. Returns its new length in bytes.
     fn rewrite(&mut self, amount: usize) -> Result<usize, Error> {
         let output = self.connection.buffers().output();
         let Some(text) = output
@@ -241,8 +243,8 @@ impl<T: Transport> AbsoluteForm<T> {
     }
 }
 
-/// Returns the start of a request in the absolute form. `start` is the URI up to the path, and
-/// `login` becomes the first header. Returns `None` if the bytes are not the start of a request.
+/// Converts the start of a request to the absolute form. `start` is the URI up to the path, and
+/// `login` becomes the first header line. Returns `None` if `head` is not the start of a request.
 fn absolute(head: &[u8], start: &str, login: &str) -> Option<Vec<u8>> {
     let end = head.windows(2).position(|pair| pair == b"\r\n")?;
     let (line, rest) = head.split_at_checked(end + 2)?;
@@ -276,7 +278,7 @@ impl<T: Transport> Transport for AbsoluteForm<T> {
     }
 }
 
-/// A resolver that returns the addresses of the proxy for every server.
+/// A resolver that returns the proxy's addresses for the name of every server.
 #[derive(Debug)]
 pub(super) struct ProxyNames {
     names: PermittedResolver,

@@ -20,7 +20,7 @@ use crate::limits;
 pub(super) struct PermittedResolver {
     inner: DefaultResolver,
     reach: AddressPolicy,
-    /// Hosts of the proxies. The user named these hosts as well.
+    /// Host names of the proxies, which count as named by the user.
     proxies: Vec<String>,
     known: Mutex<HashMap<(String, u16), ResolvedAddresses>>,
 }

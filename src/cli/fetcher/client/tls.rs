@@ -27,12 +27,13 @@ use ureq::unversioned::transport::{
     TcpConnector, Transport, TransportAdapter,
 };
 
-/// The certificates of a file.
+/// The TLS configuration that trusts the certificates of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Trust(Arc<ClientConfig>);
 
 impl Trust {
-    /// Trusts the certificates of the file at `path`, which the option `word` names.
+    /// Creates a configuration that trusts the certificates of the file at `path`. `word` is the
+    /// option that names the file.
     ///
     /// # Errors
     /// `Usage` if the file cannot be read or contains no certificate.
@@ -57,7 +58,7 @@ impl Trust {
         Ok(Trust(Arc::new(config.with_no_client_auth())))
     }
 
-    /// Returns the connector to servers.
+    /// Returns the ureq connector that opens TLS connections with this configuration.
     pub(super) fn connector(&self) -> impl Connector {
         let proxied = ().chain(ConnectProxyConnector::default());
         proxied.chain(TcpConnector::default()).chain(self.clone())

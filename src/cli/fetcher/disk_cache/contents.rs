@@ -1,4 +1,4 @@
-//! Lists the content of a disk cache by source, and deletes old files.
+//! Lists the sources whose pages are in a disk cache, and deletes the least recently used files.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions};
@@ -10,12 +10,12 @@ use std::time::SystemTime;
 use crate::cli::fetcher::disk_cache::{DiskCache, NAME, STATE, open_cache_file};
 use crate::limits;
 
-/// The cached content of one source.
+/// The cached pages of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct CachedSource {
-    /// The source's URL without secrets. `None` if it is not recorded.
+    /// The source's URL without secrets. `None` if the cache does not contain the URL.
     pub(in crate::cli) source: Option<String>,
-    /// Bytes on disk of the source's segments.
+    /// Size on disk of the source's segments, in bytes.
     pub(in crate::cli) bytes: u64,
     /// Time at which one of the source's segments was last used.
     pub(in crate::cli) used: SystemTime,
@@ -32,12 +32,12 @@ struct CacheFile {
 
 #[derive(Debug, PartialEq, Eq)]
 enum CacheFileKind {
-    /// Pages of the object with this key, in hexadecimal digits.
+    /// A segment with pages of an object. The text is the object's key in hexadecimal digits.
     Segment(String),
-    /// The name of the object with this key.
+    /// The name of an object for listings. The text is the object's key in hexadecimal digits.
     Name(String),
     State,
-    /// The lock, or a file that does not belong to the cache.
+    /// The lock file, or a file that does not belong to the cache.
     Other,
 }
 
@@ -61,7 +61,7 @@ impl CacheFileKind {
 }
 
 impl DiskCache {
-    /// Returns the content by source, the most recently used source first.
+    /// Returns the cached sources. The most recently used source is the first one.
     ///
     /// # Errors
     /// Fails if the directory cannot be read.
@@ -93,8 +93,8 @@ impl DiskCache {
         Ok(shares)
     }
 
-    /// Deletes the least recently used files until at most `most` bytes remain. Returns the bytes
-    /// before and after.
+    /// Deletes the least recently used files until at most `most` bytes remain. Returns the size of
+    /// the cache in bytes, before and after the deletion.
     ///
     /// # Errors
     /// Fails if the directory cannot be read, or if a file cannot be deleted.
@@ -105,8 +105,8 @@ impl DiskCache {
         })
     }
 
-    /// Deletes files until at most `left` bytes remain, if there are more than `most`. Returns the
-    /// bytes before and after.
+    /// If the cache has more than `most` bytes, deletes files until at most `left` bytes remain.
+    /// Returns the size of the cache in bytes, before and after the deletion.
     pub(super) fn delete_beyond(&self, most: u64, left: u64) -> io::Result<(u64, u64)> {
         let mut files = self.files()?;
         let before: u64 = files.iter().map(|file| file.bytes).sum();

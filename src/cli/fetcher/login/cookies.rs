@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderValue, Uri};
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// Maximum number of cookies from servers. The oldest one is dropped.
+/// Maximum number of cookies that servers set. Beyond this number, the oldest cookie is dropped.
 const SET: usize = 256;
 
-/// Maximum length in bytes of a cookie from a server. A longer cookie is ignored.
+/// Maximum length in bytes of a cookie that a server sets. A longer cookie is ignored.
 const COOKIE_BYTES: usize = 8192;
 
-/// All cookies, the oldest first.
+/// All cookies, in the order in which they were added.
 #[derive(Default)]
 pub(super) struct Cookies {
     of_file: Vec<Cookie>,
@@ -23,7 +23,7 @@ pub(super) struct Cookies {
 struct Cookie {
     /// The domain in lower case, without a leading dot.
     domain: String,
-    /// Whether hosts below the domain receive the cookie as well.
+    /// Whether the cookie is also sent to subdomains of `domain`.
     is_of_subdomains: bool,
     path: String,
     name: String,
@@ -61,8 +61,8 @@ impl Cookies {
         })
     }
 
-    /// Stores the cookie that the server at `uri` sets, or removes a cookie that the server
-    /// deletes.
+    /// Applies a `Set-Cookie` header of the server at `uri`: stores its cookie, or removes the
+    /// cookie that it deletes.
     pub(super) fn store(&mut self, uri: &Uri, header: &HeaderValue) {
         let text = header
             .to_str()
@@ -81,7 +81,7 @@ impl Cookies {
         }
     }
 
-    /// Returns the `Cookie` header for a request.
+    /// Returns the `Cookie` header for a request to `uri`.
     pub(super) fn header(&self, uri: &Uri) -> Option<HeaderValue> {
         let now = now();
         let seen: Vec<_> = (self.of_file.iter().chain(&self.set))
@@ -95,7 +95,7 @@ impl Cookies {
 }
 
 impl Cookie {
-    /// Parses a line `domain, subdomains, path, secure, expires, name, value`.
+    /// Parses a line of a cookie file: `domain, subdomains, path, secure, expires, name, value`.
     fn of_line(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.splitn(7, '\t').collect();
         let &[domain, is_of_subdomains, path, _, expires, name, value] = fields.as_slice() else {
@@ -150,7 +150,7 @@ impl Cookie {
         (is_own || is_named && cookie.is_beneath(&host)).then_some(cookie)
     }
 
-    /// Returns whether a host is below the domain. An address is not below any domain.
+    /// Returns whether a host is a subdomain of the cookie's domain. An IP address is no subdomain.
     fn is_beneath(&self, host: &str) -> bool {
         let is_address = host
             .trim_matches(['[', ']'])
@@ -170,7 +170,7 @@ impl Cookie {
         (host == self.domain || self.is_beneath(&host)) && behind.is_some_and(is_on_path)
     }
 
-    /// Returns whether this cookie replaces the other one.
+    /// Returns whether this cookie replaces `other`.
     fn is_same(&self, other: &Self) -> bool {
         (&self.domain, &self.path, &self.name) == (&other.domain, &other.path, &other.name)
     }
@@ -188,8 +188,8 @@ fn now() -> i64 {
     })
 }
 
-/// Parses a date such as `Wed, 21 Oct 2026 07:28:00 GMT`, also with `-` in the date. Returns
-/// seconds since 1970.
+/// Parses the date of a cookie, such as `Wed, 21 Oct 2026 07:28:00 GMT`. The date may also contain
+/// `-`. Returns seconds since 1970.
 fn date(text: &str) -> Option<i64> {
     let text = text.trim().replace('-', " ");
     let date = DateTimeParser::new()

@@ -8,13 +8,13 @@ use http::HeaderValue;
 
 use crate::cli::fetcher::address::authorization;
 
-/// The entries in the order of the file.
+/// The entries of a netrc file, in their order.
 #[derive(Default)]
 pub(super) struct Netrc(Vec<NetrcEntry>);
 
 #[derive(Default, Debug, PartialEq, Eq)]
 struct NetrcEntry {
-    /// `None` for `default`.
+    /// The host of the entry. `None` for the entry `default`.
     host: Option<String>,
     login: String,
     password: String,
@@ -59,8 +59,8 @@ impl Netrc {
         Ok(Netrc(entries))
     }
 
-    /// Returns the `Authorization` header for a host. The entry `default` applies only to the URL's
-    /// own host.
+    /// Returns the `Authorization` header for a host. The entry `default` applies only to the host
+    /// of the source's URL.
     pub(super) fn authorization(&self, host: &str, is_own: bool) -> Option<HeaderValue> {
         let is_of = |entry: &&NetrcEntry| match &entry.host {
             Some(named) => named.eq_ignore_ascii_case(host),
@@ -71,7 +71,7 @@ impl Netrc {
     }
 }
 
-/// A tokenizer that holds the rest of the text.
+/// A tokenizer of a netrc file. It holds the text after the current word.
 struct NetrcTokens<'a>(&'a str);
 
 impl NetrcTokens<'_> {

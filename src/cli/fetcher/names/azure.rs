@@ -1,4 +1,4 @@
-//! A page of names of Azure's storage: the response of `List Blobs`.
+//! Parses a page of an Azure container's listing: the response of `List Blobs`.
 
 use h5fs_reader::source::location::percent::decoded;
 use h5fs_reader::source::remote::state::ObjectState;
@@ -10,24 +10,25 @@ use crate::cli::fetcher::names::xml::{self, ElementVisitor, XmlAttributes};
 use crate::cli::fetcher::transfer::seconds;
 use crate::limits;
 
-/// The content of a document, filled during parsing.
+/// The parsed content of a response.
 #[derive(Default)]
 struct AzureListing {
     keys: Keys,
     /// The prefix that the response repeats, or an empty text.
     prefix: String,
-    /// Name of the current blob or prefix.
+    /// Name of the current blob or common prefix.
     name: Vec<u8>,
-    /// Whether this name is percent-encoded, because XML cannot represent it.
+    /// Whether the current name is percent-encoded, because XML cannot represent it.
     is_encoded: bool,
     state: ObjectState,
     has_length: bool,
-    /// Whether the document contains the marker of the next page, which is empty on the last page.
+    /// Whether the response contains the element with the marker of the next page. The marker is
+    /// empty on the last page.
     has_next: bool,
     next: String,
 }
 
-/// Parses a page of the names that start with `prefix`.
+/// Parses one page of the blobs whose names start with `prefix`.
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.

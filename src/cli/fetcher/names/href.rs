@@ -1,4 +1,4 @@
-//! Resolves references in the page of a directory; RFC 3986, section 5.
+//! Resolves the URI references (links) in the page of a directory; RFC 3986, section 5.
 //!
 //! A name is a single path component. A reference that leads out of the directory, has a query, or
 //! contains an encoded `/` is not a name.
@@ -8,7 +8,7 @@ use http::Uri;
 
 use crate::cli::fetcher::hosts;
 
-/// The directory that a page lists.
+/// The directory whose names a page lists.
 #[derive(Debug)]
 pub(super) struct BaseDirectory {
     uri: Uri,
@@ -16,13 +16,13 @@ pub(super) struct BaseDirectory {
     parts: Vec<Vec<u8>>,
 }
 
-/// The target of a reference.
+/// What a link in a directory's page leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reference {
     /// A name in the directory.
     Child {
         name: Vec<u8>,
-        /// Whether the reference ends with `/`.
+        /// Whether the link ends with `/`.
         is_directory: bool,
     },
     /// The directory itself.
@@ -34,7 +34,7 @@ pub(super) enum Reference {
 }
 
 impl BaseDirectory {
-    /// Returns the directory of a page at `uri`.
+    /// Returns the directory whose page has the URI `uri`.
     pub(super) fn from_uri(uri: &Uri) -> Self {
         let directory = uri.path().rsplit_once('/').map_or("", |(before, _)| before);
         let parts = directory.split('/').filter(|part| !part.is_empty());
@@ -50,7 +50,7 @@ impl BaseDirectory {
         parts.collect::<Vec<_>>().concat()
     }
 
-    /// Resolves a reference relative to the directory.
+    /// Resolves a link relative to the directory.
     pub(super) fn resolve(&self, reference: &str) -> Reference {
         let reference = reference.trim();
         if reference.contains(['?', '#']) || reference.is_empty() {
@@ -63,8 +63,7 @@ impl BaseDirectory {
         }
     }
 
-    /// Returns the path of an absolute reference. The path is empty if the reference leads to
-    /// another server.
+    /// Returns the path of an absolute link. The path is empty if the link leads to another server.
     fn path_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
         let of_server = match reference.split_once("://") {
             Some((scheme, rest)) if is_word(scheme) => {
@@ -92,7 +91,7 @@ impl BaseDirectory {
         })
     }
 
-    /// Resolves an absolute path.
+    /// Resolves the absolute path of a link.
     fn resolve_path(&self, path: &str) -> Reference {
         let Some(path) = path.strip_prefix('/') else {
             return Reference::Elsewhere;
@@ -118,7 +117,7 @@ impl BaseDirectory {
     }
 }
 
-/// Resolves a reference that does not start with `/`.
+/// Resolves a link that does not start with `/`.
 fn relative(reference: &str) -> Reference {
     let reference = reference.strip_prefix("./").unwrap_or(reference);
     match reference {
@@ -146,7 +145,7 @@ fn is_name(part: &[u8]) -> bool {
     is_text && !matches!(part, b"" | b"." | b"..") && !part.contains(&b'/') && !part.contains(&0)
 }
 
-/// Returns whether a `:` ends a scheme, because no `/` precedes it.
+/// Returns whether a link starts with a scheme: whether a `:` occurs before the first `/`.
 fn is_of_scheme(reference: &str) -> bool {
     let first = reference.split('/').next().unwrap_or_default();
     first.contains(':')

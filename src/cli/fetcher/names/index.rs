@@ -57,7 +57,7 @@ pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<Option<NamesPage
     }
 }
 
-/// Returns whether a body is a login page: it has a password field.
+/// Returns whether the body of a response is a login page: whether it has a password field.
 pub(super) fn is_login(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
     let text = text.trim_start_matches('\u{feff}').trim_start();
@@ -82,14 +82,14 @@ fn is_title(text: &str, base: &BaseDirectory) -> bool {
 /// A tokenizer of HTML tags. The page may be malformed in any way.
 struct Html<'a> {
     rest: &'a str,
-    /// Whether the end tag of the page was found.
+    /// Whether the end tag of the page has been found.
     is_whole: bool,
 }
 
 struct Tag {
-    /// The name in lower case. The name of an end tag starts with `/`.
+    /// The name of the tag in lower case. The name of an end tag starts with `/`.
     name: String,
-    /// The value of `href`.
+    /// The value of the attribute `href`.
     reference: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Html<'a> {
         }
     }
 
-    /// Skips to the end of a tag and returns the value of its `href`.
+    /// Skips to the end of a tag. Returns the value of the attribute `href`.
     fn attributes(&mut self) -> Option<String> {
         let mut reference = None;
         loop {
@@ -142,7 +142,7 @@ impl<'a> Html<'a> {
         }
     }
 
-    /// Returns the attribute value at the start of `text`, and moves after it.
+    /// Returns the attribute value at the start of `text`, and continues after the value.
     fn value(&mut self, text: &'a str) -> &'a str {
         let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
         let (value, behind) = match quote {
@@ -159,7 +159,7 @@ impl<'a> Html<'a> {
         value
     }
 
-    /// Returns the text up to the end tag `name`, without the tags in it.
+    /// Returns the text up to the end tag `name`, without the tags within the text.
     fn text_until(&mut self, name: &str) -> String {
         let end = format!("</{name}");
         let lower = |text: &str| text.to_ascii_lowercase();
@@ -181,7 +181,7 @@ impl<'a> Html<'a> {
     }
 }
 
-/// Decodes the character references that servers write.
+/// Decodes the character references that index pages contain, such as `&amp;`.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -27,7 +27,7 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     is_number.then(|| format!("api/records/{number}/files"))
 }
 
-/// Parses a list of names. Returns `None` for any other text.
+/// Parses an index page in JSON. Returns `None` if the text is not a list of names.
 ///
 /// # Errors
 /// Fails for an incomplete text, or for a list with too many names.
@@ -61,7 +61,7 @@ pub(super) fn page(text: &str) -> Result<Option<NamesPage>, FetchError> {
     Ok(Some(names.page()))
 }
 
-/// Returns the entries of a list. Only one entry is decoded at a time.
+/// Iterates over the items of a JSON list. Only one item is decoded at a time.
 ///
 /// # Errors
 /// Fails for an incomplete list, or for a list with too many entries.
@@ -72,8 +72,8 @@ pub(super) fn entries(
     Ok(parts.map(|entry| serde_json::from_str(entry).map_err(|_| invalid_page())))
 }
 
-/// Splits a list or an object at its commas. The caller decodes each part separately, so that only
-/// one decoded part is in memory.
+/// Splits the text of a JSON list or object at its commas. The caller decodes one piece at a time,
+/// so that only one decoded value is in memory.
 fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, FetchError> {
     let inner = text.trim().strip_prefix(open);
     let inner = inner

@@ -1,4 +1,4 @@
-//! Keys and common prefixes in the listings of object stores.
+//! The keys and common prefixes in one page of an object store's listing.
 
 use h5fs_reader::source::remote::message::ListedType;
 use h5fs_reader::source::remote::state::ObjectState;
@@ -7,11 +7,11 @@ use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::page::{NamesPage, invalid_page, listed};
 use crate::limits;
 
-/// The keys of a page that have been parsed so far.
+/// The keys and common prefixes that have been parsed.
 #[derive(Default)]
 pub(super) struct Keys(Vec<ListedKey>);
 
-/// A key with the state of its object, or a common prefix. The text is encoded as in the document.
+/// A key with the state of its object, or a common prefix. The text is encoded as in the response.
 struct ListedKey {
     key: String,
     state: Option<ObjectState>,
@@ -44,7 +44,8 @@ impl Keys {
         self.0.len()
     }
 
-    /// Converts the keys, which must start with `prefix`, to a page. `plain` decodes a key.
+    /// Converts the keys to a page of names. All keys must start with `prefix`. `plain` decodes a
+    /// key, and `next` is the marker of the next page.
     ///
     /// # Errors
     /// Fails if a key does not start with `prefix`.

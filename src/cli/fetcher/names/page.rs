@@ -1,4 +1,4 @@
-//! A page of names from any kind of listing.
+//! One page of a listing, from any kind of server.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use h5fs_reader::source::remote::message::{ListedName, ListedType, PACKET};
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::limits;
 
-/// Number of names that fit in a packet together with the marker of the next page, for names and
-/// entity tags of maximum length.
+/// Number of names that fit in one packet to the parsing process, together with the marker of the
+/// next page. Names and entity tags count with their maximum length.
 const NAMES: usize =
     (PACKET - 2 * limits::KEY_BYTES) / (limits::KEY_BYTES + limits::ETAG_BYTES + 32);
 
-/// One page of the names directly below a prefix.
+/// One page of the names directly below a prefix or in a directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::cli::fetcher) struct NamesPage {
-    /// Names, sorted by their bytes.
+    /// The names of the page, sorted by their bytes.
     pub(in crate::cli::fetcher) names: Vec<ListedName>,
     /// Marker that requests the next page. Empty on the last page.
     pub(in crate::cli::fetcher) next: String,
 }
 
 impl NamesPage {
-    /// Returns the page of these names.
+    /// Creates a page of these names, in sorted order.
     pub(super) fn sorted(mut names: Vec<ListedName>, next: String) -> Self {
         names.sort_by(|a, b| a.name.cmp(&b.name));
         NamesPage { names, next }
     }
 
-    /// Removes and returns the names that fit in the next packet. Returns `None` if all remaining
-    /// names fit.
+    /// Removes and returns the first names of the page, as many as fit in one packet. Returns
+    /// `None` if all remaining names fit in one packet.
     pub(in crate::cli::fetcher) fn part(&mut self) -> Option<Vec<ListedName>> {
         (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
     }
 }
 
-/// Names, each with a flag that says whether it is a directory.
+/// The names in a directory, each with a flag that says whether it is a directory.
 #[derive(Default)]
 pub(super) struct NameSet(BTreeMap<Vec<u8>, bool>);
 
@@ -68,7 +68,7 @@ impl NameSet {
     }
 }
 
-/// Returns a name as a list entry, or `None` if a file cannot have this name.
+/// Returns an item of a page for this name. Returns `None` if no file can have this name.
 pub(super) fn listed(name: &[u8], named: ListedType) -> Option<ListedName> {
     let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
     let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
@@ -78,7 +78,7 @@ pub(super) fn listed(name: &[u8], named: ListedType) -> Option<ListedName> {
     })
 }
 
-/// Returns the failure for an incomplete or invalid page of names.
+/// Returns the failure for a page of names that is incomplete or invalid.
 pub(super) fn invalid_page() -> FetchError {
     FetchError::temporary("the server's listing cannot be read")
 }

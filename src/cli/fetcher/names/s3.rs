@@ -1,4 +1,4 @@
-//! A page of names in the S3 protocol: the response of `ListObjectsV2`.
+//! Parses a page of a bucket's listing in the S3 protocol: the response of `ListObjectsV2`.
 
 use h5fs_reader::source::location::percent::decoded;
 use h5fs_reader::source::remote::state::ObjectState;
@@ -9,13 +9,13 @@ use crate::cli::fetcher::names::page::{NamesPage, invalid_page};
 use crate::cli::fetcher::names::xml::{self, ElementVisitor};
 use crate::limits;
 
-/// The content of a document, filled during parsing.
+/// The parsed content of a response.
 #[derive(Default)]
 struct S3Listing {
     keys: Keys,
     /// The prefix that the response repeats, or an empty text.
     prefix: String,
-    /// Number of keys and prefixes that the server reports.
+    /// Number of keys and common prefixes that the response says it contains.
     count: usize,
     /// Key of the current object.
     key: String,
@@ -26,7 +26,7 @@ struct S3Listing {
     is_truncated: bool,
 }
 
-/// Parses a page of the keys that start with `prefix`.
+/// Parses one page of the keys that start with `prefix`.
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.

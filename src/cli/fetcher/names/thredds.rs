@@ -3,7 +3,8 @@
 //! A directory of files has the catalog `…/thredds/catalog/DIRECTORY/catalog.xml`. The service
 //! `HTTPServer` serves its files as `…/thredds/fileServer/DIRECTORY/FILE`. A dataset with a
 //! `urlPath` of this form is a file. A `catalogRef` whose `href` is `DIRECTORY/catalog.xml` is a
-//! directory. Catalogs may refer to any location; entries outside the directory are ignored.
+//! directory. Catalogs may refer to any location; datasets and catalogs outside the directory are
+//! ignored.
 
 use h5fs_reader::source::location::percent::decoded;
 
@@ -12,7 +13,7 @@ use crate::cli::fetcher::names::href::{BaseDirectory, Reference};
 use crate::cli::fetcher::names::page::{NameSet, NamesPage};
 use crate::cli::fetcher::names::xml::{self, ElementVisitor, XmlAttributes};
 
-/// Name of the catalog in each directory.
+/// File name of a directory's catalog.
 pub(in crate::cli::fetcher) const CATALOG: &str = "catalog.xml";
 
 /// Path segments before a directory in the URL of its catalog, and in the URLs of its files.
@@ -29,7 +30,7 @@ pub(in crate::cli::fetcher) fn files(directory: &str) -> Option<String> {
     Some(format!("{before}{files}{beneath}"))
 }
 
-/// The content of a catalog, filled during parsing.
+/// The parsed content of a catalog.
 struct Catalog<'a> {
     base: &'a BaseDirectory,
     place: DatasetPath,
@@ -38,11 +39,11 @@ struct Catalog<'a> {
     has_service: bool,
 }
 
-/// The path of the files on the server.
+/// Where the server provides the files of a catalog.
 struct DatasetPath {
-    /// Base path of the service.
+    /// Base path of the service `HTTPServer`.
     service: Vec<u8>,
-    /// Start of the `urlPath` of each dataset.
+    /// The part of each dataset's `urlPath` that names the directory of the catalog.
     directory: Vec<u8>,
 }
 
@@ -115,7 +116,7 @@ impl ElementVisitor for Catalog<'_> {
 }
 
 impl Catalog<'_> {
-    /// Returns whether a service has the expected base path.
+    /// Returns whether the base path of a service is the path of the directory's files.
     fn is_service(&self, base: &str) -> bool {
         let path = match base.split_once("://") {
             Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)),

@@ -14,8 +14,8 @@ use crate::cli::fetcher::names::json;
 use crate::cli::fetcher::names::page::{NameSet, invalid_page};
 use crate::limits;
 
-/// Returns the path that lists a directory of files. Both paths are percent-encoded and do not
-/// start with `/`.
+/// Returns the path of the API that lists a dataset's directory. Both paths are percent-encoded and
+/// do not start with `/`.
 pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     let parts: Vec<&str> = directory.strip_suffix('/')?.splitn(6, '/').collect();
     let (["datasets", owner, name, "resolve", revision], path) = parts.split_at_checked(5)? else {
@@ -26,14 +26,14 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     whole.then(|| path.iter().fold(tree, |tree, path| tree + "/" + path))
 }
 
-/// Returns the decoded path of a directory within its dataset, without a `/` at its end.
+/// Returns the decoded path of a directory within its dataset. The path does not end with `/`.
 pub(super) fn within(directory: &str) -> Vec<u8> {
     let path = directory.strip_suffix('/').unwrap_or(directory);
     let mut parts = path.splitn(6, '/');
     parts.nth(5).map(decoded).unwrap_or_default()
 }
 
-/// Adds the names of a page of the directory `within` a dataset.
+/// Parses one page of the directory `within` a dataset, and adds its names to `names`.
 ///
 /// # Errors
 /// Fails for an incomplete or invalid page, for names in another directory, and for too many names.
@@ -56,7 +56,7 @@ pub(super) fn add(body: &[u8], within: &[u8], names: &mut NameSet) -> Result<(),
     Ok(())
 }
 
-/// Returns the query of the next page, if there is one.
+/// Returns the query of the next page's URL. Returns `None` on the last page.
 ///
 /// # Errors
 /// Fails if the link to the next page is invalid.

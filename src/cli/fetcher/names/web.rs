@@ -28,23 +28,24 @@ use crate::cli::fetcher::service::page_budget::PageReservation;
 use crate::cli::fetcher::transfer::{Transfer, TransferStop, is_encoded, state};
 use crate::limits;
 
-/// The protocol of a mount's server, once it is known.
+/// The protocol by which the server of a mount lists names, once it is known.
 #[derive(Debug, Default)]
 pub(in crate::cli::fetcher) struct ServerProtocol(OnceLock<Protocol>);
 
-/// One request for names.
+/// A request for the names in a directory of a web server, or for a single name.
 pub(in crate::cli::fetcher) struct NamesRequest<'a> {
     pub(in crate::cli::fetcher) web: &'a ServerProtocol,
     pub(in crate::cli::fetcher) exchange: &'a Exchange,
-    /// Path relative to the URL's directory: a directory that ends with `/`, the empty path, or a
-    /// single name.
+    /// The requested path, relative to the URL's directory. It is a directory that ends with `/`, a
+    /// single name, or empty for the URL's directory itself.
     pub(in crate::cli::fetcher) prefix: &'a [u8],
-    /// The memory budget for the page.
+    /// The memory that is reserved for the page.
     pub(in crate::cli::fetcher) room: &'a PageReservation<'a>,
 }
 
 impl NamesRequest<'_> {
-    /// Returns the names in the directory, or the single name if it exists.
+    /// Returns the names in the requested directory. For a single name, returns the name if it
+    /// exists.
     ///
     /// # Errors
     /// Fails with the server's error, also if the server does not list the directory.
@@ -64,7 +65,7 @@ impl NamesRequest<'_> {
         })
     }
 
-    /// Calls `act` until it succeeds, or until retries cannot help.
+    /// Calls `act` until it succeeds, the time limit elapses, or another attempt cannot help.
     fn retry<T>(
         &self,
         patience: RetryBudget<'_>,
@@ -115,7 +116,7 @@ impl NamesRequest<'_> {
         }
     }
 
-    /// Requests a listing by one protocol.
+    /// Requests the listing of the directory `prefix` in one protocol.
     fn page(
         &self,
         transfer: &Transfer<'_>,
@@ -144,7 +145,7 @@ impl NamesRequest<'_> {
         }
     }
 
-    /// Requests all pages of a dataset's directory. Each page names the next one.
+    /// Requests all pages of a Hugging Face directory. Each page names the next page.
     fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<NamesPage, FetchError> {
         let mut names = NameSet::default();
         let within = self.exchange.address.url().directory().to_owned();
@@ -200,12 +201,12 @@ impl NamesRequest<'_> {
         }
     }
 
-    /// Returns the destination of an earlier redirect from this URI.
+    /// Returns the destination of an earlier redirect from this URI, if there was one.
     fn redirect_target(&self, uri: &Uri) -> Option<Uri> {
         lock(&self.exchange.redirects).get(uri).cloned()
     }
 
-    /// Looks up the name.
+    /// Looks up the requested single name. Returns `None` if it does not exist.
     fn look_up(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let found = match self.protocol() {
             Some(Protocol::WebDav) => self.properties(transfer)?,
@@ -223,14 +224,14 @@ impl NamesRequest<'_> {
         }
     }
 
-    /// Looks up the name by WebDAV properties.
+    /// Looks up the requested name in its WebDAV properties.
     fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let page = present(self.page(transfer, self.prefix, Protocol::WebDav))?;
         let first = page.and_then(|page| page.names.into_iter().next());
         Ok(first.map(|name| name.named))
     }
 
-    /// Looks up the name as a directory.
+    /// Looks up the requested name as a directory, by requesting its listing.
     fn look_up_directory(
         &self,
         transfer: &Transfer<'_>,
@@ -241,8 +242,8 @@ impl NamesRequest<'_> {
         Ok(page.map(|_| ListedType::Prefix))
     }
 
-    /// Looks up the name as an object: by a HEAD request, or by a request for its first byte if the
-    /// server rejects HEAD.
+    /// Looks up the requested name as an object, with a HEAD request. If the server rejects HEAD,
+    /// requests the first byte of the object.
     fn object(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let wanted = |address: &Address, _: &str| address.head(self.prefix);
         let left = transfer.patience.remaining().min(self.exchange.client.step);
@@ -274,7 +275,8 @@ impl NamesRequest<'_> {
         Ok(present(found)?.map(ListedType::Object))
     }
 
-    /// Returns whether the server has redirected from the name to the same path with a `/`.
+    /// Returns whether the server has redirected from the requested name to the same path with a
+    /// `/`.
     fn leads_to_directory(&self) -> Result<bool, FetchError> {
         let target = self.exchange.address.head(self.prefix)?;
         let way = self.redirect_target(&target.uri);
@@ -287,12 +289,12 @@ fn with_target<'a>(transfer: &'a Transfer<'_>, wanted: &'a TargetBuilder<'a>) ->
     Transfer::new(transfer.exchange, wanted, transfer.patience.clone())
 }
 
-/// Returns the failure of a listing that a new login may fix.
+/// Returns the failure of a listing for which a new login may help.
 fn expired_login(text: String) -> FetchError {
     FetchError::of_login(text + "; the login may have expired")
 }
 
-/// Converts a `NotFound` failure to `None`.
+/// Converts the result of a look-up: a `NotFound` failure becomes `None`.
 fn present<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchError> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -301,7 +303,7 @@ fn present<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchError> {
     }
 }
 
-/// Returns the length of the object with these headers.
+/// Returns the length of the object according to the headers of a response.
 fn length(answer: &Answer) -> Option<u64> {
     let is_whole = answer.status == 200 && !is_encoded(answer);
     let length = answer.header("content-length").filter(|_| is_whole)?;

@@ -1,4 +1,5 @@
-//! WebDAV properties: the response to `PROPFIND`, a `multistatus`; RFC 4918, sections 9.1 and 13.
+//! Parses WebDAV properties: the response to `PROPFIND`, a `multistatus` document; RFC 4918,
+//! sections 9.1 and 13.
 
 use h5fs_reader::source::remote::message::{ListedName, ListedType};
 use h5fs_reader::source::remote::state::ObjectState;
@@ -10,21 +11,21 @@ use crate::cli::fetcher::names::xml::{self, ElementVisitor};
 use crate::cli::fetcher::transfer::seconds;
 use crate::limits;
 
-/// The content of the response, filled during parsing.
+/// The parsed content of a response.
 struct Answer<'a> {
     base: &'a BaseDirectory,
     names: Vec<ListedName>,
     /// Number of `response` elements.
     count: usize,
-    /// Reference and properties of the current `response`.
+    /// URI reference and properties of the current `response` element.
     href: String,
     found: Properties,
-    /// Properties of the current `propstat`.
+    /// Properties of the current `propstat` element.
     pending: Properties,
     is_found: bool,
 }
 
-/// The properties of one resource.
+/// The WebDAV properties of one file or collection.
 #[derive(Default)]
 struct Properties {
     is_collection: bool,
@@ -34,7 +35,7 @@ struct Properties {
 }
 
 impl Properties {
-    /// Merges other properties into these. Newer values replace older ones.
+    /// Adds the properties of `other`. If both have a property, that of `other` is used.
     fn add(&mut self, other: Properties) {
         self.is_collection |= other.is_collection;
         self.length = other.length.or(self.length);
@@ -44,8 +45,8 @@ impl Properties {
         self.modified = self.modified.max(other.modified);
     }
 
-    /// Returns the list entry. The state is used only with a length and an entity tag, because a
-    /// response to GET has both.
+    /// Converts the properties to an item of a page. The item has a state only if length and entity
+    /// tag are known, because the response to a GET request has both.
     fn into_named(self) -> ListedType {
         match self.length {
             _ if self.is_collection => ListedType::Prefix,

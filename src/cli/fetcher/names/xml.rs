@@ -1,4 +1,5 @@
-//! XML documents from servers. Their size is bounded, and incomplete documents are rejected.
+//! Parses XML documents from servers. The size of a document is bounded, and an incomplete document
+//! is rejected.
 
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -7,8 +8,8 @@ use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::page::invalid_page;
 use crate::limits;
 
-/// A visitor of the elements of a document. A path contains the local names of the elements,
-/// without the root.
+/// A visitor of the elements of an XML document. The path of an element contains the local names of
+/// its parents and its own, without the root.
 pub(super) trait ElementVisitor {
     /// Handles the start of an element.
     ///
@@ -25,7 +26,7 @@ pub(super) trait ElementVisitor {
     fn end(&mut self, path: &[&str], text: &str) -> Result<(), FetchError>;
 }
 
-/// The attributes of an element, by their local names.
+/// The attributes of an XML element, by their local names.
 pub(super) struct XmlAttributes(Vec<(String, String)>);
 
 impl XmlAttributes {
@@ -35,9 +36,9 @@ impl XmlAttributes {
     }
 }
 
-/// The state of parsing a document.
+/// The state of the parser of an XML document.
 struct XmlParser<'a> {
-    /// The required name of the root.
+    /// The required name of the root element.
     root: &'a str,
     elements: &'a mut dyn ElementVisitor,
     /// The names of the open elements.
@@ -107,7 +108,7 @@ impl XmlParser<'_> {
         self.elements.begin(&path, &attributes)
     }
 
-    /// Appends text. Text outside the root is rejected.
+    /// Appends text to the current element. Rejects text outside the root element.
     fn append_text(&mut self, text: &str) -> Result<(), FetchError> {
         if self.path.is_empty() && !text.trim().is_empty() {
             return Err(invalid_page());
