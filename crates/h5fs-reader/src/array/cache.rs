@@ -144,7 +144,8 @@ impl Cache {
         entries.evict(capacity)
     }
 
-    /// Returns the chunk for a reader. The chunk counts as used, and the call as a hit or a miss.
+    /// Returns the cached chunk for a reader, or `None`. Marks the chunk as used, and counts the
+    /// call as a hit or a miss.
     pub(super) fn get(&self, key: ChunkKey) -> Option<DecodedChunk> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         let count = if found.is_some() {
@@ -156,8 +157,8 @@ impl Cache {
         found
     }
 
-    /// Returns the chunk like `get`, but does not count a miss, because the reader will call `get`
-    /// afterwards.
+    /// Returns the cached chunk like `get`, but does not count a miss, because the reader will call
+    /// `get` afterwards.
     pub(super) fn hit(&self, key: ChunkKey) -> Option<DecodedChunk> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         self.hits
@@ -165,7 +166,7 @@ impl Cache {
         found
     }
 
-    /// Returns the chunk without marking it as used and without counting a hit or a miss.
+    /// Returns the cached chunk without marking it as used and without counting a hit or a miss.
     pub(super) fn peek(&self, key: ChunkKey) -> Option<DecodedChunk> {
         lock(&self.entries).chunks.peek(&key).cloned()
     }

@@ -282,7 +282,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the node that `node` refers to in the tree. Fails once no more nodes may be read.
+    /// Returns the node itself, or the node of this tree that it refers to. Fails once no more
+    /// nodes may be read.
     fn resolve_reference(&mut self, node: NodeIndex) -> Result<Option<NodeIndex>> {
         let meant = self
             .context
@@ -308,7 +309,7 @@ impl<'a> Parser<'a> {
         datatype::parse(self.document, fields.need("datatype")?, order)
     }
 
-    /// Returns the value of a mapping's own key.
+    /// Returns the value of the key `name` of a mapping. Ignores entries from merge keys.
     fn value(&mut self, mapping: NodeIndex, name: &str) -> Result<Option<NodeIndex>> {
         let entries = self.document.pairs(mapping).map_or(1, <[_]>::len);
         self.entries_left =

@@ -153,7 +153,7 @@ impl File {
         Ok(DescribedNode { node, block })
     }
 
-    /// Returns the array of a group that is a chunked ndarray.
+    /// Returns the array that the members of a group form, if the group is a chunked ndarray.
     fn assembled(&self, index: NodeIndex) -> Option<Result<Array>> {
         let tag = self.tree.document().tag(index)?;
         let is_chunked =
@@ -182,7 +182,7 @@ impl File {
 }
 
 impl File {
-    /// Returns the nulls of an inline ndarray as its mask.
+    /// Returns the mask of the nulls of an inline ndarray, or `None` if no element is null.
     fn nulls(&self, node: NodeId, index: NodeIndex) -> Result<Option<Mask>> {
         let known = self.known(node)?;
         let NodeKind::Array(array) = &known.node.kind else {

@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the value of a key.
+    /// Returns the value of the key `name`, or `None` if the key does not exist.
     pub(crate) fn get(&self, name: &str) -> Option<NodeIndex> {
         let mut pairs = self.pairs.iter();
         let pair = pairs.find(|&&(key, _)| self.document.is_key(key, name));
@@ -101,7 +101,8 @@ pub(crate) fn description(effort: &Effort) -> Effort {
     effort.part(limits::DESCRIPTION)
 }
 
-/// Charges a read of `node`, including its text if it is a scalar.
+/// Charges a read of `node` to the document's effort, with the length of the text if the node is a
+/// scalar.
 ///
 /// # Errors
 /// `Limit` if the effort is exhausted.

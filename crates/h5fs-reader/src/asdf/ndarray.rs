@@ -395,7 +395,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the lengths, or `None` if one of them is open.
+/// Returns the lengths of the dimensions, or `None` if one of them is open.
 fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
     let fixed = |length: &Length| match length {
         Length::Fixed(length) => Some(*length),

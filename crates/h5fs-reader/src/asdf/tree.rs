@@ -233,7 +233,8 @@ impl Tree {
         self.slot_of_key(mapping, (name, 0)).or_else(numbered)
     }
 
-    /// Splits a name into text and number.
+    /// Splits the name of an entry into the key's text and the key's number among different keys
+    /// with equal text. Returns `None` for a name without such a number.
     fn numbered<'a>(&self, name: &'a [u8]) -> Option<(&'a [u8], u32)> {
         let name = std::str::from_utf8(name).ok()?;
         let (text, number) = name.rsplit_once(&self.mark)?;

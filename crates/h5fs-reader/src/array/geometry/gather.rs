@@ -13,7 +13,8 @@ use crate::wire::Count;
 /// same as one more system call.
 const GAP: u64 = 16 << 10;
 
-/// The most bytes and runs that one read from an unfiltered chunk covers.
+/// Maximum number of bytes and maximum number of runs that one read from an unfiltered chunk
+/// covers.
 const WINDOW_BYTES: u64 = 1 << 20;
 const WINDOW_RUNS: usize = 4096;
 

@@ -328,7 +328,9 @@ impl Bzip2Progress {
         })
     }
 
-    /// Returns a mark near the tip. The first mark must directly follow the stream's header.
+    /// Returns the mark with this number. Returns `None` if the mark is not within a block's
+    /// maximum length of the previous mark. The first mark must directly follow the stream's
+    /// header.
     fn mark(&mut self, number: usize, encoded: &EncodedBlock) -> Result<Option<BitMark>> {
         let until = match number.checked_sub(1) {
             None => FIRST_BIT,

@@ -50,7 +50,7 @@ pub type StreamBlock = ResumableBlock<StreamCodec>;
 #[derive(Default)]
 pub struct StreamState {
     run: DecoderRun,
-    /// The independent parts, once they were searched.
+    /// The independent parts, once the stream was searched for them.
     parts: Option<Arc<[StreamPart]>>,
     /// The numbers of the parts at which a run has started.
     begun: BTreeSet<usize>,

@@ -75,7 +75,8 @@ impl WholeBlock {
 }
 
 impl WholeBlock {
-    /// Returns the content of a bzip2 stream that is truncated only after all of its content.
+    /// Returns the whole content of a bzip2 stream that is truncated after its last content byte.
+    /// Returns `None` if content is missing.
     fn cut(&self, stored: &[u8]) -> Option<Buffer> {
         let (content, _) = filter::bzip2::grow_cut(stored, self.encoded.decoded).ok()?;
         let is_all = to_u64(content.len()) == self.encoded.decoded;

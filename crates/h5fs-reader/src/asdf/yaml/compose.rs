@@ -144,7 +144,7 @@ fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<u
 
 const NEXT_LINE: char = '\u{85}';
 
-/// Returns the text as characters. YAML 1.1 must allow all of them.
+/// Returns the text as characters. Fails if YAML 1.1 does not allow one of them.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let at = Extent::cut(start, to_u64(error.valid_up_to())).end();
@@ -343,7 +343,8 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Moves the children of a collection to their final list.
+    /// Moves the children of a collection to the document's list of items or pairs. Returns their
+    /// range in that list.
     fn collect(&mut self, ended: &OpenCollection) -> Option<yaml::Span> {
         let Document { items, pairs, .. } = &mut self.document;
         let children = self.children.drain(ended.children..);

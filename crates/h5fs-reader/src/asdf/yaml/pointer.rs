@@ -86,7 +86,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-/// Returns the byte of two hexadecimal digits, and the text after them.
+/// Parses two hexadecimal digits. Returns their byte, and the text after them.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, after) = text.split_at_checked(2)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

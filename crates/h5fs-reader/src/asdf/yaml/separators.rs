@@ -15,7 +15,7 @@ pub(super) const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 /// A text with line feeds instead of separators.
 pub(super) struct NormalizedText {
     pub(super) text: String,
-    /// The places of these line feeds in order, with the original separators.
+    /// The offset of each of these line feeds, in order, with the separator that it replaced.
     places: Vec<(usize, char)>,
 }
 

@@ -110,7 +110,8 @@ impl BlockContent {
     }
 }
 
-/// Removes a run from the front. Returns its byte and its length.
+/// Removes a run from the front of `rest`. Returns the run's byte and its length, or `None` at the
+/// end.
 fn next_run(rest: &mut &[u8]) -> Option<(u8, usize)> {
     let &byte = rest.first()?;
     let equal = rest.iter().take(EQUAL).take_while(|&&other| other == byte);

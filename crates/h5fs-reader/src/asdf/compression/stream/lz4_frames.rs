@@ -111,7 +111,8 @@ impl Lz4FrameWalk<'_> {
         Ok(bytes.try_into().ok().map(u32::from_le_bytes))
     }
 
-    /// Walks over one frame or skippable frame.
+    /// Walks over one frame or skippable frame. Returns `None` if the frame is of another form, or
+    /// if there are too many.
     fn frame(&mut self) -> Result<Option<()>> {
         self.blocks = self.blocks.one_more();
         if self.blocks > limits::BLOCK_CHUNKS {
@@ -145,7 +146,8 @@ impl Lz4FrameWalk<'_> {
         Ok(None)
     }
 
-    /// Walks over a block.
+    /// Walks over a block. Returns `None` if its length is impossible, or if there are too many
+    /// blocks.
     fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
         let length = u64::from(word & 0x7fff_ffff);
         let bytes = length.with_more(if header.has_sums { 8 } else { 4 });

@@ -79,7 +79,8 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     Ok(Some(parts))
 }
 
-/// Returns the last stream of `streams`, which may be followed by padding.
+/// Returns the last stream of `streams`, which may be followed by padding. Returns `None` if
+/// `streams` does not end with a valid index and footer.
 fn last(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
     let Some(streams) = without_padding(encoded, streams)? else {
         return Ok(None);

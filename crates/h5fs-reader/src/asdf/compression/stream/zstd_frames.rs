@@ -97,7 +97,8 @@ struct ZstdFrameWalk<'a> {
 }
 
 impl ZstdFrameWalk<'_> {
-    /// Walks over a frame's header and its blocks.
+    /// Walks over a frame's header and its blocks. Returns `None` if a block is invalid or
+    /// truncated.
     fn frame(&mut self, header: &Header) -> Result<Option<()>> {
         self.rest = self.rest.skip(header.length);
         loop {
