@@ -136,7 +136,7 @@ impl BtreeV1 {
         (first..node.used).filter_map(|i| self.child(node, i).ok()?)
     }
 
-    /// Returns the same tree, with reads charged to `effort`.
+    /// Returns a view of the same tree whose reads are charged to `effort`.
     pub(crate) fn with_effort(&self, effort: &Effort) -> Self {
         BtreeV1 {
             meta: self.meta.with_effort(effort),

@@ -140,7 +140,7 @@ impl BtreeV2 {
         self.levels.depth()
     }
 
-    /// Returns the same tree, with reads charged to `effort`.
+    /// Returns a view of the same tree whose reads are charged to `effort`.
     pub(crate) fn with_effort(&self, effort: &Effort) -> Self {
         BtreeV2 {
             meta: self.meta.with_effort(effort),
@@ -434,7 +434,8 @@ impl RecordCursor {
         Count::sum(nodes)
     }
 
-    /// Makes the record at `position` the next one. Does not read it yet.
+    /// Moves the cursor, so that the record at `position` is the next one. Does not read the record
+    /// yet.
     pub(crate) fn seek(&mut self, position: u64) {
         self.position = position;
         self.path.clear();

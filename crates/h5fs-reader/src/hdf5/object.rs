@@ -15,7 +15,7 @@ use crate::wire::{Count, Cursor, to_u64};
 /// A parsed object: the node, and the location of its links if it is a group.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// The object as the model describes it.
+    /// The node that the model shows for the object.
     pub(crate) node: Arc<Node>,
     /// The links of a group.
     pub(crate) group: Option<Group>,

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::source::growing::retry_while_growing;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Number of bytes of the first read. Most headers end within them.
+/// Number of bytes of the first read of a header. Most headers end within these bytes.
 pub(crate) const FIRST_LOOK: u64 = 512;
 
 /// Number of bytes of a version 1 prefix with its padding.

@@ -60,7 +60,7 @@ impl SharedMessages {
         Ok(SharedMessages { metadata, indexes })
     }
 
-    /// Returns the same resolver, reading through `metadata`.
+    /// Returns a view of the same resolver that reads through `metadata`.
     pub(crate) fn with_metadata(&self, metadata: &Arc<Metadata>) -> Self {
         SharedMessages {
             metadata: Arc::clone(metadata),

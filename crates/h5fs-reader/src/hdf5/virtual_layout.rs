@@ -191,7 +191,7 @@ struct VirtualLayout<'a> {
     at: Address,
     dims: Vec<u64>,
     mappings: Mappings,
-    /// The previous source, because consecutive parts often have the same source.
+    /// The source of the previous part, because consecutive parts often have the same source.
     last_source: Option<Arc<SourceDataset>>,
     /// The source that was opened last, and its extent if the source exists.
     last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,

@@ -66,7 +66,7 @@ impl Metadata {
         self.copy(since, Effort::default())
     }
 
-    /// Returns the same metadata for a request, with reads charged to its effort.
+    /// Returns a view of the same metadata for one request, whose reads are charged to `effort`.
     pub(crate) fn with_effort(&self, effort: &Effort) -> Arc<Self> {
         self.copy(self.since, effort.clone())
     }

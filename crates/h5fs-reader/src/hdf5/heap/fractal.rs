@@ -182,7 +182,7 @@ impl FractalHeap {
         })
     }
 
-    /// Returns the same heap, marked as having most of its objects read.
+    /// Returns the same heap, marked for a caller that reads most of its objects.
     pub(crate) fn wanted_whole(self) -> Self {
         FractalHeap {
             is_wanted_whole: true,

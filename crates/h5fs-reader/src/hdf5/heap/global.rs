@@ -53,7 +53,7 @@ impl GlobalHeap {
         }
     }
 
-    /// Returns the same heap, read through `metadata`.
+    /// Returns a view of the same heap that reads through `metadata`.
     pub(crate) fn with_metadata(&self, metadata: &Arc<Metadata>) -> Self {
         GlobalHeap {
             metadata: Arc::clone(metadata),
@@ -233,7 +233,7 @@ impl ObjectDirectory {
         }
     }
 
-    /// Returns the bytes of `part` of the file, if they are in memory.
+    /// Returns the bytes of `part` of the file, if the directory has them in memory.
     fn kept(&self, part: Extent) -> Option<&[u8]> {
         let start = usize::try_from(part.start().checked_sub(self.at)?).ok()?;
         let end = start.checked_add(usize::try_from(part.length()).ok()?)?;
@@ -308,7 +308,7 @@ impl HeapWindow<'_> {
         header.ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))
     }
 
-    /// Returns the header, if it is in memory.
+    /// Returns the header at absolute offset `at`, if its bytes are in the window.
     fn kept(&self, at: u64) -> Option<[u8; 16]> {
         let within = usize::try_from(at.checked_sub(self.start)?).ok()?;
         self.bytes.get(within..)?.first_chunk().copied()

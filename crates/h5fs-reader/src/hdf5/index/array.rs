@@ -21,7 +21,7 @@ const CHECKSUM: u64 = 4;
 
 /// An index that is an array of chunks by number.
 pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
-    /// Returns the same array, with reads charged to `effort`.
+    /// Returns a view of the same array whose reads are charged to `effort`.
     fn with_effort(&self, effort: &Effort) -> Self;
 
     /// Returns the chunks and the form of their entries.
@@ -85,7 +85,7 @@ pub(super) struct NumberedChunks {
 }
 
 impl NumberedChunks {
-    /// Returns the same chunks, with reads charged to `effort`.
+    /// Returns a view of the same chunks whose reads are charged to `effort`.
     pub(super) fn with_effort(&self, effort: &Effort) -> Self {
         NumberedChunks {
             meta: self.meta.with_effort(effort),

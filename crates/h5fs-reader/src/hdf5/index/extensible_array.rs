@@ -37,7 +37,7 @@ pub(crate) struct ExtensibleArray {
     sizes: Sizes,
 }
 
-/// The header's numbers. All sizes are computed from them.
+/// The numbers in the header of an extensible array. The sizes of all its blocks follow from them.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     max_bits: u8,
@@ -54,12 +54,12 @@ struct SuperBlock {
     blocks: u64,
     /// Entries of each data block.
     entries: u64,
-    /// Number of entries before the super block, without those in the index block.
+    /// Number of entries in all earlier super blocks, without the entries in the index block.
     start: u64,
 }
 
 impl SuperBlock {
-    /// Returns the number of entries before data block `i`, without those in the index block.
+    /// Returns the number of entries before data block `i`, without the entries in the index block.
     fn block_start(&self, i: u64) -> u64 {
         self.start.with_more(i.times(self.entries))
     }
@@ -116,8 +116,8 @@ impl Sizes {
         Count::sum(before.map(|block| block.blocks))
     }
 
-    /// Returns the super block of entry `i`, counted without those in the index block. Returns
-    /// `None` after the last.
+    /// Returns the super block of entry `i`, counted without the entries in the index block.
+    /// Returns `None` after the last.
     fn locate(&self, i: u64) -> Option<(u32, SuperBlock)> {
         let doubled = i.checked_div(self.min_entries)?.checked_add(1)?;
         let u = doubled.checked_ilog2()?;

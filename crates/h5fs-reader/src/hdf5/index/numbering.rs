@@ -13,7 +13,7 @@ pub(super) struct Numbering {
     /// The dimensions, slowest first. Each has the difference between the numbers of neighbouring
     /// chunks.
     strides: Vec<(usize, u64)>,
-    /// The number of all chunks, if it is limited.
+    /// The number of all chunks, or `None` if a dimension is unlimited.
     total: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Numbering {
         Ok(Numbering { strides, total })
     }
 
-    /// Returns the number of all chunks, 0 if it is unlimited.
+    /// Returns the number of all chunks, 0 if a dimension is unlimited.
     pub(super) fn total(&self) -> u64 {
         self.total.unwrap_or(0)
     }
