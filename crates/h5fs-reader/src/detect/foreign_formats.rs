@@ -119,7 +119,8 @@ pub(super) fn is_page(source: &dyn Source) -> bool {
     describe(source).is_some_and(|found| found == PAGE)
 }
 
-/// Describes the format of `source`, and the tool that reads it.
+/// Describes the format of `source`, and names the tool that reads this format. Returns `None` for
+/// an unknown format.
 pub(super) fn describe(source: &dyn Source) -> Option<String> {
     marked(source).or_else(|| {
         let length = source.length().min(BEGINNING);

@@ -74,7 +74,7 @@ enum BloscContent<'a> {
 
 #[derive(Debug)]
 struct BloscBlocks<'a> {
-    /// The whole chunk. The starts of blocks are offsets in it.
+    /// The whole chunk. The starts of blocks are offsets in this slice.
     chunk: &'a [u8],
     starts: &'a [[u8; 4]],
     codec: Codec,

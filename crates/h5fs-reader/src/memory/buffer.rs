@@ -70,8 +70,8 @@ impl BufferPool {
         Ok(bytes)
     }
 
-    /// Removes and returns the most recent memory with a capacity of `length` bytes or up to an
-    /// eighth more.
+    /// Removes from the pool and returns the most recent memory with a capacity of `length` bytes
+    /// or up to an eighth more.
     fn take(&self, length: usize) -> Option<Vec<u8>> {
         let most = length.with_more(length.wrapping_shr(3));
         let fits = |memory: &Vec<u8>| (length..=most).contains(&memory.capacity());

@@ -11,7 +11,7 @@ pub struct Marks<P> {
     marks: Vec<(u64, P)>,
     /// Minimum distance between the positions of two checkpoints.
     apart: u64,
-    /// Bound of the number of checkpoints: there are always fewer.
+    /// Exclusive upper bound of the number of checkpoints.
     most: usize,
 }
 
@@ -25,7 +25,8 @@ impl<P> Marks<P> {
         }
     }
 
-    /// Records that the scan reached `position`, with the state `place`.
+    /// Records that the scan reached `position`, with the state that `place` returns. Does nothing
+    /// near the last checkpoint.
     pub fn pass(&mut self, position: u64, place: impl FnOnce() -> P) {
         let next = self
             .marks

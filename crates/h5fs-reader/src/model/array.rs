@@ -304,7 +304,7 @@ impl Mappings {
         });
     }
 
-    /// Returns the mapping at `place`.
+    /// Returns the mapping with the index `place`.
     pub fn get(&self, place: usize) -> Option<Mapping> {
         self.list.get(place).map(|packed| self.unpacked(packed))
     }

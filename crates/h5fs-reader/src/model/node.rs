@@ -72,7 +72,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the same node with another array.
+    /// Returns a copy of the node with another array.
     #[must_use]
     pub fn with_array(&self, array: Arc<Array>) -> Self {
         Node {
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// Returns the node's own array, or the array that its members form.
+    /// Returns the array of the node, or the array that the node's members form together.
     pub fn array(&self) -> Option<&Arc<Array>> {
         match &self.kind {
             NodeKind::Array(array) => Some(array),
@@ -118,7 +118,7 @@ impl Node {
         self.passing().is_some()
     }
 
-    /// Returns the first error of the node that may not recur in a later read.
+    /// Returns the first error of the node that may not recur in a later read, or `None`.
     pub fn passing(&self) -> Option<&Error> {
         let storage = self.array().and_then(|array| array.storage.as_ref().err());
         let mut errors = storage.into_iter().chain(&self.error);

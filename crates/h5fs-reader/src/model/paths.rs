@@ -112,7 +112,7 @@ pub struct PathIndex {
     files: BTreeSet<Box<[u8]>>,
     file_bytes: usize,
     complete: bool,
-    /// The first transient read error, and the number of places found before it.
+    /// The first read error that may not recur, and the number of places found before it.
     unread: Option<(usize, Error)>,
 }
 

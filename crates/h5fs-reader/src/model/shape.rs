@@ -15,7 +15,7 @@ pub enum Shape {
     Simple {
         /// Number of elements in each dimension, slowest first.
         dims: Vec<u64>,
-        /// The maximum of each dimension, `None` if unlimited. The rank is the same.
+        /// The maximum of each dimension, `None` if unlimited. The list is as long as `dims`.
         max: Vec<Option<u64>>,
     },
 }

@@ -64,7 +64,7 @@ impl<'a> TextContext<'a> {
         self.followed.get()
     }
 
-    /// Returns the bytes that a variable-length element points to.
+    /// Returns the bytes that a variable-length element points to, or `None` for a null element.
     fn fetch(&self, element: &[u8], base_size: usize) -> Result<Option<Vec<u8>>> {
         // Bytes may be padding without text, so the limit of the text alone does not bound them.
         const BYTES_PER_BYTE_OF_TEXT: u64 = 16;

@@ -20,7 +20,8 @@ struct SourceMember {
 }
 
 impl SourceMember {
-    /// Returns the part of a range that lies in this member, with an offset relative to the member.
+    /// Returns the part of a range that lies in this member, as an offset in the member and a
+    /// length. Returns `None` if they do not overlap.
     fn part(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
         let part = self.place.intersect(Extent::cut(at, length));
         let start = part.start().left_after(self.place.start());

@@ -47,7 +47,7 @@ pub struct Fingerprint {
 }
 
 impl Identity {
-    /// Returns whether both are states of the same file or object.
+    /// Returns whether both identities are states of the same file or object.
     pub fn is_of_same_file(&self, other: &Self) -> bool {
         match (self, other) {
             (Identity::File(own), Identity::File(other)) => own.is_of_same_file(other),
@@ -57,8 +57,8 @@ impl Identity {
         }
     }
 
-    /// Returns whether no known fact distinguishes the two. A listing of a server may contain fewer
-    /// facts about an object than a response.
+    /// Returns whether no known fact distinguishes the two identities. A listing of a server may
+    /// contain fewer facts about an object than a response.
     pub fn is_consistent_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Identity::Object(own), Identity::Object(other)) => {
@@ -110,7 +110,7 @@ impl Fingerprint {
         }
     }
 
-    /// Returns whether both are states of the same file.
+    /// Returns whether both fingerprints are states of the same file.
     pub fn is_of_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }

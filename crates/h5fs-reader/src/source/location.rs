@@ -398,7 +398,8 @@ impl Url {
         }
     }
 
-    /// Returns whether the path is percent-encoded and only HTTP servers redirect from it.
+    /// Returns whether the URL is of a web server. Its path is then percent-encoded, and only such
+    /// servers redirect.
     pub fn is_of_web(&self) -> bool {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
     }

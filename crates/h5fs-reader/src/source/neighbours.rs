@@ -262,7 +262,7 @@ impl Neighbours {
         Ok(Some((neighbour, part)))
     }
 
-    /// Opens a file like [`open`](Self::open), and returns the path by which it was opened.
+    /// Opens a file like [`open`](Self::open), and also returns the path by which it was opened.
     fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let missed = |path: &Path| self.states.missed(path);
         let Some((file, path)) = self.find(name, &missed).map_err(OpenRefusal::error)? else {

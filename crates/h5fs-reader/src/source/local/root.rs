@@ -46,7 +46,7 @@ impl Root {
         }
     }
 
-    /// Returns the watcher of the opened files.
+    /// Returns the watcher of the files that are opened, or `None` if changes are not watched.
     pub(in crate::source) fn changes(&self) -> Option<&Arc<Changes>> {
         match self {
             Root::Directory(directory) => directory.changes.as_ref(),

@@ -144,7 +144,7 @@ impl RemoteDirectory {
     }
 
     /// Returns the entry at `path`. In a large directory, the state of an open object is used, or
-    /// the object is opened now if `may_be_opened`. Both avoid listing the name.
+    /// the object is opened now if `may_be_opened`. In both cases, the name need not be listed.
     fn entry(&self, path: &[u8], may_be_opened: bool) -> Result<Option<ListedType>> {
         let is_object = || {
             let object = match self.0.objects.unchanged(path) {

@@ -266,7 +266,7 @@ impl Listings {
         looked.filter(|(when, _)| when.elapsed() < self.valid())
     }
 
-    /// Looks up one name of a large directory.
+    /// Looks up one name of a large directory. Returns `None` if the name does not exist.
     fn look_up_name(&self, path: &[u8], name: &[u8]) -> Result<Option<ListedType>> {
         let page = self.page(path, b"")?;
         let found = page.get(name).cloned();

@@ -142,7 +142,7 @@ pub enum Reply {
         id: u64,
         /// Whether this reply ends the page.
         is_last: bool,
-        /// The names in byte order, after those of the previous replies.
+        /// The names in byte order, after the names of the previous replies.
         entries: Vec<ListedName>,
         /// Token of the next page, empty at the end.
         next: Vec<u8>,

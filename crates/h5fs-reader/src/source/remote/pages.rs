@@ -66,7 +66,7 @@ pub(super) struct Pages {
 #[derive(Debug)]
 struct PageEntry {
     state: PageState,
-    /// Number of readers that wait for the page or read it.
+    /// Number of readers that have pinned the page, because they wait for it or read it.
     pins: usize,
 }
 
@@ -357,7 +357,7 @@ impl Pages {
         page.is_some_and(|page| page.pins == 0 && matches!(page.state, PageState::Staged(_)))
     }
 
-    /// Drops staged pages inside a run, because the run fetches them again.
+    /// Drops staged pages inside a run, because the run's request fetches these pages again.
     fn drop_staged(&mut self, pages: Range<u64>) {
         for number in pages {
             if self.is_idle(number) {
@@ -609,7 +609,7 @@ impl Pages {
         self.make_room(0);
     }
 
-    /// Records that a run failed. Returns the object.
+    /// Records that the request of a run failed. Returns the run's object.
     pub(super) fn failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
         let run = self.asked.remove(&id)?;
         self.remember_failure(run.next..run.pages.end, error);

@@ -167,7 +167,7 @@ impl OpenedState for Staging {
         &self.identity
     }
 
-    /// An object is never modified in place: a new object replaces it.
+    /// Returns true, because an object is never modified in place: a new object replaces it.
     fn is_settled(&self) -> bool {
         true
     }

@@ -77,8 +77,8 @@ impl ObjectState {
         }
     }
 
-    /// Returns whether no known fact distinguishes the two. A listing may contain fewer facts than
-    /// a response.
+    /// Returns whether no known fact distinguishes the two states. A listing may contain fewer
+    /// facts than a response.
     pub fn is_consistent_with(&self, other: &Self) -> bool {
         let (one, two) = (self.comparable(), other.comparable());
         let are_tagged = !one.etag.is_empty() && !two.etag.is_empty();
@@ -91,8 +91,8 @@ impl ObjectState {
             }
     }
 
-    /// Returns whether both are the same state, according to tag, length and date. A response with
-    /// a tag may omit the date.
+    /// Returns whether the two are the same state, according to tag, length and date. A response
+    /// with a tag may omit the date.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_dated = self.modified != 0 && other.modified != 0;
         let may_differ = !self.etag.is_empty() && !is_dated;

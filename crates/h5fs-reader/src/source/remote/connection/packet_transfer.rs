@@ -163,7 +163,8 @@ fn check_result(object: &Staging, reply: &Reply) -> Option<Result<()>> {
     }
 }
 
-/// Returns the error of a failure that ends the object's state.
+/// Returns the error with which the object's state ends, or `None` if this failure does not end the
+/// state.
 fn failure_error(failure: Failure, text: &str) -> Option<Error> {
     match failure {
         Failure::Changed => Some(failed(failure, text)),

@@ -45,7 +45,8 @@ impl KeptObjects {
         object.is_unchanged().then_some(object)
     }
 
-    /// Caches the object called `name`. `is_read` says whether it is being read.
+    /// Caches the object called `name`. `is_read` states whether the caller reads the object, and
+    /// does not only check its existence.
     pub(super) fn keep(&self, name: &[u8], object: &Arc<RemoteObject>, is_read: bool) {
         let mut kept = lock(&self.0);
         let new = KeptObject {
@@ -65,7 +66,7 @@ impl KeptObjects {
         drop(gone);
     }
 
-    /// Returns whether one more object may be opened before it is read.
+    /// Returns whether one more object may be opened before any of its bytes are read.
     pub(super) fn may_open_unread(&self) -> bool {
         lock(&self.0).unread < limits::UNREAD_OBJECTS
     }
