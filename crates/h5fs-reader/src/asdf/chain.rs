@@ -195,8 +195,8 @@ fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result
     })
 }
 
-/// Adds the blocks after the break from the block index, if the index agrees with the blocks before
-/// the break.
+/// Adds the blocks after the break in the chain to `blocks`, from the block index. Adds none if the
+/// index contradicts the blocks before the break.
 fn recover(source: &dyn Source, blocks: &mut BlockList) -> Result<()> {
     let Some(index) = block_index::read(source)? else {
         return Ok(());

@@ -47,7 +47,7 @@ const FIRST_BIT: u64 = 32;
 /// A block that is one bzip2 stream.
 pub type Bzip2Block = ResumableBlock<Bzip2>;
 
-/// One bzip2 stream.
+/// The codec of a block that is one bzip2 stream.
 #[derive(Debug)]
 pub struct Bzip2;
 

@@ -87,7 +87,7 @@ impl Default for SharedTables {
 }
 
 impl Tables {
-    /// Returns the tables of a new file.
+    /// Returns empty tables for a new file. All files share the memory limit of `all`.
     pub fn new(all: &SharedTables) -> Self {
         Tables(FileLru::new(&all.0))
     }

@@ -53,7 +53,7 @@ const FLAGS: u32 = TINFL_FLAG_PARSE_ZLIB_HEADER
 /// A block that is one zlib stream.
 pub type ZlibBlock = ResumableBlock<Zlib>;
 
-/// One zlib stream.
+/// The codec of a block that is one zlib stream.
 #[derive(Debug)]
 pub struct Zlib {
     /// Number of pieces from one checkpoint to the next.

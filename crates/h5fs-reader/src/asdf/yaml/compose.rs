@@ -133,7 +133,7 @@ fn composed(text: &str, start: u64) -> Result<CompositionResult> {
     Ok(CompositionResult::Document(Box::new(document)))
 }
 
-/// Returns the place of an anchor or alias, or of an error that may result from one.
+/// Returns the offset in the text of an anchor or alias, or of an error that may result from one.
 fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<usize> {
     match event {
         Ok((Event::Anchor(..) | Event::Alias(_), span)) => span.start.byte_offset(),

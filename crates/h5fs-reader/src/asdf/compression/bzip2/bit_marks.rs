@@ -36,7 +36,8 @@ pub(super) struct BitMarks {
     searched: u64,
     /// The last eight searched bytes.
     window: u64,
-    /// For each value of the third-last byte, the shifts at which a mark may end there.
+    /// For each value of the fourth-last searched byte, the bit shifts at which a mark may end in
+    /// the last byte.
     shifts: Box<[u8; 256]>,
 }
 
@@ -102,7 +103,7 @@ impl BitMarks {
         }
     }
 
-    /// Records the marks that end in the last byte at one of these shifts.
+    /// Records the marks that end in the last searched byte at one of these bit shifts.
     fn record_marks(&mut self, shifts: u8) {
         let read = self.searched.times(8);
         // A larger shift means that the mark is further forward.

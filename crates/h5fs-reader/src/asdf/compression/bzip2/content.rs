@@ -21,7 +21,7 @@ const LONGEST: usize = 255;
 pub(super) struct BlockContent {
     length: u64,
     bytes: Vec<u8>,
-    /// Whether runs are encoded.
+    /// Whether runs are encoded, as four equal bytes and a count.
     is_short: bool,
     /// The length and the byte of the run at the end, which is not in `bytes` yet. Empty until runs
     /// are encoded.

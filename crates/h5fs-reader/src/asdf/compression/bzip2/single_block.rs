@@ -6,7 +6,7 @@ use crate::asdf::scan;
 use crate::error::Result;
 use crate::wire::{Count, to_usize};
 
-/// A stream of one block.
+/// A stream that contains one bzip2 block of the original stream.
 pub(super) struct SingleBlock {
     pub(super) stream: Vec<u8>,
     /// The checksum of the block, which is also the checksum of the stream.
@@ -14,7 +14,7 @@ pub(super) struct SingleBlock {
 }
 
 impl SingleBlock {
-    /// Returns the block from bit `from` to bit `to` of the stream.
+    /// Returns the bzip2 block from bit `from` to bit `to` of the stream, as a complete stream.
     pub(super) fn cut(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
         let SingleBlock { mut stream, sum } = SingleBlock::open(encoded, from, to)?;
         let over = u32::try_from(to.left_after(from) % 8).unwrap_or(0);
@@ -28,7 +28,8 @@ impl SingleBlock {
         Ok(SingleBlock { stream, sum })
     }
 
-    /// Returns the block like `cut`, without the end of the stream.
+    /// Returns the bzip2 block like `cut`, as a stream without an end mark and a checksum at its
+    /// end.
     pub(super) fn open(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
         let mut stream = scan::piece(&*encoded.source, encoded.stored.first(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
