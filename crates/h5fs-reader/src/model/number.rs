@@ -91,7 +91,7 @@ pub enum FloatValue {
         below: f64,
         /// Numbers nearer than this away from zero are parsed as this number.
         above: f64,
-        /// Significant bits of the format.
+        /// Number of significant bits of the format.
         bits: u32,
     },
     /// A number of a memory format with more significant bits than a 64-bit float, within the range
@@ -260,8 +260,8 @@ fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
     ))
 }
 
-/// Significant bits of the extended format that readers use in memory for numbers from elements of
-/// more than 8 bytes.
+/// Number of significant bits of the extended format that readers use in memory for numbers from
+/// elements of more than 8 bytes.
 const EXTENDED_BITS: u32 = 64;
 
 /// Returns the bytes of the IEEE 754 format that readers such as h5py use in memory for numbers of

@@ -68,7 +68,8 @@ impl Identity {
         }
     }
 
-    /// Returns whether a listing contains all facts about an object that a response contains.
+    /// Returns whether `listed`, an identity from a listing, states the same facts about the object
+    /// as this identity from a response, apart from their notation.
     pub fn is_comparable_to(&self, listed: &Self) -> bool {
         match (self, listed) {
             (Identity::Object(own), Identity::Object(listed)) => {

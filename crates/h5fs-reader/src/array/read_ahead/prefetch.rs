@@ -50,14 +50,15 @@ struct PrefetchState {
 struct Ahead {
     /// Number of bytes of the array to request ahead. The number doubles as the reader continues.
     reach: u64,
-    /// The first unit that was not requested.
+    /// The first unit (chunk or byte) that was not requested.
     unasked: u64,
 }
 
 impl Ahead {
-    /// Returns the units to request now, at most `most` units of `bytes` bytes each. The reader has
-    /// reached unit `next` of an array of `count` units. A batch is at least half of the window
-    /// ahead, so that neighbouring units are requested together.
+    /// Returns the range of units to request now, at most `most` units of `bytes` bytes each. A
+    /// unit is a chunk, or a byte of an array that is not encoded. The reader has reached unit
+    /// `next` of an array of `count` units. A batch is at least half of the window ahead, so that
+    /// neighbouring units are requested together.
     fn go_on(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
         self.reach = self.reach.max(limits::AHEAD_LEAST);
         let reach = (self.reach / bytes.max(1)).clamp(1, most);

@@ -21,9 +21,9 @@ pub(super) struct Coding {
     thresholds: [i32; 3],
     /// Number of samples counted in a context before its counters are halved.
     pub(super) reset: u32,
-    /// Number of different error values.
+    /// Number of different values of a prediction error.
     pub(super) range: i32,
-    /// Number of bits of an error in an escaped code.
+    /// Number of bits of a prediction error in an escaped code.
     pub(super) error_bits: u32,
     /// Number of bits of the longest code.
     pub(super) limit: u32,

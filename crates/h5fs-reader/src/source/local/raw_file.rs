@@ -23,7 +23,7 @@ impl RawFile {
 }
 
 impl Source for RawFile {
-    /// Returns the largest length: bytes past the end of the file read as zeros.
+    /// Returns the largest 64-bit length, because bytes past the end of the file read as zeros.
     fn length(&self) -> u64 {
         u64::MAX
     }
@@ -47,7 +47,8 @@ impl Source for RawFile {
         }
     }
 
-    /// Returns true if the file cannot be opened, because waiting would not help.
+    /// Returns whether the bytes can be read without waiting. Also returns true if the file cannot
+    /// be opened, because waiting would not help.
     fn has_bytes(&self, at: u64, length: u64) -> bool {
         let file = self.neighbours.open_raw(&self.name);
         file.map_or(true, |file| {
