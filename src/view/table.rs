@@ -42,7 +42,7 @@ use h5fs_reader::error::Result;
 use crate::view::table::column::GroupTable;
 use crate::view::table::group::Group;
 
-/// A convention by which files mark a group as a table.
+/// A convention by which files mark a group as a table, with the functions that read such tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Convention {
     is_named: fn(&Group<'_>) -> Result<bool>,
@@ -81,7 +81,7 @@ const CONVENTIONS: [Convention; 5] = [
     },
 ];
 
-/// The fallback without a convention.
+/// The table of a group that follows no convention.
 const NONE: Convention = Convention {
     is_named: members::is_there,
     table: members::table,
@@ -89,7 +89,8 @@ const NONE: Convention = Convention {
 };
 
 impl Convention {
-    /// Returns the convention of a group that is a table; `None` for any other group.
+    /// Returns the convention of a group that is a table. Returns `None` for a group that is not a
+    /// table.
     ///
     /// # Errors
     /// Fails if the attributes or members cannot be read.
@@ -106,7 +107,7 @@ impl Convention {
         Ok(is_table.then_some(NONE))
     }
 
-    /// Returns the columns of the group.
+    /// Returns the table of the group: its columns, without their values.
     ///
     /// # Errors
     /// Fails if a column violates the convention, or if its description cannot be read.

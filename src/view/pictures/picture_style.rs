@@ -36,7 +36,7 @@ impl PictureStyle {
         Self::of_part((container, engine), node, appearance, selector)
     }
 
-    /// Like [`of`](Self::of), with the known appearance of the whole array.
+    /// Like [`read`](Self::read), if the appearance `whole` of the whole array is already known.
     ///
     /// # Errors
     /// Fails as [`read`](Self::read) does.

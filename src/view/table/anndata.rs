@@ -15,12 +15,12 @@ use h5fs_reader::model::{Node, NodeKind};
 use crate::view::table::column::{ColumnSource, GroupTable, MissingRule};
 use crate::view::table::group::{ENCODING, Group, part_of};
 
-/// The encodings of a column with values and a mask.
+/// The value of `encoding-type` for a column with values and a mask.
 const NULLABLE_INTEGER: &[u8] = b"nullable-integer";
 const NULLABLE_BOOLEAN: &[u8] = b"nullable-boolean";
 const NULLABLE_TEXT: &[u8] = b"nullable-string-array";
 
-/// Returns whether the group is an AnnData dataframe.
+/// Returns whether `encoding-type` says that the group is an AnnData dataframe.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
@@ -28,8 +28,8 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(group.text(ENCODING)?.is_some_and(|is| is == b"dataframe"))
 }
 
-/// Returns whether the group has another encoding that combines its members, such as a sparse
-/// matrix or a categorical.
+/// Returns whether `encoding-type` says that the members of the group belong together in another
+/// way, such as a sparse matrix or a categorical.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
@@ -59,8 +59,8 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// Returns the number of rows of a column, which is an array or an encoded group. pandas 3 has
-/// strings that may be missing, so anndata 0.13 also writes the index as a group.
+/// Returns the number of rows of a column, which is an array or an encoded group. The index may be
+/// a group, too: anndata 0.13 writes strings of pandas 3 as groups, because they may be missing.
 fn rows_of(group: &Group<'_>, name: &[u8]) -> Result<u64> {
     let node = group.member(name)?;
     match node.kind {
@@ -69,7 +69,7 @@ fn rows_of(group: &Group<'_>, name: &[u8]) -> Result<u64> {
     }
 }
 
-/// Returns the values of a column that is an encoded group.
+/// Returns the source of a column that is an encoded group.
 fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<ColumnSource> {
     let column = group.at(node.id);
     let encoding = column.text(ENCODING)?.unwrap_or_default();
@@ -87,8 +87,8 @@ fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<ColumnSource> 
     }
 }
 
-/// Returns the names of a column's categories: an array, or an encoded group for strings of pandas
-/// 3.
+/// Returns the source of a column's category names. They are an array, or an encoded group for
+/// strings of pandas 3.
 fn categories(column: &Group<'_>) -> Result<ColumnSource> {
     const CATEGORIES: &[u8] = b"categories";
     let node = column.member(CATEGORIES)?;
@@ -98,7 +98,7 @@ fn categories(column: &Group<'_>) -> Result<ColumnSource> {
     }
 }
 
-/// Returns the values of a group with values and a mask.
+/// Returns the source of a column that is a group with the members `values` and `mask`.
 fn nullable(column: &Group<'_>) -> Result<ColumnSource> {
     let mask = column.part(b"mask")?;
     let values = column.part(b"values")?;
@@ -112,7 +112,7 @@ fn nullable(column: &Group<'_>) -> Result<ColumnSource> {
     })
 }
 
-/// Adds a column that is an array.
+/// Adds a column that is an array to `table`.
 fn add_array(group: &Group<'_>, node: &Node, name: &[u8], table: &mut GroupTable) -> Result<()> {
     let values = part_of(node, name)?;
     let categories = targets(group.container, node.id, b"categories")?;

@@ -13,8 +13,9 @@ use crate::view::elements::Elements;
 use crate::view::table::column::RowField;
 use crate::view::table::group::{Group, part_of};
 
-/// Returns the elements with category names, if `node` is `obs` or `var` of the file with root
-/// `root`. Otherwise, or if the elements are not complete records, returns them unchanged.
+/// Returns `elements` with category names in place of codes, if `node` is the dataset `obs` or
+/// `var` of the group `root`. Elements of any other dataset, and elements that are not complete
+/// records, are returned unchanged.
 ///
 /// # Errors
 /// Fails if the names cannot be read.
@@ -45,7 +46,8 @@ pub(crate) fn replace_codes(root: &Group<'_>, node: &Node, elements: Elements) -
     })
 }
 
-/// Returns the group with the names; `None` if `node` is neither `obs` nor `var`.
+/// Returns the group that contains the category names (`uns`); `None` if `node` is neither `obs`
+/// nor `var`.
 fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
     let Some(uns) = root.find(b"uns")? else {
         return Ok(None);
@@ -59,7 +61,8 @@ fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
     Ok(None)
 }
 
-/// Returns the enumeration type of a field whose codes have names.
+/// Returns the enumeration type for a field of codes that all have names; `None` for any other
+/// field.
 fn categories(names: &Group<'_>, records: &RowField, member: &Member) -> Result<Option<Datatype>> {
     let &Class::Integer { order, .. } = &member.datatype.class else {
         return Ok(None);
@@ -80,8 +83,8 @@ fn categories(names: &Group<'_>, records: &RowField, member: &Member) -> Result<
     }
 }
 
-/// Returns the enumeration with these names, numbered from 0, and an empty name for -1. Returns
-/// `None` if the integer type is too small for the number of names.
+/// Returns an enumeration type with the names `texts` for the values from 0 on, and an empty name
+/// for -1. Returns `None` if the integer type is too small for the number of names.
 fn enumeration(texts: Vec<Vec<u8>>, base: &Datatype, order: ByteOrder) -> Option<Datatype> {
     let size = to_usize(base.size.into()).ok()?;
     let value = |number: i64| {

@@ -21,7 +21,7 @@ use crate::view::table::group::{Group, missing, part_of, unknown};
 /// Maximum depth of nested mappings within a column.
 const DEPTH: usize = 4;
 
-/// Returns whether the group has the tag of a table.
+/// Returns whether the ASDF tag of the group is the tag of an astropy table.
 ///
 /// # Errors
 /// Fails if the group cannot be read.
@@ -73,14 +73,14 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The arrays of the columns, with their names.
+/// The columns of an astropy table, while they are collected.
 #[derive(Default)]
 struct AstropyColumns {
     list: Vec<(Vec<u8>, RowField)>,
 }
 
 impl AstropyColumns {
-    /// Adds the arrays of a column, at least one.
+    /// Adds the arrays of a column. A column without an array is an error.
     fn add(&mut self, group: &Group<'_>, node: &Node, name: &[u8], depth: usize) -> Result<()> {
         let before = self.list.len();
         self.add_within(group, node, name, depth)?;
@@ -91,7 +91,7 @@ impl AstropyColumns {
         }
     }
 
-    /// Adds the arrays, if any, of a column or of a part of a column.
+    /// Adds the arrays in a column, or in a part of a column. There may be none.
     fn add_within(
         &mut self,
         group: &Group<'_>,
@@ -130,7 +130,8 @@ impl AstropyColumns {
     }
 }
 
-/// Returns how missing values are marked; `None` if the array does not have a mask.
+/// Returns the rule that marks missing values of an array; `None` if the array does not have a
+/// mask.
 fn missing_values(group: &Group<'_>, values: &RowField) -> Result<Option<MissingRule>> {
     let Some(extras) = group.container.extras() else {
         return Ok(None);
@@ -148,14 +149,14 @@ fn missing_values(group: &Group<'_>, values: &RowField) -> Result<Option<Missing
     Ok(Some(MissingRule::Where(mask)))
 }
 
-/// Parses a mask that is the value of missing elements.
+/// Parses a mask that is a number. Elements equal to this number are missing.
 fn number(group: &Group<'_>, text: &[u8]) -> Result<MissingRule> {
     group.budget.spend(to_u64(text.len()))?;
     Ok(MissingRule::Number(number_of(text)?))
 }
 
-/// Returns the text of a scalar in the group. The budget is charged, because many aliases may refer
-/// to one text.
+/// Returns the text of the scalar `name` in the group. The text is charged to the budget, because
+/// many aliases may refer to one text.
 fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let node = group.find(name)?;
     let Some(NodeKind::Scalar(scalar)) = node.as_ref().map(|node| &node.kind) else {
@@ -165,7 +166,7 @@ fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(scalar.text.clone().into_bytes()))
 }
 
-/// Returns the texts of a sequence of scalars in the group.
+/// Returns the texts of the scalars in the sequence `name` of the group.
 fn texts(group: &Group<'_>, name: &[u8]) -> Result<Vec<Vec<u8>>> {
     let Some(sequence) = group.find(name)? else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! The budget for determining the columns of a table.
+//! The budget for finding the columns of a table, before their values are read.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 
-/// The bytes that may still be read or created to determine the columns of a table.
+/// The number of bytes that may still be read or allocated to find the columns of a table.
 pub(crate) struct Budget(Cell<u64>);
 
 impl Default for Budget {
@@ -18,7 +18,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Charges bytes that are created.
+    /// Charges `bytes` bytes of newly allocated memory.
     ///
     /// # Errors
     /// `Limit` if the budget is exceeded.
@@ -29,7 +29,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Charges the memory of a name of this many bytes.
+    /// Charges the memory of a name that is `bytes` bytes long.
     ///
     /// # Errors
     /// `Limit` if the budget is exceeded.
@@ -38,7 +38,7 @@ impl Budget {
     }
 }
 
-/// Returns the bytes of memory of a name of this many bytes.
+/// Returns the memory in bytes of a name that is `bytes` bytes long.
 fn name_weight(bytes: usize) -> u64 {
     allocation_size(bytes).saturating_add(to_u64(size_of::<Vec<u8>>()))
 }

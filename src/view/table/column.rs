@@ -14,8 +14,8 @@ use crate::view::elements::as_numpy_has_it;
 use crate::view::table::objects::PickledTexts;
 use crate::view::table::time::Time;
 
-/// Maximum number of elements in a row for which the elements become columns. Longer rows become
-/// one column of lists.
+/// Maximum number of array elements in a row for which each element becomes a column. Longer arrays
+/// become one column of lists.
 const ELEMENTS_AS_COLUMNS: u64 = 16;
 
 /// The table of a group.
@@ -25,59 +25,62 @@ pub(crate) struct GroupTable {
     pub(crate) rows: u64,
     /// The columns in their order.
     pub(crate) columns: Vec<Column>,
-    /// Whether the convention's library treats a floating-point NaN as a missing value.
+    /// Whether a floating-point NaN is a missing value, as in pandas.
     pub(crate) is_nan_missing: bool,
-    /// Approximate bytes of memory that the columns take.
+    /// Approximate memory in bytes of the columns' descriptions.
     weight: u64,
-    /// The number of values that were split into columns, including values that resulted in zero
-    /// columns.
+    /// The number of compound and array values that were split into columns, including values that
+    /// resulted in zero columns.
     taken_apart: usize,
 }
 
 /// A column of a table, with one value for each row.
 #[derive(Debug)]
 pub(crate) struct Column {
-    /// The name, with bytes as in the file.
+    /// The name of the column, with bytes as in the file.
     pub(crate) name: Vec<u8>,
-    /// The location of the values.
+    /// The array or arrays that contain the values, and their meaning.
     pub(crate) source: ColumnSource,
 }
 
-/// The source of a column's values.
+/// Where a column's values are stored, and how they are interpreted.
 #[derive(Debug, Clone)]
 pub(crate) enum ColumnSource {
-    /// The stored value.
+    /// The values are stored as they are.
     Values(RowField),
-    /// The stored value, unless it is marked as missing.
+    /// The values are stored, and `missing` says which of them are missing.
     Masked {
         values: RowField,
         missing: MissingRule,
     },
-    /// The number of a category, counted from 0; negative for a missing value.
+    /// The values are `names`. For each row, `codes` has the index of its name, or a negative
+    /// number for a missing value.
     Categories {
         codes: RowField,
         names: Arc<ColumnSource>,
     },
-    /// The ends of each row's list in the next array. The last array has the values.
+    /// The values are lists. The first array in `ends` has the end of each row's list in the next
+    /// array of `ends`. The last array in `ends` has ends in `values`.
     Lists {
         ends: Vec<RowField>,
         values: RowField,
     },
-    /// Integers that are indices, each less than `bound`.
+    /// The values are stored indices, each less than `bound`, of rows or columns of a sparse
+    /// matrix.
     Places { values: RowField, bound: u64 },
-    /// The number of the run that contains the row, counted from 0. `ends` has the beginning of
-    /// each run, and the end of the last.
+    /// The value of a row is the number of the run that contains the row, counted from 0. `ends`
+    /// has the beginning of each run, and the end of the last run.
     Runs { ends: RowField, rows: u64 },
-    /// Numbers that represent times.
+    /// The values are stored numbers that represent times.
     Times { values: RowField, time: Time },
-    /// Texts in a pickle.
+    /// The values are texts in a Python pickle.
     Texts(PickledTexts),
 }
 
-/// The rule that marks missing values.
+/// The rule that decides which values of a column are missing.
 #[derive(Debug, Clone)]
 pub(crate) enum MissingRule {
-    /// A value is missing if the same row of this mask is not zero.
+    /// A value is missing if this mask is not zero in the same row.
     Where(RowField),
     /// A value is missing if it equals this number.
     Number(f64),
@@ -85,13 +88,13 @@ pub(crate) enum MissingRule {
     Text(Arc<[u8]>),
 }
 
-/// One value for each row of an array, at a fixed offset in the row. Rows are the parts of the
-/// array along its first dimension.
+/// A field of an array's rows: one value in each row, at a fixed offset in the row. The rows of an
+/// array are its parts along the first dimension.
 #[derive(Debug, Clone)]
 pub(crate) struct RowField {
     /// The node of the array.
     pub(crate) node: NodeId,
-    /// The array.
+    /// The array, which is the content of `node`.
     pub(crate) array: Arc<Array>,
     /// The offset of the value in the row, in bytes.
     pub(crate) offset: u64,
@@ -100,7 +103,8 @@ pub(crate) struct RowField {
 }
 
 impl RowField {
-    /// Returns the whole rows of an array; `None` for a node without rows.
+    /// Returns the field that covers whole rows of the array `node`; `None` for a node without
+    /// rows.
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
@@ -109,7 +113,8 @@ impl RowField {
         array.map_or(Ok(None), |array| Self::of_array(node.id, array))
     }
 
-    /// Returns the whole rows of an array of `node`; `None` for a scalar array.
+    /// Returns the field that covers whole rows of `array`, which is the array of `node`. Returns
+    /// `None` for a scalar array.
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
@@ -125,12 +130,12 @@ impl RowField {
         }))
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows of the array.
     pub(crate) fn rows(&self) -> u64 {
         self.array.shape.dims().first().copied().unwrap_or(0)
     }
 
-    /// Returns the bytes of a row of the array.
+    /// Returns the length of a row of the array in bytes.
     pub(crate) fn row_bytes(&self) -> Result<u64> {
         let dims = self.array.shape.dims();
         let elements = product(dims.get(1..).unwrap_or_default())?;
@@ -138,7 +143,7 @@ impl RowField {
         within_a_row(elements.checked_mul(size))
     }
 
-    /// Returns the value of `datatype` at an offset within this value.
+    /// Returns a smaller field: the value of type `datatype` at `offset` within this field's value.
     pub(crate) fn at(&self, offset: u64, datatype: Datatype) -> Self {
         RowField {
             node: self.node,
@@ -148,7 +153,8 @@ impl RowField {
         }
     }
 
-    /// Returns the member `name` of a compound value, if the value has it.
+    /// Returns the field for the member `name` of a compound value; `None` if the compound does not
+    /// have this member.
     pub(crate) fn member(&self, name: &[u8]) -> Option<Self> {
         let Class::Compound(members) = &self.datatype.class else {
             return None;
@@ -157,7 +163,8 @@ impl RowField {
         Some(self.at(member.offset.into(), member.datatype.clone()))
     }
 
-    /// Returns the elements of an array value, or the value itself if it is not an array.
+    /// Returns one field for each element of an array value. For any other value, returns only the
+    /// field itself.
     ///
     /// # Errors
     /// `Limit` if there are more elements than a table may have columns.
@@ -178,7 +185,7 @@ impl RowField {
             .collect())
     }
 
-    /// Returns the same value as another datatype class of the same size.
+    /// Returns the same field, with its bytes interpreted as the datatype class `class`.
     pub(crate) fn taken_as(self, class: Class) -> Self {
         let size = self.datatype.size;
         RowField {
@@ -187,24 +194,24 @@ impl RowField {
         }
     }
 
-    /// Returns whether both parts are in the same array.
+    /// Returns whether both fields are in the same array.
     pub(crate) fn is_of(&self, other: &RowField) -> bool {
         Arc::ptr_eq(&self.array, &other.array)
     }
 
-    /// Returns approximately the bytes of memory that the part takes, without its array.
+    /// Returns the approximate memory of the field in bytes, without the memory of its array.
     fn weight(&self) -> u64 {
         to_u64(size_of::<RowField>()).saturating_add(self.datatype.weight())
     }
 
-    /// Returns approximately the bytes of memory that the part and its array take.
+    /// Returns the approximate memory of the field and its array in bytes.
     fn whole_weight(&self) -> u64 {
         self.weight().saturating_add(self.array.weight())
     }
 }
 
 impl ColumnSource {
-    /// Returns the number of rows.
+    /// Returns the number of values in the column.
     pub(crate) fn rows(&self) -> u64 {
         match self {
             ColumnSource::Texts(texts) => texts.rows(),
@@ -213,12 +220,14 @@ impl ColumnSource {
         }
     }
 
-    /// Returns the node of the array with a value for each row of the table.
+    /// Returns the node of the array that has one value for each row of the table; `None` if there
+    /// is no such array.
     pub(crate) fn node(&self) -> Option<NodeId> {
         self.of_rows().map(|part| part.node)
     }
 
-    /// Returns the part with a value for each row of the table.
+    /// Returns the field that has one value for each row of the table; `None` if there is no such
+    /// field.
     fn of_rows(&self) -> Option<&RowField> {
         Some(match self {
             ColumnSource::Values(values)
@@ -242,8 +251,8 @@ impl ColumnSource {
         }
     }
 
-    /// Returns approximately the bytes of memory that the source takes. The array of rows and the
-    /// text for missing values are not included, because columns may share them.
+    /// Returns the approximate memory of the source in bytes. The array of the values and the text
+    /// for missing values are not included, because several columns may share them.
     pub(super) fn weight(&self) -> u64 {
         let rows = self.of_rows().map_or(0, RowField::weight);
         let others = match self {
@@ -265,8 +274,8 @@ impl ColumnSource {
         rows.saturating_add(others)
     }
 
-    /// Returns approximately the bytes of memory of the shared array and text, if the previous
-    /// column has different ones.
+    /// Returns the approximate memory in bytes of the array and the text for missing values. Memory
+    /// that this source shares with the previous column `before` is not included.
     fn shared_weight(&self, before: Option<&ColumnSource>) -> u64 {
         let array = before.and_then(ColumnSource::of_rows);
         let is_new = |own: &&RowField| !array.is_some_and(|array| array.is_of(own));
@@ -280,7 +289,7 @@ impl ColumnSource {
 }
 
 impl GroupTable {
-    /// Creates a table of `rows` rows without columns.
+    /// Creates a table with `rows` rows, to which columns are added.
     pub(crate) fn of_rows(rows: u64) -> Self {
         GroupTable {
             rows,
@@ -319,8 +328,9 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Adds the columns of a value. Each part of a compound or complex number (`a.b`) and each
-    /// element of a short array (`a[0][1]`) is a column. Any other value is one column.
+    /// Adds the columns for the field `values`. Each member of a compound (`a.b`), both parts of a
+    /// complex number, and each element of a short array (`a[0][1]`) become a column. Any other
+    /// value becomes one column.
     ///
     /// # Errors
     /// Fails as [`push`](Self::push) does.
@@ -368,14 +378,14 @@ impl GroupTable {
         }
     }
 
-    /// Returns approximately the bytes of memory that the table takes.
+    /// Returns the approximate memory of the table in bytes.
     pub(crate) fn weight(&self) -> u64 {
         self.weight
     }
 }
 
 impl MissingRule {
-    /// Returns the rule for each of `count` elements of a value.
+    /// Splits the rule for an array value into rules for its `count` elements.
     fn of_elements(&self, count: usize) -> Result<Vec<MissingRule>> {
         let MissingRule::Where(mask) = self else {
             return Ok(vec![self.clone(); count]);
@@ -414,7 +424,8 @@ fn count_of(dims: &[u32]) -> Result<u64> {
     product(&dims)
 }
 
-/// Returns the datatype of a row: the element's datatype, or an array of the inner dimensions.
+/// Returns the datatype of a row: the datatype of an element, or an array of the dimensions after
+/// the first.
 fn row_type(element: &Datatype, inner: &[u64]) -> Result<Datatype> {
     if inner.is_empty() {
         return Ok(element.clone());

@@ -1,4 +1,4 @@
-//! The locations of a column's values in the arrays of a table.
+//! The location of a column's values in the rows that were read, and their conversion to text.
 
 use std::ops::Range;
 
@@ -17,48 +17,49 @@ use crate::view::elements::raw;
 use crate::view::elements::values_of;
 use crate::view::table::column::RowField;
 
-/// An array of rows, which are its parts along the first dimension.
+/// An open array of a table. Its rows are its parts along the first dimension.
 pub(super) struct RowArray {
     reader: Reader,
     rows: u64,
     row_bytes: usize,
 }
 
-/// The location of a column's values in one of the table's arrays.
+/// The location of a column's values in one of the open arrays of a table.
 pub(super) struct ColumnLocation {
     array: usize,
     value: RowValue,
 }
 
-/// The values of an array whose rows are not the rows of the table.
+/// Values in an array that does not have one row for each row of the table, such as the values of
+/// lists.
 pub(super) struct ArrayValues {
     array: RowArray,
     value: RowValue,
 }
 
-/// The location of a value in a row, and its text format.
+/// The location of a value in a row of its array, and the format of the value's text.
 struct RowValue {
     start: usize,
     datatype: Datatype,
     text: TextFormat,
 }
 
-/// The text format of a value.
+/// The format of a value's text.
 enum TextFormat {
-    /// A cell, as in the tables of arrays.
+    /// The format of CSV cells.
     Cell(Columns),
     /// JSON.
     Json(ValueWriter),
 }
 
 impl RowArray {
-    /// Returns the cost of locating the chunks of the array. The unit is the cost of formatting one
+    /// Returns the cost of locating all chunks of the array. The unit is the cost of formatting one
     /// value.
     pub(super) fn chunk_values(&self) -> u64 {
         raw::chunk_values(self.reader.array())
     }
 
-    /// Creates the array of `part`, which `reader` reads.
+    /// Creates the open array of `part`. `reader` reads the array.
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
@@ -70,12 +71,12 @@ impl RowArray {
         })
     }
 
-    /// Returns the bytes of a row.
+    /// Returns the length of a row in bytes.
     pub(super) fn row_bytes(&self) -> usize {
         self.row_bytes
     }
 
-    /// Reads exactly the bytes of some rows.
+    /// Reads exactly the bytes of the rows `rows`.
     ///
     /// # Errors
     /// `Corrupt` if the rows do not exist. Fails if the rows cannot be read.
@@ -96,7 +97,7 @@ impl RowArray {
 }
 
 impl ColumnLocation {
-    /// Creates the location of `part` in the array with number `array`.
+    /// Creates the location of `part`, whose array has the index `array` among the open arrays.
     ///
     /// # Errors
     /// Fails if the datatype does not have a text format.
@@ -105,12 +106,12 @@ impl ColumnLocation {
         Ok(ColumnLocation { array, value })
     }
 
-    /// Returns the index of the array that contains the values.
+    /// Returns the index of the array that contains the values, among the open arrays of the table.
     pub(super) fn array(&self) -> usize {
         self.array
     }
 
-    /// Appends the text of a value.
+    /// Appends the text of `value`, which is the stored bytes of a value.
     ///
     /// # Errors
     /// Fails if the value cannot be written.
@@ -123,8 +124,8 @@ impl ColumnLocation {
         self.value.write(value, context, out)
     }
 
-    /// Pads all texts to one length if the values are numbers. Returns that length, including the
-    /// separator.
+    /// Pads the text of each value to one length if the values are numbers. Returns that length in
+    /// bytes, including the separator.
     pub(super) fn pad(&mut self) -> Option<u64> {
         match &mut self.value.text {
             TextFormat::Cell(columns) => columns.pad(),
@@ -132,19 +133,21 @@ impl ColumnLocation {
         }
     }
 
-    /// Returns the number of values in this value.
+    /// Returns the number of single values in one value of the column, which may be an array or a
+    /// compound.
     pub(super) fn values(&self) -> u64 {
         values_of(&self.value.datatype)
     }
 
-    /// Returns the bytes of each of the values in this value; at least one.
+    /// Returns the average size in bytes of the single values in one value of the column; at least
+    /// one.
     pub(super) fn element_bytes(&self) -> usize {
         let size = u64::from(self.value.datatype.size);
         let one = size.checked_div(self.values()).unwrap_or(size);
         usize::try_from(one).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Returns the bytes of the value in a row.
+    /// Returns the bytes of the value in `row`.
     ///
     /// # Errors
     /// `Corrupt` if the row is too short.
@@ -152,7 +155,7 @@ impl ColumnLocation {
         self.value.bytes(row)
     }
 
-    /// Returns a value as an integer.
+    /// Returns the integer in the stored bytes `value`.
     ///
     /// # Errors
     /// `Unsupported` if the value is not an integer.
@@ -160,7 +163,7 @@ impl ColumnLocation {
         self.value.integer(value)
     }
 
-    /// Checks that a value is an integer from 0 to `bound` - 1.
+    /// Checks that the stored bytes `value` are an integer from 0 to `bound` - 1.
     ///
     /// # Errors
     /// `Corrupt` if the value is out of range.
@@ -175,7 +178,8 @@ impl ColumnLocation {
 }
 
 impl ArrayValues {
-    /// Creates the values of `part` in its array.
+    /// Creates the values of `part`, which is a field of `array`. The text format is that of CSV
+    /// cells.
     ///
     /// # Errors
     /// Fails if the datatype does not have a text format.
@@ -199,7 +203,7 @@ impl ArrayValues {
         self.array.rows
     }
 
-    /// Appends the text of a value.
+    /// Appends the text of `value`, which is the stored bytes of a value.
     ///
     /// # Errors
     /// Fails if the value cannot be written.
@@ -212,12 +216,12 @@ impl ArrayValues {
         self.value.write(value, context, out)
     }
 
-    /// Returns the bytes of `rows` rows.
+    /// Returns the length of `rows` rows in bytes.
     pub(super) fn bytes(&self, rows: u64) -> u64 {
         rows.saturating_mul(to_u64(self.array.row_bytes))
     }
 
-    /// Reads the bytes of some rows.
+    /// Reads the bytes of the rows `rows`.
     ///
     /// # Errors
     /// `Corrupt` if the rows do not exist; `Limit` for more rows than are read at a time. Fails if
@@ -230,7 +234,7 @@ impl ArrayValues {
         self.array.read(&rows)
     }
 
-    /// Returns the values in rows that were read.
+    /// Returns the value in each of the `count` rows in `rows`, which were read before.
     pub(super) fn row_values<'a>(
         &'a self,
         rows: &'a [u8],
@@ -246,7 +250,7 @@ impl ArrayValues {
         rows.map(|row| self.value.bytes(row))
     }
 
-    /// Returns a value as an integer.
+    /// Returns the integer in the stored bytes `value`.
     ///
     /// # Errors
     /// `Unsupported` if the value is not an integer.

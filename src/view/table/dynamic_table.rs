@@ -17,10 +17,10 @@ use crate::limits;
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::group::{Group, part_of};
 
-/// The attribute that lists the columns.
+/// The attribute of the group that lists the columns.
 const COLUMNS: &[u8] = b"colnames";
 
-/// Returns whether the group is a dynamic table.
+/// Returns whether the group is an HDMF dynamic table.
 ///
 /// # Errors
 /// Fails if an attribute or a member cannot be read.
@@ -63,7 +63,8 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// Returns the indexes of the column `name` with the values of `node`, outermost first.
+/// Returns the index arrays of the column `name`, outermost first. `node` has the column's values,
+/// or the ends of lists.
 fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<RowField>> {
     let mut ends = Vec::new();
     let mut name = name.to_vec();

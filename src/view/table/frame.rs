@@ -1,4 +1,4 @@
-//! The common part of both pandas formats: the interpretation of values, and the names and the
+//! The common part of both pandas formats: the meaning of stored values, and the names and the
 //! order of columns.
 
 use std::collections::HashMap;
@@ -17,15 +17,15 @@ use crate::view::table::labels::Labels;
 use crate::view::table::pickle::Pickle;
 use crate::view::table::time::{Frequency, Time, TimeUnit};
 
-/// A column with its name.
+/// The name of a column, and the source of its values.
 pub(super) type NamedColumn = (Vec<u8>, ColumnSource);
 
-/// The description of values in the file.
+/// The description of stored values by the attributes in the file.
 #[derive(Default)]
 pub(super) struct ValueDescription {
     /// The name of the datatype in pandas (`datetime64[us]`, `float64`); may be empty.
     pub(super) name: Vec<u8>,
-    /// Whether the values are instants in a time zone, which are stored in UTC.
+    /// Whether the values are instants with a time zone. They are stored in UTC.
     pub(super) is_utc: bool,
     /// The frequency of the values, if they are periods.
     pub(super) frequency: Option<Frequency>,
@@ -33,7 +33,7 @@ pub(super) struct ValueDescription {
     pub(super) missing: Option<Arc<[u8]>>,
 }
 
-/// Returns the source of the values of a part, by their description.
+/// Returns the column source of `values`, interpreted by their description `kind`.
 pub(super) fn source(values: RowField, kind: &ValueDescription) -> ColumnSource {
     let name = &kind.name[..];
     let class = name.split(|&byte| byte == b'[').next().unwrap_or(name);
@@ -74,7 +74,7 @@ fn is_bool(kind: &[u8], values: &RowField) -> bool {
     values.datatype.size == 1 && (kind == b"bool" || is_bits)
 }
 
-/// Returns the truth value of an attribute. PyTables stores it as a bit field.
+/// Returns the value of a boolean attribute. PyTables stores booleans as bit fields.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
@@ -83,8 +83,8 @@ pub(super) fn flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Optio
     Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
 }
 
-/// Reads a pickle, and charges `budget`, because many columns may refer to one pickle. Returns
-/// `None` for an unsupported pickle.
+/// Parses a pickle, and charges its size to `budget`, because many columns may refer to one pickle.
+/// Returns `None` for an unsupported pickle.
 ///
 /// # Errors
 /// `Limit` if the budget is exceeded.
@@ -93,7 +93,8 @@ pub(super) fn unpickled(pickle: &[u8], budget: &Budget) -> Result<Option<Pickle>
     Ok(Pickle::read(pickle))
 }
 
-/// Returns whether a string may be a pickle. PyTables stores text as UTF-8, and pickles as bytes.
+/// Returns whether a string of this datatype may be a pickle. PyTables stores texts as UTF-8, and
+/// pickles as bytes.
 pub(super) fn may_be_pickle(datatype: &Datatype) -> bool {
     let (Class::String { charset, .. } | Class::VariableString { charset, .. }) = &datatype.class
     else {
@@ -102,7 +103,8 @@ pub(super) fn may_be_pickle(datatype: &Datatype) -> bool {
     *charset == Charset::Ascii
 }
 
-/// Returns the unit in brackets; nanoseconds without brackets.
+/// Returns the unit in the brackets of a pandas datatype, such as `datetime64[us]`. Without
+/// brackets, the unit is the nanosecond.
 fn time_unit(kind: &[u8]) -> TimeUnit {
     let is = |unit: &[u8]| kind.windows(unit.len()).any(|part| part == unit);
     let of_second = match () {
@@ -114,7 +116,8 @@ fn time_unit(kind: &[u8]) -> TimeUnit {
     TimeUnit { of_second }
 }
 
-/// Returns the default name of an index without a name, as `reset_index` chooses it.
+/// Returns the name of an index that has no name in the file. pandas' `reset_index` chooses the
+/// same name.
 pub(super) fn unnamed_index(columns: &[NamedColumn]) -> Vec<u8> {
     let is_taken = columns.iter().any(|(name, _)| name == b"index");
     if is_taken { "level_0" } else { "index" }.into()
@@ -151,7 +154,8 @@ pub(super) fn add(
 /// do.
 const MIDNIGHT: &[u8] = b" 00:00:00";
 
-/// Sorts named columns by the order of names in `order`. Other columns follow in their own order.
+/// Sorts columns by the position of their names in `order`. Columns that `order` does not contain
+/// follow in the order of the file.
 fn sort_as<'a, T>(columns: &mut [(Vec<u8>, T)], order: impl Iterator<Item = &'a Vec<u8>>) {
     let mut places: HashMap<&[u8], usize> = HashMap::new();
     for (place, name) in order.enumerate() {

@@ -1,5 +1,5 @@
-//! A group as seen by the conventions: its members by name, and the small arrays and attributes
-//! that describe them.
+//! Access to a group for the table conventions: its members by name, and the small arrays and
+//! attributes that describe them.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::limits;
 use crate::view::table::budget::Budget;
 use crate::view::table::column::{RowField, too_heavy};
 
-/// The attribute with the AnnData encoding of an object.
+/// The attribute in which AnnData names the encoding of an object.
 pub(super) const ENCODING: &[u8] = b"encoding-type";
 
-/// Bytes charged to the budget for each examined member.
+/// Number of bytes charged to the budget for each examined member.
 const MEMBER: u64 = 64;
 
-/// A group of a file.
+/// A group of a file, with what is needed to read its members.
 #[derive(Clone, Copy)]
 pub(crate) struct Group<'a> {
-    /// The file.
+    /// The file that contains the group.
     pub(crate) container: &'a dyn Container,
     /// The engine that reads arrays of the file.
     pub(crate) engine: &'a Arc<Engine>,
-    /// The budget that bounds the work.
+    /// The budget that limits how much is read to find the columns of a table.
     pub(crate) budget: &'a Budget,
     /// The node of the group.
     pub(crate) id: NodeId,
@@ -39,9 +39,9 @@ impl<'a> Group<'a> {
         Group { id, ..*self }
     }
 
-    /// Returns the node of a member; `None` if this file does not contain it. A name with a `/` is
-    /// also tried as a path, because writers in Python create `CD4/CD8` as the member `CD8` of
-    /// `CD4`.
+    /// Returns the node of the member `name`; `None` if the member does not exist, or its link
+    /// leads to another file. A name with a `/` is also tried as a path, because writers in Python
+    /// create `CD4/CD8` as the member `CD8` of `CD4`.
     ///
     /// # Errors
     /// Fails if the member cannot be read.
@@ -69,7 +69,7 @@ impl<'a> Group<'a> {
         found.ok_or_else(|| missing(name, "does not exist"))
     }
 
-    /// Returns the values of a member by rows.
+    /// Returns the rows of the member `name`, which is an array.
     ///
     /// # Errors
     /// `Unsupported` if the member does not have rows. The error names the member's encoding.
@@ -85,7 +85,8 @@ impl<'a> Group<'a> {
         part_of(&node, name)
     }
 
-    /// Returns the node of the same file that a link of this group leads to.
+    /// Returns the object that a link of this group leads to; `None` if the object is in another
+    /// file, or does not exist.
     ///
     /// # Errors
     /// `Limit` if the budget is exceeded. Fails if the link cannot be followed.
@@ -130,7 +131,7 @@ impl<'a> Group<'a> {
         Err(attribute_value::of_attribute(what, attribute))
     }
 
-    /// Reads all values of a short part, one after another.
+    /// Reads all values of the field `part`, and returns their bytes one after another.
     ///
     /// # Errors
     /// `Limit` if the part is long, or has more values than a table may have columns. Fails if the
@@ -154,7 +155,7 @@ impl<'a> Group<'a> {
         Ok(values.collect::<Vec<_>>().concat())
     }
 
-    /// Reads the bytes of the first variable-length sequence.
+    /// Reads the first variable-length sequence of the field `part`, and returns its bytes.
     ///
     /// # Errors
     /// `Limit` for a long sequence. Fails if the sequence cannot be read.
@@ -172,7 +173,8 @@ impl<'a> Group<'a> {
         Ok(bytes.unwrap_or_default())
     }
 
-    /// Reads the integers of a short part; `None` if its values are not integers.
+    /// Reads all integers of the field `part`, which must have few rows; `None` if its values are
+    /// not integers.
     ///
     /// # Errors
     /// Fails as [`names`](Self::names) does.
@@ -180,7 +182,8 @@ impl<'a> Group<'a> {
         Ok(numbers(&part.datatype, &self.bytes(part)?))
     }
 
-    /// Reads the texts of a short part: strings unchanged, integers in decimal.
+    /// Reads all texts of the field `part`, which must have few rows. Strings are unchanged, and
+    /// integers become decimal texts.
     ///
     /// # Errors
     /// `Limit` for too many or too long texts; `Unsupported` for other values. Fails if the array
@@ -195,8 +198,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Converts the target of a link to `None` if the link leads to another file, is dangling, or is
-/// circular.
+/// Converts a link whose target is in another file, dangling or circular to `None`. Other errors
+/// are returned.
 fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
     match found {
         Err(Error::Unsupported { .. } | Error::Limit { .. } | Error::NotFound) => Ok(None),
@@ -204,7 +207,7 @@ fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
     }
 }
 
-/// Returns the values of `node` by rows.
+/// Returns the rows of `node`, which is an array. `name` is the name of the member, for the error.
 ///
 /// # Errors
 /// `Unsupported` if the node does not have rows.
@@ -219,18 +222,19 @@ pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<RowField> {
     })
 }
 
-/// Returns the error for a member `name` with an unsupported form.
+/// Returns the error for a member called `name` whose encoding or type (`form`) is not supported.
 pub(crate) fn unknown(name: &[u8], form: &str) -> Error {
     Error::unsupported(format!("table: {}: {form}", quote(name)), None)
 }
 
-/// Returns the error for a malformed member `name`; the file is damaged.
+/// Returns the error for a malformed or absent member `name`, which means that the file is damaged.
+/// `why` is the reason.
 pub(crate) fn missing(name: &[u8], why: &str) -> Error {
     Error::corrupt(format!("table: {} {why}", quote(name)), None)
 }
 
-/// Rejects a table whose columns take too many `bytes` of memory, or whose group has too many
-/// members.
+/// Fails if the columns of a table take too many `bytes` of memory, or if its group has too many
+/// members, so that `is_whole` is false.
 ///
 /// # Errors
 /// `Limit` in both cases.

@@ -8,16 +8,17 @@ use crate::view::table::budget::Budget;
 use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 use crate::view::table::time::{Frequency, Time, TimeUnit};
 
-/// Names of columns.
+/// Names of columns, from a pickle or an array.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     pub(super) texts: Vec<Vec<u8>>,
-    /// Whether all names are instants or durations.
+    /// Whether all names are instants or durations, so that pandas may shorten their texts.
     pub(super) are_times: bool,
 }
 
-/// Returns the names in a list; `None` for another value, or if a name has an unsupported kind. A
-/// pickle may refer to one text very often, so `budget` is charged for each reference.
+/// Returns the names in a Python list; `None` if the value is not a list, or if a name has an
+/// unsupported type. `budget` is charged for each name, because a pickle may refer to one text very
+/// often.
 ///
 /// # Errors
 /// `Limit` if the budget is exceeded.
@@ -39,7 +40,7 @@ pub(super) fn labels(pickle: &Pickle, list: ValueIndex, budget: &Budget) -> Resu
     Ok(Some(labels))
 }
 
-/// Returns the single name that a pickle contains.
+/// Returns the only name that a pickle contains.
 ///
 /// # Errors
 /// Fails as [`labels`] does.
@@ -51,7 +52,7 @@ pub(super) fn name(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
     }))
 }
 
-/// Formats one name.
+/// Formats the object `item` as a name.
 ///
 /// # Errors
 /// Fails as [`labels`] does.
@@ -76,7 +77,8 @@ pub(super) fn label(pickle: &Pickle, item: ValueIndex, budget: &Budget) -> Resul
     Ok(Some(text))
 }
 
-/// Appends a name or a part of a name. Returns whether its kind is supported.
+/// Appends the text of a name or of one part of a tuple. Returns false if the object has an
+/// unsupported type.
 fn write_part(
     pickle: &Pickle,
     item: ValueIndex,
@@ -98,7 +100,7 @@ fn write_part(
     Ok(true)
 }
 
-/// Returns whether [`write`] supports an object, without copying its text.
+/// Returns whether [`write`] supports the object `item`, without copying its text.
 pub(super) fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
     match pickle.get(item) {
         Some(PickleValue::Float(_) | PickleValue::Integer(_) | PickleValue::Text(_)) => true,
@@ -109,8 +111,8 @@ pub(super) fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
     }
 }
 
-/// Appends the text of an object that is neither missing nor a boolean; `None` for an unsupported
-/// object.
+/// Appends the text of the object `item`. Returns `None` for an unsupported object. The object must
+/// be neither a missing value nor a boolean.
 pub(super) fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Option<()> {
     if let Some((time, count)) = time(pickle, item) {
         time.write(count, out);
@@ -127,7 +129,8 @@ pub(super) fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Opt
     Some(())
 }
 
-/// Returns the year, the month and the day of a `datetime.date`, which the pickle stores as bytes.
+/// Returns the year, the month and the day of a Python `datetime.date`. A pickle stores them as
+/// bytes.
 fn date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
     let (b"date", &[state]) = pickle.call(item)? else {
         return None;
@@ -140,7 +143,7 @@ fn date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
     Some((u16::from_be_bytes([high, low]), month, day))
 }
 
-/// Returns the four bytes that are stored as a text of four characters.
+/// Returns the four bytes that a pickle stores as a text of four characters.
 fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
     // Each of these characters has at most two bytes in UTF-8.
     if text.len() > 8 {
@@ -157,7 +160,8 @@ fn is_time(pickle: &Pickle, item: ValueIndex) -> bool {
     matches!(time, Some(Time::Instant { .. } | Time::Duration(_)))
 }
 
-/// Returns the time and the count of a pandas time object.
+/// Returns the type of a pandas time object (instant, duration or period), and the number of its
+/// units.
 fn time(pickle: &Pickle, item: ValueIndex) -> Option<(Time, i64)> {
     let (name, arguments) = pickle.call(item)?;
     let unit = |rest: &[ValueIndex]| match rest.first() {
@@ -180,7 +184,7 @@ fn time(pickle: &Pickle, item: ValueIndex) -> Option<(Time, i64)> {
     }
 }
 
-/// Returns the unit with this number in NumPy.
+/// Returns the time unit with the number `number` in NumPy.
 fn time_unit(number: i64) -> Option<TimeUnit> {
     let of_second = match number {
         7 => 1,
@@ -192,7 +196,7 @@ fn time_unit(number: i64) -> Option<TimeUnit> {
     Some(TimeUnit { of_second })
 }
 
-/// Returns the period length of a pandas offset object.
+/// Returns the frequency of periods that a pandas offset object represents.
 pub(super) fn frequency(pickle: &Pickle, item: ValueIndex) -> Option<Frequency> {
     let second = |of_second| Frequency::Second(TimeUnit { of_second });
     let (name, arguments) = pickle.call(item)?;

@@ -1,4 +1,5 @@
-//! A column of lists. An index has the end of each row's list in the values, or in another index.
+//! A column of lists. An index array has the end of each row's list in the values, or in another
+//! index array.
 
 use std::ops::Range;
 
@@ -10,14 +11,15 @@ use crate::view::table::column_location::ArrayValues;
 
 /// The lists of a column.
 pub(super) struct Lists {
-    /// The ends of the lists, outermost level first; at least one index.
+    /// The index arrays, outermost level first; at least one. Each has the ends of lists in the
+    /// next array, and the last one has ends in `values`.
     pub(super) ends: Vec<ArrayValues>,
     /// The values in the innermost lists.
     pub(super) values: ArrayValues,
 }
 
 impl Lists {
-    /// Returns the average number of values in a row, including inner lists.
+    /// Returns the average number of values in the list of a row, including inner lists.
     pub(super) fn values_per_row(&self) -> u64 {
         let levels = self.ends.iter().skip(1).chain([&self.values]);
         let values = levels.map(ArrayValues::rows).fold(1, u64::saturating_add);
@@ -39,7 +41,8 @@ impl Lists {
         self.write_level(&self.ends, row, context, out)
     }
 
-    /// Appends the list of a row at the first level of `ends`.
+    /// Appends the list of a row. `ends` are the index arrays of the remaining levels, and `row` is
+    /// a row of the first of them.
     fn write_level(
         &self,
         ends: &[ArrayValues],
@@ -75,7 +78,7 @@ impl Lists {
     }
 }
 
-/// Rejects more bytes than a text may have.
+/// Fails if a list has more bytes than its text may have.
 fn check(bytes: u64, context: &TextContext<'_>) -> Result<()> {
     let most = to_u64(context.limit);
     if bytes <= most {
@@ -85,7 +88,8 @@ fn check(bytes: u64, context: &TextContext<'_>) -> Result<()> {
     }
 }
 
-/// Returns the range of items that belong to the list of a row.
+/// Returns the range of rows in the next array that belong to the list of `row`. The first array of
+/// `ends` has the ends.
 fn list_of(ends: &ArrayValues, row: u64) -> Result<Range<u64>> {
     let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1))?;
     let mut places = [0, 0];

@@ -1,5 +1,5 @@
-//! The table of a group without a convention: the one-dimensional arrays with the most frequent
-//! length.
+//! The table of a group without a convention: those of its one-dimensional arrays that have the
+//! most frequent length.
 //!
 //! If arrays have dimension scales, as netCDF variables do, the arrays over one scale form the
 //! table. The scale itself, as their coordinate, is the first column. A netCDF dimension without
@@ -22,14 +22,14 @@ use crate::view::elements::dimensions::{has_no_values, is_scale, listed};
 use crate::view::table::column::{GroupTable, RowField};
 use crate::view::table::group::{Group, refuse_large};
 
-/// The common property of the columns of a table.
+/// The property that all columns of a table share: a number of rows, or a dimension scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct RowShape {
     count: u64,
     scale: Option<NodeId>,
 }
 
-/// A member that can be a column.
+/// A member of the group that can be a column of its table.
 struct ColumnCandidate {
     name: Vec<u8>,
     order: Option<u64>,
@@ -38,7 +38,7 @@ struct ColumnCandidate {
 }
 
 impl ColumnCandidate {
-    /// Returns the sort key of the member.
+    /// Returns the sort key of the column: creation order, then name.
     fn sort_key(&self) -> (Option<u64>, &[u8]) {
         (self.order, &self.name)
     }
@@ -59,8 +59,8 @@ pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
     Ok(all && are_two)
 }
 
-/// Returns the table of the largest set of members with the same rows. Of several such sets, the
-/// first is used.
+/// Returns the table of the largest set of columns with the same rows. If several sets are equally
+/// large, the first is used.
 ///
 /// # Errors
 /// `Limit` for too many columns. Fails if the members cannot be read.
@@ -94,7 +94,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The treatment of a member that cannot be read.
+/// What happens to a member that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DamagePolicy {
     /// The member is skipped.
@@ -103,8 +103,8 @@ enum DamagePolicy {
     IsRefused,
 }
 
-/// Passes the members that can be columns to `visit` until it returns false. Returns whether the
-/// number of links is within the limit of a table.
+/// Passes the members that can be columns to `visit` until `visit` returns false. Returns false if
+/// the group has more links than a table may have.
 fn visit_candidates(
     group: &Group<'_>,
     damaged: DamagePolicy,
@@ -127,7 +127,7 @@ fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
     matches!(link.target, LinkTarget::Hard(node) if group.container.is_likely_group(node))
 }
 
-/// Returns the column that a link leads to, if any.
+/// Returns the member that a link leads to if it can be a column.
 fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option<ColumnCandidate>> {
     let named = |error: Error| error.within(format_args!("table: {}", quote(&link.name)));
     let is_none = || damaged == DamagePolicy::IsNone || looks_like_group(group, &link);
@@ -146,7 +146,7 @@ fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option
     }))
 }
 
-/// Returns the rows of a one-dimensional array with values; `None` for any other object.
+/// Returns the rows of a one-dimensional array with elements; `None` for any other object.
 fn rows_of(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
     let NodeKind::Array(array) = &node.kind else {
         return Ok(None);

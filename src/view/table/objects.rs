@@ -10,21 +10,20 @@ use crate::view::table::budget::Budget;
 use crate::view::table::labels::{self, Labels};
 use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
-/// The texts of a column of an object array. A pickle may refer to one text very often, so each
-/// text is created when it is read.
+/// One column of a pickled array of Python objects. A pickle may refer to one text very often, so
+/// the text of an object is created when it is read.
 #[derive(Debug, Clone)]
 pub(crate) struct PickledTexts {
     pickle: Arc<Pickle>,
-    /// The list with the items of all columns, in C order.
+    /// The list in the pickle with the objects of all columns, in C order.
     items: ValueIndex,
-    /// The number of this column. `columns` is the number of all columns.
+    /// The index of this column. `columns` is the number of columns.
     column: usize,
     columns: usize,
 }
 
-/// Reads a pickled array, and returns the texts of its columns. A vector has one column. Returns
-/// `None` if the pickle is not an array, or has objects other than texts, numbers, times and
-/// missing values.
+/// Parses a pickled array, and returns its columns. A vector has one column. Returns `None` if the
+/// pickle is not an array, or has objects other than texts, numbers, times and missing values.
 pub(super) fn columns(bytes: &[u8]) -> Option<Vec<PickledTexts>> {
     let pickle = Pickle::read(bytes)?;
     let PickleValue::Object {
@@ -70,7 +69,7 @@ impl PickledTexts {
         to_u64(self.all().len() / self.columns)
     }
 
-    /// Appends the text of a row. Returns whether the row has a text.
+    /// Appends the text of the object in row `row`. Returns false if the value is missing.
     pub(super) fn write(&self, row: usize, out: &mut Vec<u8>) -> bool {
         let place = row.checked_mul(self.columns);
         let place = place.and_then(|place| place.checked_add(self.column));
@@ -79,7 +78,7 @@ impl PickledTexts {
         written == Some(true)
     }
 
-    /// Returns the texts as names of columns.
+    /// Returns the texts of this column as names of other columns.
     ///
     /// # Errors
     /// `Limit` if the budget is exceeded.
@@ -88,7 +87,7 @@ impl PickledTexts {
         Ok(labels.unwrap_or_default())
     }
 
-    /// Returns approximately this column's share of the bytes of memory that all columns take.
+    /// Returns the approximate memory of the pickle in bytes, divided by the number of its columns.
     pub(super) fn weight(&self) -> u64 {
         let all = self.pickle.weight();
         all.div_ceil(to_u64(self.columns.max(1)))
@@ -119,7 +118,7 @@ fn is_missing(pickle: &Pickle, item: ValueIndex) -> bool {
     }
 }
 
-/// Appends the text of a value. Returns whether the value has a text; `None` for an unsupported
+/// Appends the text of an object. Returns false for a missing value, and `None` for an unsupported
 /// object.
 fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Option<bool> {
     if is_missing(pickle, item) {

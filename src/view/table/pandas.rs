@@ -1,4 +1,4 @@
-//! The tables of the pandas `HDFStore`: the format of a group.
+//! Tables of the pandas `HDFStore`: the choice between its storage formats.
 
 use h5fs_reader::error::Result;
 
@@ -6,10 +6,10 @@ use crate::view::table::column::GroupTable;
 use crate::view::table::group::Group;
 use crate::view::table::{pandas_fixed, pandas_table};
 
-/// The reader function of a format.
+/// The function that reads the tables of one storage format.
 type TableReader = fn(&Group<'_>) -> Result<GroupTable>;
 
-/// Returns whether the group is a frame or a series.
+/// Returns whether the attribute `pandas_type` says that the group is a frame or a series.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.

@@ -28,7 +28,7 @@ use crate::view::table::labels::{Labels, frequency, name};
 use crate::view::table::objects::{PickledTexts, columns};
 use crate::view::table::time::Time;
 
-/// Bytes of memory that reading a pickle may take.
+/// Maximum memory in bytes of a parsed pickle.
 const PICKLE_ROOM: u64 = 64 << 20;
 
 /// Returns the table of a frame: the index, and the columns in their order.
@@ -57,7 +57,7 @@ pub(super) fn series(group: &Group<'_>) -> Result<GroupTable> {
     with_index(group, b"index", columns, &name)
 }
 
-/// Adds the columns of a block.
+/// Adds the columns of block number `block` to `columns`.
 fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<NamedColumn>) -> Result<()> {
     let names = axis_names(group, format!("block{block}_items").as_bytes())?.texts;
     let name = format!("block{block}_values").into_bytes();
@@ -72,7 +72,8 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<NamedColumn>) -> R
     Ok(())
 }
 
-/// Returns the columns of a block. `count` is the number of its columns.
+/// Returns the sources of the columns of a block. `name` is the member with the values, and `count`
+/// is the number of columns.
 fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<ColumnSource>> {
     let values = values(group, name)?;
     if values.rows() == 0 {
@@ -89,7 +90,7 @@ fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Col
     Ok(parts.map(|part| source(part, &kind)).collect())
 }
 
-/// Returns the table with an index, and with columns in the order of `order`.
+/// Returns a table that consists of the index `axis` and of `columns` in the order `order`.
 fn with_index(
     group: &Group<'_>,
     axis: &[u8],
@@ -111,7 +112,7 @@ fn with_index(
     Ok(table)
 }
 
-/// Returns the index of a table, which has one level.
+/// Returns the index of a table, which is an axis with one level.
 fn index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<NamedColumn> {
     let node = values(group, axis)?.node;
     let name = name_of(group, node)?.map(|name| name.texts.concat());
@@ -119,7 +120,7 @@ fn index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<Name
     Ok((name, column(group, axis, b"kind")?))
 }
 
-/// Returns one level of an index with several levels.
+/// Returns level `level` of an index with several levels.
 fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<NamedColumn> {
     let axis_level = numbered(axis, "level", level);
     let name = name_of(group, values(group, &axis_level)?.node)?;
@@ -140,7 +141,7 @@ fn levels(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
     }
 }
 
-/// Returns the names on an axis of columns. The names of several levels are joined as `a.b`.
+/// Returns the column names on an axis. The names of several levels are joined as `a.b`.
 fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let Some(levels) = levels(group, axis)? else {
         return level_names(group, axis);
@@ -168,7 +169,7 @@ fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     })
 }
 
-/// Returns the names on one level of an axis.
+/// Returns the names on an axis, or on one level of it.
 fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let (time, values) = match column(group, axis, b"kind")? {
         ColumnSource::Texts(texts) => return texts.labels(group.budget),
@@ -193,7 +194,8 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     })
 }
 
-/// Returns the values of a member, without rows if the stored element is a placeholder.
+/// Returns the values of the member `name`. If its stored element is a placeholder, the result has
+/// no rows.
 fn values(group: &Group<'_>, name: &[u8]) -> Result<RowField> {
     let part = group.part(name)?;
     let is_empty = flag(group, part.node, b"transposed")? == Some(false)
@@ -201,12 +203,12 @@ fn values(group: &Group<'_>, name: &[u8]) -> Result<RowField> {
     Ok(if is_empty { without_rows(&part) } else { part })
 }
 
-/// Returns whether the values are a pickled array of Python objects.
+/// Returns whether the values are one pickled array of Python objects.
 fn is_pickled(values: &RowField) -> bool {
     matches!(values.datatype.class, Class::VariableLength(_))
 }
 
-/// Returns the columns of an array of Python objects.
+/// Returns the columns of a pickled array of Python objects.
 fn pickled(group: &Group<'_>, values: &RowField, name: &[u8]) -> Result<Vec<PickledTexts>> {
     let pickle = group.first_sequence(values)?;
     let _room = group.engine.hold(PICKLE_ROOM)?;
@@ -217,7 +219,7 @@ fn pickled(group: &Group<'_>, values: &RowField, name: &[u8]) -> Result<Vec<Pick
     columns(&pickle).ok_or_else(unknown)
 }
 
-/// Returns the same part without rows.
+/// Returns the same field of an array without rows.
 fn without_rows(part: &RowField) -> RowField {
     let array = Array {
         datatype: part.array.datatype.clone(),
@@ -234,7 +236,8 @@ fn without_rows(part: &RowField) -> RowField {
     }
 }
 
-/// Returns a member with one value for each row, interpreted by its attribute `kind`.
+/// Returns the source of the member `name`, interpreted by the attribute `kind`. The member has one
+/// value for each row.
 fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
     let codes = values(group, name)?;
     if is_pickled(&codes) {
@@ -257,14 +260,14 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
     typed(group, codes, kind)
 }
 
-/// Returns the values, interpreted by the attribute `kind` of their array.
+/// Returns the source of `values`, interpreted by the attribute `kind` of their array.
 fn typed(group: &Group<'_>, values: RowField, kind: &[u8]) -> Result<ColumnSource> {
     let kind = kind_of(group, values.node, kind)?;
     Ok(source(values, &kind))
 }
 
-/// Returns the description of an array's values in its attributes. `kind` is the name of the
-/// attribute with the datatype.
+/// Returns the description of an array's values from its attributes. `kind` is the name of the
+/// attribute that has the datatype.
 fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescription> {
     let container = group.container;
     let class = text(container, node, b"index_class")?;
@@ -293,8 +296,8 @@ fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescript
     })
 }
 
-/// Returns the name of a series or an index: a text, a number, or a pickled object; `None` for
-/// Python's `None`.
+/// Returns the name of a series or an index, which is a text, a number or a pickled object. Returns
+/// `None` if the name is Python's `None`.
 fn name_of(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
     let Some(content) = content(group.container, node, b"name")? else {
         return Ok(None);
@@ -324,12 +327,12 @@ fn named(text: &[u8]) -> Labels {
     }
 }
 
-/// Returns the name of a numbered member, such as `AXIS_level0`.
+/// Returns the name of a numbered member, such as `AXIS_level0`, where `what` is `level`.
 fn numbered(axis: &[u8], what: &str, number: u64) -> Vec<u8> {
     [axis, format!("_{what}{number}").as_bytes()].concat()
 }
 
-/// Returns an attribute with a number that is at most the maximum number of columns.
+/// Returns the number in an attribute. The number must not exceed the maximum number of columns.
 fn number(group: &Group<'_>, name: &[u8]) -> Result<Option<u64>> {
     let numbers = integers(group.container, group.id, name)?;
     let number = numbers.and_then(|numbers| numbers.first().copied());

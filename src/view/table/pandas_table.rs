@@ -32,7 +32,7 @@ use crate::view::table::group::{Group, missing, part_of, unknown};
 use crate::view::table::labels::{Labels, frequency, label, labels};
 use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
-/// The dataset with the rows.
+/// The name of the dataset that contains the rows.
 const TABLE: &[u8] = b"table";
 
 /// The suffixes of the attributes that are read.
@@ -56,18 +56,20 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The pickled attribute `info`, and its entry for each member.
+/// The pickled attribute `info` of the group, and the dictionary in it for each member of the
+/// compound.
 type Info = (Pickle, HashMap<Vec<u8>, ValueIndex>);
 
-/// The dataset with the rows, and its description.
+/// A frame or series in the format `table`: the dataset with the rows, and the attributes that
+/// describe it.
 struct PandasFrame<'a> {
     group: &'a Group<'a>,
     rows: RowField,
-    /// The text attributes of the dataset.
+    /// The attributes of the dataset that are texts, by name.
     attributes: HashMap<Vec<u8>, Vec<u8>>,
     /// The group's attribute `info`, and its entry for each member.
     info: Option<Info>,
-    /// The columns that are the levels of a multi-level index.
+    /// The members of the compound that are levels of a multi-level index.
     levels: Vec<Vec<u8>>,
     /// The text that marks a missing value in columns without a `_nan_rep`.
     missing: Option<Arc<[u8]>>,
@@ -122,7 +124,8 @@ impl<'a> PandasFrame<'a> {
         })
     }
 
-    /// Returns the columns of a member, which share one description.
+    /// Returns the sources of the columns `parts`, which are in one member and share its
+    /// description.
     fn sources(&self, parts: Vec<RowField>, member: &[u8]) -> Result<Vec<ColumnSource>> {
         let parts = parts.into_iter();
         if let Some(names) = self.categories(member)? {
@@ -136,7 +139,7 @@ impl<'a> PandasFrame<'a> {
         Ok(parts.map(|part| frame::source(part, &kind)).collect())
     }
 
-    /// Returns the description of the values of a member without categories.
+    /// Returns the description of the values of a member that does not have categories.
     fn kind(&self, member: &[u8]) -> Result<ValueDescription> {
         let name = self.attribute(member, b"_dtype").unwrap_or_default();
         Ok(ValueDescription {
@@ -150,7 +153,7 @@ impl<'a> PandasFrame<'a> {
         })
     }
 
-    /// Returns the values of an index with one level.
+    /// Returns the source of the index, which has one level.
     fn index(&self) -> Result<ColumnSource> {
         let index = self.rows.member(b"index");
         let index = index.ok_or_else(|| missing(b"index", "does not exist"))?;
@@ -175,7 +178,7 @@ impl<'a> PandasFrame<'a> {
         Ok(frame::source(index, &kind))
     }
 
-    /// Returns the categories of a member; `None` if the member does not have categories.
+    /// Returns the categories of a member's values; `None` if the values are not categories.
     fn categories(&self, member: &[u8]) -> Result<Option<Arc<ColumnSource>>> {
         if self.attribute(member, b"_meta") != Some(b"category") {
             return Ok(None);
@@ -191,13 +194,13 @@ impl<'a> PandasFrame<'a> {
         Ok(Some(Arc::new(frame::source(values, &kind))))
     }
 
-    /// Returns the attribute of the dataset for a member of the compound.
+    /// Returns the attribute of the dataset whose name is a member's name followed by `suffix`.
     fn attribute(&self, member: &[u8], suffix: &[u8]) -> Option<&[u8]> {
         let text = self.attributes.get(&[member, suffix].concat());
         text.map(Vec::as_slice)
     }
 
-    /// Returns the value of `key` in the entry of `info` for a member.
+    /// Returns the value of `key` in the dictionary that `info` has for a member.
     fn info_value(&self, member: &[u8], key: &[u8]) -> Result<Option<(&Pickle, ValueIndex)>> {
         let Some((info, members)) = &self.info else {
             return Ok(None);
@@ -210,7 +213,7 @@ impl<'a> PandasFrame<'a> {
         Ok(info.value(member, key).map(|value| (info, value)))
     }
 
-    /// Returns whether a member has instants in a time zone, which are stored in UTC.
+    /// Returns whether a member's values are instants with a time zone. They are stored in UTC.
     fn has_zone(&self, member: &[u8]) -> Result<bool> {
         let zone = self.info_value(member, b"tz")?;
         Ok(zone.is_some_and(|(info, zone)| !info.is_none(zone)))
@@ -223,7 +226,8 @@ impl<'a> PandasFrame<'a> {
         }
     }
 
-    /// Returns the columns of the frame in their order; empty without the attribute.
+    /// Returns the names of the frame's columns in their order; an empty list if the group does not
+    /// have `non_index_axes`.
     fn order(&self) -> Result<Labels> {
         const AXES: &[u8] = b"non_index_axes";
         let Some(axes) = pickled(self.group, AXES)? else {
@@ -241,8 +245,8 @@ impl<'a> PandasFrame<'a> {
     }
 }
 
-/// Reads all attributes of the dataset that describe its members in one pass. A dataset may have
-/// some for each of its thousand members.
+/// Reads the attributes of the dataset that describe its members, all in one pass. There may be
+/// several for each of a thousand members.
 fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
     let mut all = HashMap::new();
     let mut take = |attribute: Attribute| -> Result<()> {
@@ -272,7 +276,7 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
     failure.map(|()| all)
 }
 
-/// Returns the group's attribute `info`, and its entry for each member.
+/// Reads the group's attribute `info`, and finds the dictionary for each member in it.
 fn info(group: &Group<'_>) -> Result<Option<Info>> {
     const INFO: &[u8] = b"info";
     let Some(info) = pickled(group, INFO)? else {
@@ -291,8 +295,8 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
     Ok(Some((info, members)))
 }
 
-/// Returns the members of the compound whose categories have an order, by the pickled `info` of the
-/// group; `None` if the pickle is not understood, or is too large.
+/// Returns the members of the compound whose categories are ordered, by the pickled attribute
+/// `info`. Returns `None` if the pickle is unsupported or too large.
 pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
     let budget = Budget::default();
     let info = unpickled(info, &budget).ok()??;
@@ -330,7 +334,7 @@ fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
 }
 
 /// Returns the text that marks a missing value in columns without a `_nan_rep`. Since pandas 3.1,
-/// the group states that each column with missing values has its own `_nan_rep`.
+/// an attribute of the group says that each column with missing values has its own `_nan_rep`.
 fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
     if flag(group, group.id, b"data_col_nan_rep")? == Some(true) {
         return Ok(None);
@@ -343,7 +347,8 @@ fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
     Ok(Some(text.unwrap_or_else(|| b"nan".to_vec()).into()))
 }
 
-/// Reads the pickle in an attribute of the group; `None` if the attribute is absent, or not a text.
+/// Reads and parses the pickle in an attribute of the group; `None` if the attribute is absent, or
+/// is not a text.
 ///
 /// # Errors
 /// `Unsupported` for an unsupported pickle, because the values or their names may have another

@@ -13,10 +13,11 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 
-/// The number of a value in its pickle. A value may be part of several other values, and of itself.
+/// The index of a value among all values of its pickle. A value may be contained in several other
+/// values, and in itself.
 pub(super) type ValueIndex = usize;
 
-/// A value of a pickle.
+/// A value that a pickle creates.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PickleValue {
     None,
@@ -30,7 +31,8 @@ pub(super) enum PickleValue {
     Dictionary(Vec<(ValueIndex, ValueIndex)>),
     /// A function or class: its module and its name.
     Global(ValueIndex, ValueIndex),
-    /// The result of calling `callable` with `arguments`, and the state assigned to it.
+    /// An object: the result of calling `callable` with `arguments`, and the state that is then
+    /// assigned to it.
     Object {
         callable: ValueIndex,
         arguments: ValueIndex,
@@ -38,7 +40,7 @@ pub(super) enum PickleValue {
     },
 }
 
-/// The values of a pickle.
+/// A parsed pickle: all its values.
 #[derive(Debug)]
 pub(super) struct Pickle {
     values: Vec<PickleValue>,
@@ -46,17 +48,17 @@ pub(super) struct Pickle {
 }
 
 impl Pickle {
-    /// Reads a pickle; `None` if the pickle is damaged or unsupported.
+    /// Parses a pickle; `None` if the pickle is damaged or unsupported.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         Machine::new(bytes).run()
     }
 
-    /// Returns the value of the whole pickle.
+    /// Returns the index of the value that the whole pickle represents.
     pub(super) fn top(&self) -> ValueIndex {
         self.top
     }
 
-    /// Returns a value by its number.
+    /// Returns the value with this index.
     pub(super) fn get(&self, index: ValueIndex) -> Option<&PickleValue> {
         self.values.get(index)
     }
@@ -66,7 +68,7 @@ impl Pickle {
         self.get(index) == Some(&PickleValue::None)
     }
 
-    /// Returns the items of a list.
+    /// Returns the items of a list or a tuple; `None` for any other value.
     pub(super) fn items(&self, index: ValueIndex) -> Option<&[ValueIndex]> {
         match self.get(index)? {
             PickleValue::List(items) => Some(items),
@@ -74,7 +76,7 @@ impl Pickle {
         }
     }
 
-    /// Returns the text of a text value, or a number in decimal.
+    /// Returns a text, or a number as decimal text; `None` for any other value.
     pub(super) fn text(&self, index: ValueIndex) -> Option<Cow<'_, [u8]>> {
         match self.get(index)? {
             PickleValue::Text(text) => Some(Cow::Borrowed(text)),
@@ -93,7 +95,7 @@ impl Pickle {
         self.text(own_module).is_some_and(is_module) && self.text(own_name).as_deref() == Some(name)
     }
 
-    /// Returns approximately the bytes of memory that the pickle takes.
+    /// Returns the approximate memory of the parsed pickle in bytes.
     pub(super) fn weight(&self) -> u64 {
         let own = |value: &PickleValue| match value {
             PickleValue::Text(text) => allocation_size(text.len()),
@@ -108,7 +110,7 @@ impl Pickle {
             .fold(values, u64::saturating_add)
     }
 
-    /// Returns a non-negative integer.
+    /// Returns an integer that is not negative; `None` for any other value.
     pub(super) fn count(&self, index: ValueIndex) -> Option<usize> {
         match self.get(index)? {
             PickleValue::Integer(number) => usize::try_from(*number).ok(),
@@ -116,7 +118,7 @@ impl Pickle {
         }
     }
 
-    /// Returns an integer.
+    /// Returns an integer; `None` for any other value.
     pub(super) fn integer(&self, index: ValueIndex) -> Option<i64> {
         match self.get(index)? {
             PickleValue::Integer(number) => Some(*number),
@@ -124,7 +126,8 @@ impl Pickle {
         }
     }
 
-    /// Returns the name of the function that would create an object, and its arguments.
+    /// Returns the name of the function that creates an object, and its arguments; `None` for any
+    /// other value.
     pub(super) fn call(&self, index: ValueIndex) -> Option<(&[u8], &[ValueIndex])> {
         let &PickleValue::Object {
             callable,
@@ -143,7 +146,7 @@ impl Pickle {
         }
     }
 
-    /// Returns the keys and values of a dictionary.
+    /// Returns the keys and values of a dictionary; empty for any other value.
     pub(super) fn pairs(&self, index: ValueIndex) -> &[(ValueIndex, ValueIndex)] {
         match self.get(index) {
             Some(PickleValue::Dictionary(pairs)) => pairs,
@@ -151,8 +154,8 @@ impl Pickle {
         }
     }
 
-    /// Returns the value of `key` in a dictionary. If the key is repeated, the last value is
-    /// returned.
+    /// Returns the value of `key` in a dictionary. If the dictionary repeats the key, the last
+    /// value is returned.
     pub(super) fn value(&self, dictionary: ValueIndex, key: &[u8]) -> Option<ValueIndex> {
         let is_key = |index| self.text(index).as_deref() == Some(key);
         let mut pairs = self.pairs(dictionary).iter().rev();
@@ -167,10 +170,10 @@ struct Machine<'a> {
     rest: &'a [u8],
     values: Vec<PickleValue>,
     stack: Vec<ValueIndex>,
-    /// The heights of the stack at its marks.
+    /// The length of the stack at each `MARK` operation that is still open.
     marks: Vec<usize>,
     memo: HashMap<u64, ValueIndex>,
-    /// The number of places in lists and dictionaries.
+    /// The total number of items in all lists and dictionaries.
     places: usize,
 }
 
@@ -209,8 +212,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Executes an operation that creates a single value. Returns `None` if the operation is not of
-    /// this kind, and `Some(None)` if it fails.
+    /// Executes `operation` if it creates a single value. Returns `None` if it does not, and
+    /// `Some(None)` if the operation fails.
     fn scalar(&mut self, operation: u8) -> Option<Option<()>> {
         let value = match operation {
             b'N' => Some(PickleValue::None),
@@ -251,7 +254,8 @@ impl<'a> Machine<'a> {
         Some(value.map(|value| self.push(value)))
     }
 
-    /// Executes any other operation; `None` if it fails.
+    /// Executes an operation that [`scalar`](Self::scalar) does not execute. Returns `None` if the
+    /// operation fails or is unsupported.
     fn collection(&mut self, operation: u8) -> Option<()> {
         match operation {
             // These operations set the protocol and the frame.
@@ -309,7 +313,7 @@ impl<'a> Machine<'a> {
             .flatten()
     }
 
-    /// Pops the last `count` values from the stack.
+    /// Pops the topmost `count` values from the stack.
     fn last(&mut self, count: usize) -> Option<Vec<ValueIndex>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         let start = self.stack.len().checked_sub(count)?;
@@ -429,13 +433,13 @@ impl<'a> Machine<'a> {
         Some(line)
     }
 
-    /// Reads a little-endian number of this many bytes.
+    /// Consumes a little-endian number of `bytes` bytes.
     fn unsigned(&mut self, bytes: usize) -> Option<u64> {
         let taken = self.next_bytes(bytes)?.iter().rev();
         Some(taken.fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
-    /// Reads a number in two's complement, preceded by the count of its bytes.
+    /// Consumes an integer in two's complement, which is preceded by the number of its bytes.
     fn long(&mut self) -> Option<i64> {
         let count = self.unsigned(1)?;
         let bytes = self.next_bytes(to_usize(count).ok()?)?;
@@ -448,7 +452,8 @@ impl<'a> Machine<'a> {
         Some(i64::from_le_bytes(wide))
     }
 
-    /// Reads bytes, preceded by their count. The count has `bytes` bytes.
+    /// Consumes a byte string, which is preceded by its length. The length itself has `bytes`
+    /// bytes.
     fn counted(&mut self, bytes: usize) -> Option<Vec<u8>> {
         let count = self.unsigned(bytes)?;
         let text = self.next_bytes(to_usize(count).ok()?)?;
@@ -474,7 +479,7 @@ fn pairs(items: &[ValueIndex]) -> Option<Vec<(ValueIndex, ValueIndex)>> {
     rest.is_empty().then(|| pairs.collect())
 }
 
-/// Parses a text in Python quotes.
+/// Parses a text in Python's quotes.
 fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
     let (&quote, rest) = line.split_first()?;
     let (&end, inner) = rest.split_last()?;
@@ -482,7 +487,7 @@ fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
     is_plain.then(|| inner.to_vec())
 }
 
-/// Parses a text in Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
+/// Parses a Latin-1 text with the escapes `\uXXXX` and `\UXXXXXXXX`.
 fn raw_unicode(line: &[u8]) -> Option<Vec<u8>> {
     let mut text = String::new();
     let mut rest = line;

@@ -21,13 +21,14 @@ use crate::view::elements::Elements;
 use crate::view::elements::converted::ConvertedElements;
 use crate::view::table::time::{Time, TimeUnit};
 
-/// The attribute of the root group.
+/// The attribute of the root group that PyTables writes in each file.
 const FORMAT: &[u8] = b"PYTABLES_FORMAT_VERSION";
 
-/// The number of characters of the longest instant: `1901-12-13T20:45:52.000001`.
+/// Maximum length of an instant as text: `1901-12-13T20:45:52.000001`.
 const INSTANT: u32 = 26;
 
-/// Converts elements that PyTables has written to their meaning. Instants become texts (ISO 8601).
+/// Converts elements that PyTables has written to the types that they represent. Instants become
+/// texts (ISO 8601). Elements of other files are returned unchanged.
 ///
 /// # Errors
 /// Fails if the attribute of the root group cannot be read; `Limit` for an array that is longer
@@ -54,7 +55,8 @@ pub(crate) fn convert_elements(container: &dyn Container, elements: Elements) ->
     })
 }
 
-/// Returns the converted datatype, whose fields are packed; `None` if it equals the stored one.
+/// Returns the datatype that elements of type `stored` represent. Its members have no gaps between
+/// them. Returns `None` if it equals the stored datatype.
 fn meant_type(stored: &Datatype) -> Option<Datatype> {
     match &stored.class {
         Class::Bitfield { .. } if stored.size == 1 => Some(Datatype {
@@ -106,7 +108,7 @@ fn meant_record(members: &[Member]) -> Option<Datatype> {
     Some(Datatype { size, class })
 }
 
-/// Appends a converted element.
+/// Converts an element from the datatype `stored` to the datatype `meant`, and appends it.
 fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8>) {
     match (&stored.class, &meant.class) {
         (&Class::Time { order, bits }, Class::String { .. }) => {
@@ -136,7 +138,8 @@ fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8
     }
 }
 
-/// Appends an instant, padded with zeros. With `is_long`, the instant has microseconds.
+/// Appends an instant as text, padded with NULs. `word` is the stored integer. With `is_long`, it
+/// includes microseconds.
 fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
     let end = out.len() + INSTANT as usize;
     let half = |shift: u32| i64::from((word >> shift) as u32 as i32);

@@ -1,4 +1,4 @@
-//! The rows of a table: reads several rows at a time, and returns the text of each cell.
+//! The rows of a group's table, which are read in batches, and the text of each cell.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ use crate::view::table::runs::Runs;
 use crate::view::table::time::Time;
 use crate::view::texts::json::SharedPaths;
 
-/// Bytes of category names that a table caches.
+/// Maximum memory in bytes of the category names that a table caches.
 const KEPT_NAMES: u64 = 1 << 20;
 
 /// The objects that are needed to read a table's values.
@@ -38,65 +38,68 @@ pub(crate) struct Surroundings {
     pub(crate) paths: SharedPaths,
 }
 
-/// The rows of a table.
+/// An open table, whose rows can be read.
 pub(crate) struct Rows {
     surroundings: Surroundings,
-    /// Bytes of memory that the table's description takes.
+    /// Memory in bytes of the table's description.
     weight: u64,
-    /// The arrays with a part for each row.
+    /// The open arrays, each with one row for each row of the table.
     arrays: Vec<RowArray>,
-    /// Bytes of a row of all arrays together.
+    /// Length of a table row in bytes: the sum over all open arrays.
     row_bytes: u64,
     names: Vec<Vec<u8>>,
     columns: Vec<OpenColumn>,
-    /// Category names that were read recently.
+    /// A cache of category names that were read recently.
     categories: Mutex<WeightedLru<Category, CellText>>,
-    /// Number of items of variable-length sequences that were read.
+    /// Number of items of variable-length sequences that were read so far.
     followed: AtomicU64,
 }
 
-/// The mark of a missing value.
+/// The text that marks a missing value.
 enum Absent {
     Text(Arc<[u8]>),
-    /// Any text of this number.
+    /// Any text that represents this number.
     Number(f64),
 }
 
-/// The identity of a category: its column, the level of its names, and its code.
+/// The identity of a category: the index of its column, the nesting level of its names, and its
+/// code.
 type Category = (usize, usize, u64);
 
 /// The kind and the text of a cell.
 type CellText = (Cell, Arc<[u8]>);
 
-/// Some rows that were read from the arrays.
+/// A batch of rows that was read from the open arrays.
 pub(crate) struct Batch<'a> {
     table: &'a Rows,
     first: u64,
     own: &'a [RowArray],
-    /// The rows of each array in `own`.
+    /// The bytes of the batch's rows in each array of `own`.
     arrays: Vec<Bytes>,
 }
 
-/// The names of categories: a column whose rows are the categories.
+/// The names of a column's categories. They are themselves a column, with one row for each
+/// category.
 struct CategoryNames {
-    /// The nesting level: 0, or one more than the outer level if the names are categories
-    /// themselves.
+    /// The nesting level of the names: 0, or one more than the outer level if the categories of a
+    /// column are categories themselves.
     level: usize,
     rows: u64,
     arrays: Vec<RowArray>,
     column: OpenColumn,
 }
 
-/// The values of a column. The type is kept small, because a table may have many columns.
+/// The location of a column's values in the open arrays. The type is kept small, because a table
+/// may have many columns.
 enum OpenColumn {
     Value(ColumnLocation),
-    /// The value, unless the mask is not zero.
+    /// A stored value, which is missing where the mask (the second location) is not zero.
     Unmasked(ColumnLocation, Box<ColumnLocation>),
-    /// The value, unless its text marks a missing value.
+    /// A stored value, which is missing if its text is this mark.
     Unless(ColumnLocation, Absent),
-    /// The name of the category with this code.
+    /// The code of a category. The value is the name of the category.
     Category(ColumnLocation, Box<CategoryNames>),
-    /// An integer that must be less than the bound.
+    /// A stored integer, which must be less than this bound.
     Below(ColumnLocation, u64),
     List(Box<Lists>),
     Run(Box<Runs>),
@@ -146,7 +149,7 @@ impl Rows {
         })
     }
 
-    /// Reads some rows, for callers that also need the stored values.
+    /// Reads the rows `rows`, for callers that need stored values in addition to texts.
     ///
     /// # Errors
     /// Fails if the rows cannot be read.
@@ -164,7 +167,7 @@ impl Rows {
         })
     }
 
-    /// Appends the name of the category `code` of a column.
+    /// Appends the name of the category `code` of a column, from the cache or from the file.
     fn write_category(
         &self,
         (column, code): (usize, u64),
@@ -239,8 +242,8 @@ impl Fields for Rows {
 }
 
 impl Batch<'_> {
-    /// Returns the stored bytes of a value; `None` for a column whose values are not stored in its
-    /// rows.
+    /// Returns the stored bytes of the value in a row of the batch; `None` for a column whose
+    /// values are not stored in the rows of an array.
     ///
     /// # Errors
     /// `Corrupt` if the row is too short.
@@ -257,7 +260,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Returns the bytes of a value in a row.
+    /// Returns the bytes of the value at `place` in a row of the batch.
     fn bytes(&self, place: &ColumnLocation, row: usize) -> Result<&[u8]> {
         let array = self.own.get(place.array());
         let start = array.map_or(0, RowArray::row_bytes).saturating_mul(row);
@@ -281,7 +284,7 @@ impl Cells for Batch<'_> {
 }
 
 impl Batch<'_> {
-    /// Appends the text of the value of `column` in a row.
+    /// Appends the text of the value in row `row` of `column`.
     fn write_value(
         &self,
         values: &OpenColumn,
@@ -353,14 +356,15 @@ impl Batch<'_> {
     }
 }
 
-/// The arrays that are already open while columns are opened.
+/// The arrays of a table that are open while its columns are opened. Columns in the same array
+/// share it.
 struct ColumnArrays<'a> {
     engine: &'a Arc<Engine>,
     verify: &'a dyn Fn(NodeId) -> Result<()>,
-    /// The nesting level of the category names that are opened next.
+    /// The nesting level for the category names that are opened next.
     level: usize,
     arrays: Vec<RowArray>,
-    /// The number of each open array.
+    /// The index of each open array.
     known: HashMap<*const Array, usize>,
 }
 
@@ -444,14 +448,14 @@ impl ColumnArrays<'_> {
     }
 }
 
-/// Returns the count of a time; `None` for a missing time (`NaT`).
+/// Returns the stored number of a time; `None` for a missing time (`NaT`).
 fn number_of(place: &ColumnLocation, bytes: &[u8]) -> Result<Option<i64>> {
     let count = i64::try_from(place.integer(bytes)?);
     Ok(count.ok().filter(|&count| count != i64::MIN))
 }
 
 impl Absent {
-    /// Returns whether a value with this text is missing.
+    /// Returns whether `text` is the mark of a missing value.
     fn is_text(&self, text: &[u8]) -> bool {
         match self {
             Absent::Text(absent) => **absent == *text,

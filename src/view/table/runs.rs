@@ -1,4 +1,5 @@
-//! Runs of elements: an index divides an array into runs, and each element belongs to one run.
+//! Runs of elements. An index array divides the elements of another array into consecutive runs,
+//! such as the rows of a sparse matrix.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -10,12 +11,12 @@ use h5fs_reader::memory::lock::lock;
 use crate::view::table::column::RowField;
 use crate::view::table::column_location::{ArrayValues, RowArray};
 
-/// Entries of an index to read at a time.
+/// Number of index entries to read at a time.
 const PLACES: u64 = 16 << 10;
 
-/// Checks the index of the runs of `rows` elements. The first entry must be 0, the entries must not
-/// decrease, and the last must be `rows`. scipy refuses any other index, and so do all views of a
-/// table.
+/// Checks the index array `ends` that divides `rows` elements into runs. The first entry must be 0,
+/// the entries must not decrease, and the last must be `rows`. scipy refuses any other index, and
+/// so do all views of a table.
 ///
 /// # Errors
 /// `Corrupt` for an invalid index; [`Error::unwanted`] once the request is cancelled. Fails if the
@@ -55,10 +56,11 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The runs of elements. The index has the beginning of each run, and the end of the last.
+/// The runs that an index array defines. The array has the beginning of each run, and the end of
+/// the last run.
 pub(super) struct Runs {
     ends: ArrayValues,
-    /// The run that was found last.
+    /// A cache of the run that was found last: its number, and its elements.
     last: Mutex<(u64, Range<u64>)>,
 }
 
@@ -70,7 +72,7 @@ impl Runs {
         }
     }
 
-    /// Returns the number of the run with an element.
+    /// Returns the number of the run that contains an element.
     ///
     /// # Errors
     /// `Corrupt` if the element is not in a run. Fails if the index cannot be read.
@@ -99,8 +101,8 @@ impl Runs {
     }
 }
 
-/// Finds the last of `count` runs that begins at or before an element. `place` returns the
-/// beginning of a run.
+/// Finds the last of `count` runs that begins at or before `element`. `place` returns the element
+/// at which a run begins.
 ///
 /// # Errors
 /// `Corrupt` if all runs begin after the element. Fails as `place` does.

@@ -16,7 +16,7 @@ use h5fs_reader::model::attribute_value::integers;
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::group::{ENCODING, Group};
 
-/// The axis that `indptr` counts.
+/// The axis of the matrix that `indptr` divides into runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CompressedAxis {
     Rows,
@@ -52,8 +52,8 @@ fn compressed(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
     Ok(has_features.then_some(CompressedAxis::Columns))
 }
 
-/// Returns the number of rows and columns of the matrix. They are an attribute, or a member in
-/// files of 10x Genomics. Returns `None` if both are absent.
+/// Returns the number of rows and columns of the matrix. The file has them in an attribute, or in a
+/// member in files of 10x Genomics. Returns `None` if it has neither.
 fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
     let mut numbers = None;
     for name in [&b"shape"[..], b"h5sparse_shape"] {

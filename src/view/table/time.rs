@@ -6,43 +6,44 @@ use crate::view::calendar::{Calendar, Date};
 
 const SECONDS_OF_DAY: i64 = 86_400;
 
-/// Number of days before 1970, counted from January 1 of the year 1, which is day 1.
+/// Number of days before 1970-01-01, where January 1 of the year 1 is day 1.
 const DAYS_BEFORE_1970: i64 = 719_163;
 
-/// Maximum distance in days from 1970 for which dates are computed: the range of a 64-bit number of
-/// seconds.
+/// Maximum distance from 1970-01-01, in days, for which dates are computed. It is the range of a
+/// 64-bit number of seconds.
 const MOST_DAYS: i64 = i64::MAX / SECONDS_OF_DAY;
 
-/// The time that a number represents.
+/// The kind of time that a stored number represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Time {
-    /// Units since 1970, in UTC, or without a time zone if `is_utc` is false.
+    /// A number of units since 1970-01-01. The instant is in UTC if `is_utc` is set, and otherwise
+    /// has no time zone.
     Instant { unit: TimeUnit, is_utc: bool },
     /// A number of units.
     Duration(TimeUnit),
-    /// A number of days; January 1 of the year 1 is day 1.
+    /// The number of a day, where January 1 of the year 1 is day 1.
     Day,
-    /// A number of periods; period 0 contains the first moment of 1970.
+    /// The number of a period. Period 0 contains the beginning of 1970.
     Period(Frequency),
 }
 
-/// The unit of a number, as a fraction of a second.
+/// The unit of instants and durations, as a fraction of a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeUnit {
     /// Number of units in a second.
     pub(crate) of_second: u32,
 }
 
-/// The length of a period.
+/// The length of a period, as in pandas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frequency {
-    /// Years that begin with any month. The number of a year is the calendar year of its last
-    /// month.
+    /// Years that may begin with any month. The number of a year is the calendar year in which it
+    /// ends.
     Year,
-    /// Quarters of such years.
+    /// Quarters of years that may begin with any month.
     Quarter,
     Month,
-    /// Weeks that end with this weekday; 0 is Sunday.
+    /// Weeks that end with this weekday, where 0 is Sunday.
     Week(i64),
     Day,
     /// Days except Saturdays and Sundays.
@@ -58,14 +59,14 @@ impl TimeUnit {
         of_second: 1_000_000_000,
     };
 
-    /// Returns the number of decimals of a second.
+    /// Returns the number of decimals that a second has in this unit.
     fn digits(self) -> usize {
         self.of_second.max(1).ilog10().try_into().unwrap_or(0)
     }
 }
 
 impl Time {
-    /// Appends the time in the format of a cell.
+    /// Appends the text of the time with the number `count`, in the format of a table cell.
     pub(crate) fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
             Time::Instant { unit, is_utc } => write_instant(count, unit, is_utc, out),
@@ -75,7 +76,7 @@ impl Time {
         }
     }
 
-    /// Appends the time in pandas' format for the name of a column.
+    /// Appends the text of the time with the number `count`, in pandas' format for a column name.
     pub(super) fn write_name(self, count: i64, out: &mut Vec<u8>) {
         if count == i64::MIN {
             out.extend_from_slice(b"NaT");
@@ -139,7 +140,7 @@ impl Frequency {
     }
 }
 
-/// Appends the date `days` days after the beginning of 1970.
+/// Appends the date that is `days` days after 1970-01-01.
 fn write_day(days: i64, out: &mut Vec<u8>) {
     // Dates beyond this range do not occur in practice.
     let days = days.clamp(-MOST_DAYS, MOST_DAYS);
@@ -147,14 +148,14 @@ fn write_day(days: i64, out: &mut Vec<u8>) {
     append(out, format_args!("{year:04}-{month:02}-{day:02}"));
 }
 
-/// Appends the minute `minutes` minutes after the beginning of 1970.
+/// Appends the date, hour and minute that are `minutes` minutes after the beginning of 1970-01-01.
 fn write_minutes(minutes: i64, out: &mut Vec<u8>) {
     write_day(minutes.div_euclid(1440), out);
     let minute = minutes.rem_euclid(1440);
     append(out, format_args!(" {:02}:{:02}", minute / 60, minute % 60));
 }
 
-/// Appends an instant, `count` units after the beginning of 1970, in ISO 8601:
+/// Appends the instant that is `count` units after the beginning of 1970-01-01, in ISO 8601:
 /// `2020-01-31T23:59:59.5`. In UTC, a `Z` follows.
 fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut Vec<u8>) {
     let of_second = i64::from(unit.of_second);
@@ -178,7 +179,8 @@ fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     write_clock(seconds.rem_euclid(SECONDS_OF_DAY), fraction, unit, out);
 }
 
-/// Appends a time of day: hours, minutes, seconds, and the fraction if it is not zero.
+/// Appends a time of day: hours, minutes and seconds, and the `fraction` of a second in units if it
+/// is not zero.
 fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let (minutes, second) = (seconds / 60, seconds % 60);
     let (hour, minute) = (minutes / 60, minutes % 60);
