@@ -2,7 +2,7 @@
 //!
 //! `https://FEDERATION/.well-known/pelican-configuration` names the director. The director
 //! redirects a request for an object (307) to a nearby cache, and names alternative caches in
-//! `WebLink:` headers (RFC 8288), the best first: `<URL>; rel="duplicate"; pri=1`.
+//! `Link:` headers (RFC 8288), the best first: `<URL>; rel="duplicate"; pri=1`.
 
 use h5fs_reader::source::location::{Location, Url};
 use http::{HeaderMap, Uri};
@@ -10,7 +10,7 @@ use http::{HeaderMap, Uri};
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::links::{WebLink, links};
 
-/// Ports of caches, in addition to 80 and 443.
+/// Ports of Pelican caches, in addition to 80 and 443.
 pub(super) const PORTS: [u16; 2] = [8443, 8444];
 
 /// Path of a federation's configuration.
@@ -19,7 +19,8 @@ pub(super) const CONFIGURATION: &str = ".well-known/pelican-configuration";
 /// Maximum number of alternative caches from one response.
 const CACHES: usize = 16;
 
-/// Parses the director in a configuration: `{"director_endpoint": "https://…", …}`.
+/// Parses the URL of the director from a federation's configuration: `{"director_endpoint":
+/// "https://…", …}`.
 ///
 /// # Errors
 /// `Other` if the text does not name a server.
@@ -39,8 +40,8 @@ pub(super) fn director(configuration: &[u8]) -> Result<Url, FetchError> {
     }
 }
 
-/// Returns the alternative locations that a response names in addition to `Location`, the best
-/// first.
+/// Returns the locations of an object that a response names in addition to `Location`. The best
+/// location is the first one.
 pub(super) fn duplicates(headers: &HeaderMap) -> Vec<Uri> {
     let duplicate = |link: WebLink<'_>| {
         let uri = link

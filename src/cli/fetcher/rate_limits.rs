@@ -1,8 +1,8 @@
 //! Rate limits: the number of requests per second to one host, over all connections.
 //!
-//! The rate never exceeds the limit that the user sets. Once a host has refused requests, the rate
-//! also adapts to the host; see [`Rate`]. Requests of waiting readers precede prefetches. Within
-//! both groups, the order is first in, first out.
+//! The number never exceeds the limit that the user sets. Once a host has refused requests, the
+//! rate also adapts to the host; see [`Rate`]. Requests that a reader waits for are sent before
+//! prefetches. Within both groups, the order is first in, first out.
 
 mod rate;
 
@@ -19,7 +19,7 @@ use crate::cli::fetcher::retries::{AbortReason, Allowed};
 use crate::limits;
 use rate::Rate;
 
-/// Interval at which a waiting request checks for its cancellation.
+/// Interval at which a waiting request checks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The rate limits of all hosts.
@@ -37,15 +37,17 @@ struct HostLimit(Mutex<HostState>);
 #[derive(Debug)]
 struct HostState {
     rate: Rate,
-    /// The waiting threads in the order of their turns.
+    /// The threads that wait to send a request, in the order in which they may send it.
     waiting: BTreeMap<QueuePosition, Thread>,
     last: u64,
 }
 
-/// Whether a request is a prefetch, and its number. Smaller values come first.
+/// The position of a request in the queue: whether it is a prefetch, and its number. The request
+/// with the smallest position is sent first.
 type QueuePosition = (bool, u64);
 
-/// A request that was permitted. Its outcome must be reported to the host.
+/// The permission to send one request to a host. The sender must report whether the host accepted
+/// the request.
 #[derive(Debug)]
 pub(super) struct RequestPermit {
     host: Arc<HostLimit>,
@@ -95,7 +97,7 @@ impl HostLimit {
         }))
     }
 
-    /// Waits until a request is permitted. Returns the time of this permission.
+    /// Waits until a request to this host is permitted. Returns the time of the permission.
     fn wait_for_permit(&self, allowed: &Allowed<'_>) -> Result<Instant, AbortReason> {
         let mut state = lock(&self.0);
         state.last += 1;
@@ -129,7 +131,8 @@ impl HostState {
             .is_some_and(|(first, _)| *first == place)
     }
 
-    /// Wakes the thread that is first now.
+    /// Wakes the thread that is now the first in the queue. `place` is the position of the request
+    /// that has left the queue.
     fn wake_first(&mut self, place: QueuePosition) {
         self.waiting.remove(&place);
         if let Some((_, next)) = self.waiting.first_key_value() {
@@ -139,12 +142,13 @@ impl HostState {
 }
 
 impl RequestPermit {
-    /// Reports that the host accepted the request, whatever its status.
+    /// Reports that the host accepted the request, whatever the status of the response.
     pub(super) fn is_taken(&self) {
         lock(&self.host.0).rate.count_accepted(self.since);
     }
 
-    /// Reports that the host asks for fewer requests, and for no request during the time `wish`.
+    /// Reports that the host refused the request because of too many requests. If the host requests
+    /// a pause, no request is sent for the time `wish`.
     pub(super) fn is_refused(&self, wish: Option<Duration>) {
         let now = Instant::now();
         lock(&self.host.0).rate.refused(self.since, now, wish);

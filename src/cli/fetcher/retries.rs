@@ -1,4 +1,4 @@
-//! Time limits and pauses of retried requests.
+//! The time limit of a request, and the pauses between its attempts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::limits;
 
-/// Interval between two checks for cancellation.
+/// Interval at which a pausing request checks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The first pause.
+/// Length of the pause before the second attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest pause, except for a pause that the server requests.
+/// Maximum length of a pause, except for a pause that the server requests.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The time limit and the retries of one request.
+/// The time limit of one request, and the pauses between its attempts.
 #[derive(Clone)]
 pub(super) struct RetryBudget<'a> {
     deadline: Duration,
     end: Instant,
     attempts: u32,
-    /// Bytes received since the time limit was last extended.
+    /// Number of bytes received since the time limit was last extended.
     received: usize,
     is_cancelled: &'a AtomicBool,
-    /// Whether the request is a prefetch, so that no reader waits for it yet.
+    /// Whether the request is a prefetch, for which no reader waits yet.
     is_expected: bool,
 }
 
-/// The time limit of one exchange.
+/// The time limit of one attempt: one HTTP request and its response.
 pub(super) struct Allowed<'a> {
     end: Instant,
     is_cancelled: &'a AtomicBool,
-    /// Whether the request is a prefetch, so that no reader waits for it yet.
+    /// Whether the request is a prefetch, for which no reader waits yet.
     pub(super) is_expected: bool,
 }
 
-/// The data rate of one response body.
+/// The measured data rate of one response body, which must not be too low.
 pub(super) struct BodyRate {
     step: Duration,
     since: Instant,
@@ -44,7 +44,7 @@ pub(super) struct BodyRate {
 }
 
 impl BodyRate {
-    /// Starts measuring. Each `step` must bring enough bytes.
+    /// Starts the measurement. Enough bytes must arrive in each period of the length `step`.
     pub(super) fn new(step: Duration) -> Self {
         BodyRate {
             step,
@@ -53,7 +53,7 @@ impl BodyRate {
         }
     }
 
-    /// Counts received bytes.
+    /// Counts received bytes of the body.
     ///
     /// # Errors
     /// Fails if fewer than `SLOWEST / 4` bytes arrived within one step, which is a quarter of the
@@ -70,7 +70,7 @@ impl BodyRate {
     }
 }
 
-/// The reason why a request is given up.
+/// The reason why a request is abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AbortReason {
     /// The time limit has elapsed.
@@ -99,7 +99,7 @@ impl<'a> RetryBudget<'a> {
         }
     }
 
-    /// Returns the time limit of an exchange that must end `within` this time.
+    /// Returns the limit of an attempt that must end within the time `time`.
     pub(super) fn within(&self, time: Duration) -> Allowed<'a> {
         Allowed {
             end: self.end.min(Instant::now() + time),
@@ -108,17 +108,18 @@ impl<'a> RetryBudget<'a> {
         }
     }
 
-    /// Returns the remaining time.
+    /// Returns the time until the request's time limit.
     pub(super) fn remaining(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
     }
 
-    /// Checks whether the request may continue.
+    /// Fails if the request's time limit has elapsed, or if the request was cancelled.
     pub(super) fn check(&self) -> Result<(), AbortReason> {
         self.within(self.deadline).check()
     }
 
-    /// Counts received bytes. Extends the time limit after every [`limits::SLOWEST`] bytes.
+    /// Counts received bytes. Extends the time limit each time that [`limits::SLOWEST`] bytes have
+    /// arrived.
     pub(super) fn count_received(&mut self, bytes: usize) -> Result<(), AbortReason> {
         self.received = self.received.saturating_add(bytes);
         if self.received >= limits::SLOWEST {
@@ -129,9 +130,9 @@ impl<'a> RetryBudget<'a> {
         self.check()
     }
 
-    /// Waits before the next attempt: as long as the server requests, or twice as long as before
-    /// the last attempt. The pauses are randomized, so that different requests are not retried at
-    /// the same time.
+    /// Waits before the next attempt. The pause is the time `wish` that the server requests, or
+    /// twice as long as the previous pause. The pauses are randomized, so that several requests are
+    /// not retried at the same time.
     pub(super) fn pause(&mut self, wish: Option<Duration>) -> Result<(), AbortReason> {
         let longest = PAUSE
             .saturating_mul(1 << self.attempts.min(10))
@@ -151,12 +152,12 @@ impl<'a> RetryBudget<'a> {
 }
 
 impl Allowed<'_> {
-    /// Returns the remaining time.
+    /// Returns the time until the attempt's time limit.
     pub(super) fn remaining(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
     }
 
-    /// Checks whether the exchange may continue.
+    /// Fails if the attempt's time limit has elapsed, or if the request was cancelled.
     pub(super) fn check(&self) -> Result<(), AbortReason> {
         if self.is_cancelled.load(Ordering::Relaxed) {
             Err(AbortReason::Cancelled)

@@ -1,4 +1,5 @@
-//! Handles requests of the parsing process and sends the replies.
+//! Receives requests of the parsing process, answers them in several threads, and sends the
+//! replies.
 
 pub(super) mod page_budget;
 mod queue;
@@ -39,10 +40,11 @@ use crate::cli::fetcher::transfer::{Transfer, TransferStop};
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 
-/// Number of bytes of a range after which the parsing process receives a progress report.
+/// Number of bytes after which the parsing process is told how much of a requested range has
+/// arrived.
 const TOLD: u64 = 256 << 10;
 
-/// The service for one parsing process.
+/// The state that the threads of the fetcher share.
 pub(super) struct Service {
     socket: OwnedFd,
     stage: Stage,
@@ -56,14 +58,14 @@ pub(super) struct Service {
     queue: Queue,
     objects: Mutex<HashMap<u32, Arc<OpenObject>>>,
     last_object: AtomicU32,
-    /// Whether a warning about changing entity tags has been logged.
+    /// Whether a warning about changed entity tags has been logged.
     is_retagged: AtomicBool,
 }
 
-/// An open object.
+/// An object that the parsing process has opened.
 struct OpenObject {
     name: Vec<u8>,
-    /// Cache key of the object's location.
+    /// The object's location, which is its key in the disk cache.
     location: String,
     region: u64,
     state: ObjectState,
@@ -94,7 +96,8 @@ impl Service {
         }
     }
 
-    /// Handles requests until the socket is closed or an invalid packet arrives.
+    /// Receives requests and has them answered until the socket is closed or an invalid packet
+    /// arrives.
     pub(super) fn run(self) {
         let service = Arc::new(self);
         while let Some(request) = receive(&service.socket) {
@@ -118,7 +121,7 @@ impl Service {
         // The threads of the connections end with the process.
     }
 
-    /// Puts a request in the queue, and starts another thread if all threads are busy.
+    /// Puts a request into the queue. Starts another thread if all threads are busy.
     fn enqueue(self: &Arc<Self>, id: u64, request: Request) {
         match self.queue.push(id, request, self.connections) {
             Ok(false) => {}
@@ -197,8 +200,8 @@ impl Service {
         })
     }
 
-    /// Opens an object from the disk cache, if its cached state is still the state on the server.
-    /// Returns the state and the number of its first bytes that are staged.
+    /// Opens an object from the disk cache if the server still has the cached state. Returns the
+    /// state, and the number of the object's first bytes that were written to the stage.
     fn open_cached(
         &self,
         job: &Job,
@@ -248,9 +251,9 @@ impl Service {
         Ok((state, to_u64(first.len())))
     }
 
-    /// Sets a hash of the first and last page as the entity tag of an object whose server sends
-    /// none. Uses bytes that have already `come`, because the object on the server may have changed
-    /// since.
+    /// Sets an entity tag for an object whose server sends none: a hash of the first and the last
+    /// page. The bytes `come` have already arrived from the server and are not requested again,
+    /// because the object may have changed since.
     fn sample(
         &self,
         job: &Job,
@@ -281,7 +284,7 @@ impl Service {
         Ok(())
     }
 
-    /// Sends a warning to the user who mounts, and logs it.
+    /// Logs a warning, and sends it to the user who mounts.
     pub(super) fn warn(&self, text: String) {
         log::warn!("{text}");
         self.reply(&Reply::Warned { id: 0, text });
@@ -296,7 +299,8 @@ impl Service {
         told.into_iter().for_each(|text| self.warn(text));
     }
 
-    /// Warns the user who mounts once that the cache is full. The cache itself has logged this.
+    /// Sends the warning that the cache is full to the user who mounts, at most once. The cache
+    /// itself has already logged the reason.
     fn warn_cache_full(&self) {
         let cache = self.cache.as_ref();
         if let Some(text) = cache.and_then(|cache| self.uncached.of_cache(cache)) {
@@ -356,14 +360,14 @@ impl Service {
         Ok(Reply::Staged { id: job.id, length })
     }
 
-    /// Reports how many bytes of a range are staged.
+    /// Tells the parsing process how many bytes of its requested range are in the stage.
     fn report_staged(&self, id: u64, length: u64) {
         self.reply(&Reply::Staged { id, length });
     }
 
-    /// Sends the segment that contains the bytes `staged..length` of a range. The bytes before them
-    /// are staged. Returns whether the segment was sent, because the system limits the number of
-    /// descriptors in transit.
+    /// Sends the file of the cache segment with the bytes `staged..length` of a requested range.
+    /// The stage contains the preceding bytes. Returns whether the file was sent, which fails if
+    /// too many descriptors are in transit.
     fn hand_over(&self, id: u64, segment: &Segment, staged: u64, length: u64) -> bool {
         if staged > 0 {
             self.report_staged(id, staged);
@@ -377,7 +381,7 @@ impl Service {
         is_sent
     }
 
-    /// Removes a page of an object that is wrong in the disk cache.
+    /// Removes a page from the disk cache, because the parsing process has found it wrong.
     fn forget(&self, object: u32, offset: u64) {
         if let Ok(object) = self.object(object) {
             self.cached(&object.location, &object.state).forget(offset);
@@ -419,7 +423,8 @@ impl Service {
         Ok(listed(true, page.names, page.next.into_bytes()))
     }
 
-    /// Requests a page of the names that start with `prefix` from the server.
+    /// Requests a page of the names that start with `prefix` from the server. `token` selects the
+    /// page.
     fn listed(
         &self,
         job: &Job,
@@ -454,7 +459,8 @@ impl Service {
         }
     }
 
-    /// Reduces the states of the objects in a page to the parts that are compared.
+    /// Reduces the states of the objects in a page to the fields that are compared with later
+    /// states.
     fn compared(&self, mut page: NamesPage) -> NamesPage {
         for listed in &mut page.names {
             if let ListedType::Object(state) = &mut listed.named {
@@ -511,7 +517,7 @@ impl Service {
     }
 }
 
-/// Answers every request with the reason why the fetcher cannot work, until the socket is closed.
+/// Runs a fetcher that cannot work: answers every request with `reason` until the socket is closed.
 pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
     let trouble = FetchError::permanent(reason);
     while let Some(request) = receive(socket) {
@@ -539,8 +545,8 @@ fn failed(id: u64, trouble: &FetchError) -> Reply {
     }
 }
 
-/// Receives the next request. Returns `None` after the socket is closed or an invalid packet
-/// arrives.
+/// Receives the next request from the socket. Returns `None` if the socket was closed, or if the
+/// packet is invalid.
 fn receive(socket: &OwnedFd) -> Option<Request> {
     let mut packet = vec![0; PACKET];
     loop {
@@ -553,7 +559,7 @@ fn receive(socket: &OwnedFd) -> Option<Request> {
     }
 }
 
-/// Sends a reply with its file descriptors.
+/// Sends a reply to the parsing process, together with open files.
 fn send(socket: &OwnedFd, reply: &Reply, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     rights::send(socket.as_fd(), &reply.encode(), files)
 }

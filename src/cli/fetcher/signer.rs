@@ -25,7 +25,7 @@ use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::signer::files::CredentialFiles;
 use crate::cli::options::RemoteSettings;
 
-/// The signer of requests to a store.
+/// The credentials of an object store, which sign its requests.
 pub(super) enum Signer {
     Amazon(Box<amazon::Signer>),
     Google(google::Tokens),
@@ -33,7 +33,7 @@ pub(super) enum Signer {
 }
 
 impl Signer {
-    /// Returns the signer for the S3 protocol.
+    /// Creates the signer for stores with the S3 protocol.
     ///
     /// # Errors
     /// `Usage` if a named file or profile does not exist.
@@ -51,8 +51,8 @@ impl Signer {
         Ok(Signer::Amazon(Box::new(signer)))
     }
 
-    /// Returns the signer for Google Cloud Storage. Keys in the environment sign requests in the
-    /// same way as Amazon's keys.
+    /// Creates the signer for Google Cloud Storage. Access keys in the environment sign requests as
+    /// Amazon's keys do.
     ///
     /// # Errors
     /// `Usage` if a file contains no credentials.
@@ -71,7 +71,8 @@ impl Signer {
         google::Tokens::new(client, files, file).map(Signer::Google)
     }
 
-    /// Returns the signed headers of a GET request for `uri`. `region` applies to S3.
+    /// Signs a GET request for `uri`. Returns all headers of the request. `region` applies only to
+    /// the S3 protocol.
     ///
     /// # Errors
     /// `Denied` if no credentials are found.
@@ -88,7 +89,8 @@ impl Signer {
         }
     }
 
-    /// Looks for credentials again, because the server has refused the current ones.
+    /// Discards the current credentials, because the server has refused them. The next request
+    /// looks for credentials again.
     pub(super) fn renew(&self) {
         match self {
             Signer::Amazon(signer) => signer.renew(),
@@ -106,7 +108,8 @@ impl Signer {
     }
 }
 
-/// Returns the credentials files for this kind of store that the options or the environment name.
+/// Returns the paths of the credentials files for this kind of store that the options or the
+/// environment name.
 pub(super) fn credentials_files(scheme: Scheme, settings: &RemoteSettings) -> Vec<PathBuf> {
     match scheme {
         Scheme::Google => google::file(settings).into_iter().collect(),

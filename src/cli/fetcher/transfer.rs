@@ -1,5 +1,5 @@
-//! Transfers a range of an object from the server to a sink. A failed transfer is retried, and
-//! resumed where it stopped.
+//! Transfers a range of an object from the server to a sink. After a failure, another request
+//! continues the transfer where it stopped.
 //!
 //! Most servers ignore `If-Match`, and some answer a range request with 200. So every response is
 //! compared in three ways:
@@ -57,16 +57,16 @@ impl From<AbortReason> for TransferStop {
     }
 }
 
-/// The transfer of one object or listing.
+/// The transfer of one object or one listing, with its retries.
 pub(super) struct Transfer<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) wanted: &'a TargetBuilder<'a>,
     pub(super) patience: RetryBudget<'a>,
-    /// Whether the destination of a redirect has been given up.
+    /// Whether the destination of an earlier redirect has been given up during this transfer.
     has_gone_back: bool,
-    /// Whether the login has been read again.
+    /// Whether the login has been read again during this transfer.
     is_renewed: bool,
-    /// The failure of the previous attempt.
+    /// The failure of the previous attempt, if there was one.
     before: Option<FetchError>,
 }
 
@@ -86,8 +86,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Opens an object by requesting its first bytes, at most `most` of them. Passes the bytes to
-    /// the sink.
+    /// Opens an object. Requests its first bytes, at most `most`, and passes them to the sink.
+    /// Returns the object's state.
     pub(super) fn open(
         &mut self,
         most: u64,
@@ -109,7 +109,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Passes a range of an object in this state to the sink.
+    /// Passes a range of an object to the sink. `state` is the state in which the object was
+    /// opened.
     pub(super) fn fetch(
         &mut self,
         range: Range<u64>,
@@ -127,7 +128,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Requests the state of an object.
+    /// Requests the current state of the object, with retries.
     pub(super) fn object_state(&mut self) -> Result<ObjectState, TransferStop> {
         loop {
             match self.request_state() {
@@ -137,7 +138,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Requests the state of an object, without retries.
+    /// Requests the current state of the object, without retries.
     ///
     /// # Errors
     /// Fails with the meaning of the response, or with the reason why no response arrived.
@@ -154,8 +155,8 @@ impl<'a> Transfer<'a> {
     }
 
     /// Requests one page of names. Returns its bytes and the response headers. An incomplete page
-    /// is discarded, so this attempt may use only half of the remaining time, and leaves the rest
-    /// for a retry. The bytes count against `room`.
+    /// is discarded. This attempt may use only half of the remaining time, so that another attempt
+    /// is possible. The bytes of the page are reserved in `room`.
     ///
     /// # Errors
     /// Fails if no complete page arrives, or if it arrives too slowly.
@@ -178,13 +179,13 @@ impl<'a> Transfer<'a> {
         Ok((body, answer.headers))
     }
 
-    /// Sends a request with these headers. The whole response must arrive `within` this time.
+    /// Sends a request with these headers. The whole response must arrive within the time `within`.
     fn get(&self, headers: &[RequestHeader], within: Duration) -> Result<Answer, FetchError> {
         let allowed = self.patience.within(within);
         self.exchange.get(self.wanted, headers, &allowed)
     }
 
-    /// Waits before another attempt, if one may help.
+    /// Waits before another attempt. Fails if another attempt cannot help.
     pub(super) fn wait_to_retry(&mut self, stop: TransferStop) -> Result<(), TransferStop> {
         let TransferStop::Failed(mut trouble) = stop else {
             return Err(stop);
@@ -219,8 +220,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Sends one request for the range, and passes on the bytes of its response. `at` advances with
-    /// the bytes.
+    /// Sends one request for the rest of the range, and passes the bytes of the response to the
+    /// sink. `at` is the offset of the next byte and advances with the bytes.
     fn piece(
         &mut self,
         range: &Range<u64>,
@@ -250,8 +251,8 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Returns why a response does not belong to the opened object: a redirect to a login page, or
-    /// else the failure `changed`.
+    /// Returns the reason why a response is not about the opened object. This is an expired login
+    /// if the request was redirected to a login page, otherwise `changed`.
     fn login_page_or(&self, changed: FetchError, answer: &Answer) -> FetchError {
         if answer.is_led && answer.is_html() && self.exchange.login.is_some() {
             let text = "the server sends a page instead of the object: the login may have expired";
@@ -261,7 +262,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Reads the body of a response, which ends before the offset `end`.
+    /// Reads the body of a response, and passes its bytes to the sink. The body ends at the offset
+    /// `end` of the object.
     fn body(
         &mut self,
         answer: &mut Answer,
@@ -290,14 +292,15 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// The part of an object that a response contains, according to its headers.
+/// The range of an object that a response contains, according to its headers.
 struct ResponsePart {
-    /// Offset after the last byte of the part.
+    /// Offset in the object after the last byte of the response.
     end: u64,
     state: ObjectState,
 }
 
-/// Checks which part of the object the response to a request for `range` contains.
+/// Determines which range of the object a response contains. Fails unless the range answers the
+/// request for `range`.
 fn part(answer: &Answer, range: &Range<u64>) -> Result<ResponsePart, FetchError> {
     let Some(content) = answer.header("content-range") else {
         // Some servers send an empty object as a whole instead of a range.
@@ -329,7 +332,7 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<ResponsePart, FetchError>
     })
 }
 
-/// Returns whether the body is compressed or otherwise encoded.
+/// Returns whether the body of a response is compressed or encoded in another way.
 pub(super) fn is_encoded(answer: &Answer) -> bool {
     let names = [
         (header::CONTENT_ENCODING, "identity"),
@@ -341,8 +344,8 @@ pub(super) fn is_encoded(answer: &Answer) -> bool {
     })
 }
 
-/// Returns the state of an object that has no byte at `at`. If the response says that the object is
-/// longer, the failure is temporary.
+/// Returns the state of an object that has no byte at the offset `at`. If the response says that
+/// the object is longer, fails with a temporary failure.
 fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, FetchError> {
     let length = answer.header("content-range");
     let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
@@ -371,7 +374,7 @@ pub(super) fn state(answer: &Answer, length: u64) -> Result<ObjectState, FetchEr
     })
 }
 
-/// Parses `bytes FIRST-LAST/LENGTH`; RFC 9110, section 14.4.
+/// Parses the header `Content-Range`: `bytes FIRST-LAST/LENGTH`; RFC 9110, section 14.4.
 fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     let (range, length) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
     let (first, last) = range.split_once('-')?;
@@ -382,14 +385,14 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     ))
 }
 
-/// Parses the date of a header. Returns seconds since 1970.
+/// Parses the date in a header. Returns seconds since 1970.
 pub(super) fn seconds(date: &str) -> Option<i64> {
     let date = rfc2822::parse(date.trim()).ok()?;
     Some(date.timestamp().as_second())
 }
 
-/// Compares the state in a response with the state in which the object was opened. For a sampled
-/// state, only the length can be compared.
+/// Fails if the state in a response differs from the state in which the object was opened. If the
+/// entity tag is a hash of samples, only the length is compared.
 fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), FetchError> {
     let is_same = if expected.is_sampled() {
         expected.length == now.length && !now.is_told_apart()
@@ -412,7 +415,8 @@ fn range_header(range: &Range<u64>) -> Result<RequestHeader, FetchError> {
     Ok((header::RANGE, value.map_err(no_value)?))
 }
 
-/// Returns the entity tag for `If-Match`. A weak tag never matches (RFC 9110, section 13.1.1).
+/// Returns the entity tag for the header `If-Match`, or `None` for a weak tag, which never matches
+/// (RFC 9110, section 13.1.1).
 fn strong_tag(state: &ObjectState) -> Option<HeaderValue> {
     let is_strong = state.etag.starts_with(b"\"");
     HeaderValue::from_bytes(&state.etag)

@@ -8,17 +8,17 @@
 
 use std::time::{Duration, Instant};
 
-/// Share of the accepted rate that remains after a refusal.
+/// Share of the accepted requests per second that remains after a refusal.
 const LESS: f64 = 0.7;
 
-/// Growth of the rate per second, as a fraction of the accepted rate.
+/// Growth of the rate in each second, as a fraction of the rate that the host accepted.
 const MORE: f64 = 0.1;
 
 /// Minimum rate in requests per second.
 const LEAST: f64 = 1.0;
 
-/// Minimum number of requests per second for a refusal to reduce the rate. If a host refuses one of
-/// fewer requests, it has another problem, and requests only pause.
+/// Minimum number of requests in a second for a refusal to reduce the rate. A host that refuses one
+/// of fewer requests has another problem, so requests only pause.
 const MANY: u32 = 10;
 
 /// Pause after the first refusal. Each successive refusal doubles the pause.
@@ -30,7 +30,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Time without a refusal after which the rate is unbounded again.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 
-/// Maximum delay of a request that later requests may catch up on.
+/// Maximum delay of a request by which the next request may be sent earlier, so that delays do not
+/// lower the rate.
 const SLACK: Duration = Duration::from_millis(10);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -38,19 +39,20 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The request rate of one host.
 #[derive(Debug)]
 pub(super) struct Rate {
-    /// Limit of requests per second that the user sets.
+    /// Maximum number of requests per second that the user permits.
     most: Option<f64>,
     /// Estimated number of requests per second that the host accepts.
     seems: Option<EstimatedRate>,
     /// Time of the next permitted request.
     next: Instant,
-    /// Time before which no request is permitted.
+    /// End of the current pause. No request is permitted before this time.
     quiet: Instant,
-    /// The last pause, or zero if a request was accepted since.
+    /// Length of the last pause. Zero if the host has accepted a request since that pause.
     pause: Duration,
-    /// Time of the last refusal, except for requests that were sent before the previous refusal.
+    /// Time of the last refusal. Refusals of requests that were sent before the previous refusal do
+    /// not count.
     refused: Option<Instant>,
-    /// Whether any request was accepted since.
+    /// Whether the host has accepted any request since the last refusal.
     has_taken: bool,
     this: RequestCounts,
     last: RequestCounts,
@@ -65,7 +67,7 @@ struct EstimatedRate {
     since: Instant,
 }
 
-/// The requests during one second.
+/// The number of requests that were sent and accepted during one second.
 #[derive(Debug, Clone, Copy)]
 struct RequestCounts {
     since: Instant,
@@ -99,12 +101,12 @@ impl Rate {
         }
     }
 
-    /// Returns the time until the next permitted request.
+    /// Returns the time until the next request is permitted. Zero if it is permitted now.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.next.max(self.quiet).saturating_duration_since(now)
     }
 
-    /// Counts a request that is sent now.
+    /// Counts a request that is being sent.
     pub(super) fn count_sent(&mut self, now: Instant) {
         self.count(now);
         self.this.sent += 1;
@@ -114,7 +116,7 @@ impl Rate {
         }
     }
 
-    /// Records that the request sent at `sent` was accepted.
+    /// Records that the host accepted the request that was sent at `sent`.
     pub(super) fn count_accepted(&mut self, sent: Instant) {
         self.this.accepted += 1;
         if self.refused.is_none_or(|refused| sent > refused) {
@@ -123,8 +125,8 @@ impl Rate {
         }
     }
 
-    /// Records that the request sent at `sent` was refused. No request is permitted during the time
-    /// `wish`, if the host requests a pause.
+    /// Records that the host refused the request that was sent at `sent`. If the host requests a
+    /// pause, no request is permitted for the time `wish`.
     pub(super) fn refused(&mut self, sent: Instant, now: Instant, wish: Option<Duration>) {
         self.count(now);
         if let Some(wish) = wish {
@@ -158,7 +160,8 @@ impl Rate {
         });
     }
 
-    /// Returns the permitted requests per second, if they are limited.
+    /// Returns the number of requests per second that are permitted now. Returns `None` if the rate
+    /// is unbounded.
     fn current(&self, now: Instant) -> Option<f64> {
         match (self.most, self.current_seeming(now)) {
             (Some(most), Some(seeming)) => Some(most.min(seeming)),
@@ -172,7 +175,7 @@ impl Rate {
         (time < FORGOTTEN).then_some(seems.rate + seems.growth * time.as_secs_f64())
     }
 
-    /// Starts counting a new second if the current one has elapsed.
+    /// Starts counting the requests of a new second if the counted second has elapsed.
     fn count(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.this.since);
         if age < SECOND {

@@ -1,4 +1,5 @@
-//! A memory budget for pages of names: the larger the pages, the fewer of them are held at a time.
+//! A memory budget for pages of listings. The larger pages are, the fewer of them are in memory at
+//! a time.
 //!
 //! A page reserves a place in each size class that it reaches while it arrives, and keeps its
 //! places until its names are sent. The parsed names take several times the memory of the document.
@@ -13,18 +14,18 @@ use h5fs_reader::memory::gate::{Gate, GateTicket};
 use crate::cli::fetcher::retries::{AbortReason, Allowed};
 use crate::limits;
 
-/// The size classes: the number of bytes beyond which a page needs a place, and the number of
-/// places.
+/// The size classes of pages. A page with more than the first number of bytes belongs to the class.
+/// The second number is the number of places for such pages.
 const CLASSES: [(usize, usize); 2] = [
     (limits::SMALL_LISTING, limits::MEDIUM_LISTINGS),
     (limits::MEDIUM_LISTING, limits::LARGE_LISTINGS),
 ];
 
-/// The places of all pages.
+/// The places in all size classes.
 #[derive(Debug, Default)]
 pub(in crate::cli::fetcher) struct PageSlots(Arc<Gate<()>>);
 
-/// The places of one page, or of several pages that are combined.
+/// The places that one page occupies, or several pages that are combined.
 #[derive(Debug)]
 pub(in crate::cli::fetcher) struct PageReservation<'a> {
     all: &'a PageSlots,
@@ -43,8 +44,8 @@ impl PageSlots {
 }
 
 impl PageReservation<'_> {
-    /// Reserves the places that the page needs with `more` additional bytes. Returns whether it
-    /// reserved a place.
+    /// Adds `more` bytes to the page, and reserves the places that the larger page needs. Returns
+    /// whether a place was reserved.
     ///
     /// # Errors
     /// Fails if the time limit elapses before a place is free, or if the request is cancelled.
@@ -70,7 +71,7 @@ impl PageReservation<'_> {
         Ok(taken.len() > before)
     }
 
-    /// Releases the places.
+    /// Releases the places of the page.
     pub(in crate::cli::fetcher) fn release(&self) {
         self.bytes.set(0);
         self.taken.borrow_mut().clear();

@@ -1,7 +1,7 @@
-//! The requests that wait for a connection.
+//! The queue of requests that wait for a thread.
 //!
-//! Requests of waiting readers precede prefetches. Within both groups, the order is first in, first
-//! out.
+//! Requests that a reader waits for are answered before prefetches. Within both groups, the order
+//! is first in, first out.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use h5fs_reader::memory::lock::{lock, wait};
 use h5fs_reader::source::remote::message::Request;
 
-/// A request, and whether it was cancelled.
+/// A request of the parsing process, and a flag that says whether the request was cancelled.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) id: u64,
@@ -19,7 +19,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Returns whether the request is a prefetch, so that no reader waits for it yet.
+    /// Returns whether the request is a prefetch, for which no reader waits yet.
     pub(super) fn is_expected(&self) -> bool {
         matches!(
             self.request,
@@ -41,15 +41,16 @@ pub(super) struct Queue {
 struct JobQueueState {
     needed: VecDeque<Job>,
     expected: VecDeque<Job>,
-    /// Cancellation flags of all queued and running requests, by request number.
+    /// For the number of each queued or running request, its cancellation flag.
     known: HashMap<u64, Arc<AtomicBool>>,
-    /// Number of threads that wait for a request.
+    /// Number of threads that wait for a request to answer.
     idle: usize,
     threads: usize,
 }
 
 impl Queue {
-    /// Adds a request. Returns whether the caller must start another thread, of at most `most`.
+    /// Adds a request to the queue. Returns whether the caller must start another thread. There are
+    /// at most `most` threads.
     ///
     /// # Errors
     /// Fails if the queue is full, or if a request with this number exists.
@@ -94,7 +95,7 @@ impl Queue {
         }
     }
 
-    /// Removes a finished request from the known requests.
+    /// Forgets the number and the cancellation flag of a finished request.
     pub(super) fn finish(&self, id: u64) {
         lock(&self.state).known.remove(&id);
     }
@@ -114,7 +115,7 @@ impl Queue {
     }
 }
 
-/// The error of a full queue.
+/// The error that no further request can be queued.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct QueueFull;
 

@@ -1,4 +1,5 @@
-//! The stage: a file in memory that passes bytes to the parsing process.
+//! The stage: a file in memory through which the parsing process receives the bytes that it
+//! requests.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::cli::fetcher::fetch_error::FetchError;
 
-/// The stage. Only this process writes to it.
+/// The stage. Only the fetcher writes to it.
 #[derive(Debug)]
 pub(in crate::cli::fetcher) struct Stage(File);
 
@@ -19,7 +20,8 @@ impl Stage {
         Stage(file)
     }
 
-    /// Writes `bytes` at the offset `region + at`.
+    /// Writes `bytes` to the stage. `region` is the offset of the requested range's bytes in the
+    /// stage, and `at` is the offset within them.
     ///
     /// # Errors
     /// `NoRoom` if memory is exhausted, or if the offset overflows.
@@ -40,7 +42,7 @@ impl Stage {
         self.0.write_all_at(bytes, place).map_err(no_room)
     }
 
-    /// Releases the memory of `length` bytes at `place`.
+    /// Releases the memory of `length` bytes of the stage, which start at the offset `place`.
     pub(in crate::cli::fetcher) fn drop_bytes(&self, place: u64, length: u64) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         if let Err(errno) = fallocate(&self.0, hole, place, length) {

@@ -1,4 +1,4 @@
-//! Warnings about objects that are not cached although a disk cache is configured.
+//! Warns about objects that cannot be cached although a disk cache is configured.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use h5fs_reader::source::remote::state::ObjectState;
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::limits;
 
-/// The warnings that have been given.
+/// The warnings that were already given. None of them is repeated.
 #[derive(Debug, Default)]
 pub(super) struct GivenWarnings {
     objects: Mutex<HashSet<String>>,
@@ -18,8 +18,8 @@ pub(super) struct GivenWarnings {
 }
 
 impl GivenWarnings {
-    /// Returns the warning about an object in this state, if it cannot be cached. Each object
-    /// causes at most one warning, and the total number is bounded.
+    /// Returns the warning for an object in this state if the object cannot be cached. Each object
+    /// causes at most one warning, and the total number of warnings is bounded.
     pub(super) fn of_object(
         &self,
         shown: &str,
@@ -32,7 +32,7 @@ impl GivenWarnings {
         is_new.then(|| format!("{shown}: not cached on disk: {reason}"))
     }
 
-    /// Returns the warning about a full cache, once.
+    /// Returns the warning that the cache is full, unless this warning was already given.
     pub(super) fn of_cache(&self, cache: &DiskCache) -> Option<String> {
         let full = cache.full()?;
         let is_new = !self.is_full.swap(true, Ordering::Relaxed);

@@ -27,13 +27,13 @@ use crate::cli::fetcher::signer::files::{CredentialFiles, Services, no_credentia
 use crate::cli::fetcher::signer::profile;
 use crate::cli::options::RemoteSettings;
 
-/// Hint if no credentials are found.
+/// Hint that is added to the error if no credentials are found.
 const PUBLIC: &str = "for a public bucket, use `anonymous`";
 
-/// A key and its secret.
+/// An access key and its secret.
 pub(super) type Keys = (String, String);
 
-/// The signer of the requests of one mount.
+/// The credentials that sign the requests of one mount.
 pub(in crate::cli::fetcher) struct Signer {
     settings: RemoteSettings,
     client: Arc<Client>,
@@ -48,8 +48,8 @@ struct RegionalSigner {
 }
 
 impl Signer {
-    /// Creates a signer with these `keys`. Without keys, the signer searches for credentials. Named
-    /// files are opened through `files`.
+    /// Creates a signer that uses `keys`. Without keys, the signer looks for credentials where the
+    /// AWS tools do. Named files are opened through `files`.
     pub(super) fn new(
         settings: &RemoteSettings,
         client: Arc<Client>,
@@ -69,7 +69,7 @@ impl Signer {
         }
     }
 
-    /// Returns the headers of a GET request for `uri`, signed for `region`.
+    /// Signs a GET request for `uri` in `region`. Returns all headers of the request.
     ///
     /// # Errors
     /// `Denied` if no credentials are found.
@@ -116,7 +116,8 @@ impl Signer {
         Ok(head.headers)
     }
 
-    /// Looks for credentials again, because the server has refused the current ones.
+    /// Discards the current credentials, because the server has refused them. The next request
+    /// looks for credentials again.
     pub(super) fn renew(&self) {
         let mut inner = lock(&self.inner);
         let from = (&self.files, self.keys.as_ref());
@@ -154,7 +155,8 @@ fn signer(
     reqsign_core::Signer::new(context, providers.build(), request_signer)
 }
 
-/// Returns the reason why a service that the environment names is not asked for credentials.
+/// Returns the reason why the credentials service that the environment names is not used. Returns
+/// `None` if it may be used.
 fn refused_service() -> Option<String> {
     const NAMES: [&str; 2] = [
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",
@@ -170,7 +172,7 @@ fn refused_service() -> Option<String> {
     ))
 }
 
-/// Waits for a future of the signer. The signer itself only makes blocking calls.
+/// Runs a future of the signer to its end. The signer itself only makes blocking calls.
 fn wait<T>(future: impl Future<Output = T>) -> T {
     struct UnparkWaker(Thread);
 

@@ -25,12 +25,13 @@ use crate::cli::fetcher::signer::files::{CredentialFiles, no_credentials};
 use crate::cli::fetcher::signer::profile;
 use crate::cli::options::RemoteSettings;
 
-/// The credentials and the server of an account, from the options and the environment.
+/// The credentials and the server of a storage account, from the options and the environment.
 #[derive(Default)]
 pub(in crate::cli::fetcher) struct Account {
-    /// A shared access signature, as a query.
+    /// A shared access signature, in the form of a query.
     pub(in crate::cli::fetcher) signature: Option<String>,
-    /// The server, if it is not Azure's own. Its host or path contains the account.
+    /// The URL of the account's server, if it is not the default server. Its host or path contains
+    /// the account's name.
     pub(in crate::cli::fetcher) endpoint: Option<Url>,
     key: Option<hmac::Key>,
 }
@@ -72,7 +73,9 @@ impl Account {
         })
     }
 
-    /// Parses `AccountName=…;AccountKey=…;SharedAccessSignature=…;BlobEndpoint=…`.
+    /// Parses a connection string:
+    /// `AccountName=…;AccountKey=…;SharedAccessSignature=…;BlobEndpoint=…`. `name` is the expected
+    /// account.
     fn parse(text: &str, name: &str) -> std::result::Result<Self, String> {
         let mut account = Account::default();
         let mut has_any = false;
@@ -108,8 +111,8 @@ impl Account {
         }
     }
 
-    /// Returns the signer for the account `name`. Requests with a shared access signature need no
-    /// further signature.
+    /// Returns the signer for the account `name`. It signs nothing if the requests have a shared
+    /// access signature.
     pub(in crate::cli::fetcher) fn signer(&self, name: &str) -> AccountKey {
         AccountKey {
             account: name.to_owned(),
@@ -119,7 +122,7 @@ impl Account {
     }
 }
 
-/// The key of an account, if there is one.
+/// The shared key of an account, if there is one.
 pub(in crate::cli::fetcher) struct AccountKey {
     account: String,
     key: Option<hmac::Key>,
@@ -127,7 +130,7 @@ pub(in crate::cli::fetcher) struct AccountKey {
 }
 
 impl AccountKey {
-    /// Returns the signed headers of a GET request for `uri`.
+    /// Signs a GET request for `uri`. Returns all headers of the request.
     ///
     /// # Errors
     /// `Denied` if there are no credentials.
@@ -158,7 +161,7 @@ impl AccountKey {
     }
 }
 
-/// Returns the text of a GET request that the key signs.
+/// Returns the text of a GET request from which the signature is computed.
 fn signed_text(account: &str, uri: &Uri, headers: &HeaderMap) -> String {
     const STANDARD: [HeaderName; 11] = [
         header::CONTENT_ENCODING,
@@ -209,7 +212,7 @@ fn key(text: &str) -> Option<hmac::Key> {
     (!bytes.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
 
-/// Removes the leading `?` that Azure's portal adds to a signature.
+/// Removes the leading `?` that Azure's portal adds to a shared access signature.
 fn plain(signature: &str) -> &str {
     let signature = signature.trim();
     signature.strip_prefix('?').unwrap_or(signature)

@@ -17,12 +17,13 @@ use crate::cli::fetcher::signer::profile;
 use crate::cli::mount::opener;
 use crate::limits;
 
-/// Formats the message that no valid credentials are found, with a reason or a hint.
+/// Returns the message that no valid credentials are found. `reason` is a reason or a hint.
 pub(super) fn no_credentials(reason: &str) -> String {
     format!("no valid credentials are found ({reason})")
 }
 
-/// The credentials files. Each named file is opened by an opener process outside the sandbox.
+/// The credentials files. An opener process outside the sandbox opens each file that the options or
+/// the environment name.
 #[derive(Clone, Default)]
 pub(in crate::cli::fetcher) struct CredentialFiles(Arc<[(PathBuf, SourceOpener)]>);
 
@@ -33,7 +34,7 @@ impl std::fmt::Debug for CredentialFiles {
 }
 
 impl CredentialFiles {
-    /// Starts an opener for each of the `start_openers` files, as the user `reader`.
+    /// Starts an opener process, as the user `reader`, for each of the files `named`.
     ///
     /// # Errors
     /// `Io` with the system's error.
@@ -69,7 +70,7 @@ impl FileRead for CredentialFiles {
     }
 }
 
-/// The HTTP services that issue credentials.
+/// The HTTP services that issue credentials, as the signers' libraries call them.
 pub(super) struct Services(pub(super) Arc<Client>);
 
 impl std::fmt::Debug for Services {

@@ -38,38 +38,38 @@ const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 /// Address of the metadata service on a machine in Google Cloud.
 const MACHINE: &str = "169.254.169.254";
 
-/// A token is renewed this time before its expiry.
+/// Time before its expiry at which a token is replaced.
 const EARLY: Duration = Duration::from_secs(60);
 
-/// The origin of tokens.
+/// The origin of access tokens.
 enum TokenOrigin {
-    /// A service account: its name and its key.
+    /// A service account: its name and its private key.
     Account(String, Box<RsaKeyPair>),
-    /// A user: the body of the token request.
+    /// A user: the body of the request for an access token.
     User(String),
     /// The machine's metadata service.
     Machine,
 }
 
-/// The tokens of one mount.
+/// The access tokens of one mount.
 pub(in crate::cli::fetcher) struct Tokens {
     client: Arc<Client>,
     files: CredentialFiles,
-    /// The credentials file, if there is one.
+    /// Path of the credentials file, if there is one.
     file: Option<PathBuf>,
     found: GoogleCredentials,
     kept: Mutex<Option<Token>>,
-    /// Whether a token has been received. Until then, an unreachable metadata service means that
+    /// Whether any token has been received. Until then, an unreachable metadata service means that
     /// the machine is not in Google Cloud.
     has_begun: AtomicBool,
 }
 
-/// The credentials from a file or from the machine.
+/// The credentials that a file contains, or those of the machine.
 struct GoogleCredentials {
     origin: TokenOrigin,
     /// The server that issues tokens.
     server: Uri,
-    /// The project that is billed.
+    /// The value of the header with the project that is billed for requests.
     project: Option<HeaderValue>,
 }
 
@@ -78,8 +78,8 @@ struct Token {
     until: Instant,
 }
 
-/// Returns the credentials file that the options or the environment name. Otherwise returns the
-/// usual file, if it exists.
+/// Returns the path of the credentials file that the options or the environment name. Otherwise
+/// returns the usual path, if a file exists there.
 pub(in crate::cli::fetcher) fn file(settings: &RemoteSettings) -> Option<PathBuf> {
     if let Some(file) = &settings.credentials {
         return Some(profile::expand_home(file.clone()));
@@ -98,7 +98,7 @@ pub(in crate::cli::fetcher) fn file(settings: &RemoteSettings) -> Option<PathBuf
 }
 
 impl Tokens {
-    /// Creates the tokens from the credentials in `file`, or from the machine without a file.
+    /// Reads the credentials in `file`. Without a file, uses the credentials of the machine.
     ///
     /// # Errors
     /// `Usage` if the file cannot be read or contains no supported credentials.
@@ -126,7 +126,7 @@ impl Tokens {
         hosts::port(&self.found.server)
     }
 
-    /// Adds a token to the headers of a request.
+    /// Adds an access token to the headers of a request.
     ///
     /// # Errors
     /// `Denied` if no token is issued.
@@ -146,7 +146,7 @@ impl Tokens {
         Ok(headers)
     }
 
-    /// Discards the token that the server has refused.
+    /// Discards the current access token, because the server has refused it.
     pub(in crate::cli::fetcher) fn renew(&self) {
         *lock(&self.kept) = None;
     }
@@ -268,7 +268,7 @@ impl GoogleCredentials {
         })
     }
 
-    /// Returns the request for a token.
+    /// Returns the HTTP request for a new access token.
     fn request(&self) -> Option<Request<Vec<u8>>> {
         let form = match &self.origin {
             TokenOrigin::Machine => {
@@ -298,7 +298,7 @@ impl GoogleCredentials {
     }
 }
 
-/// Encodes the body of a form.
+/// Encodes names and values as the body of an HTML form.
 fn form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs
         .iter()
@@ -306,7 +306,8 @@ fn form(pairs: &[(&str, &str)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// Returns the signed JSON Web Token of a service account; RFC 7519.
+/// Returns the signed JSON Web Token with which a service account requests an access token; RFC
+/// 7519.
 fn assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<String> {
     let claims = json!({
         "iss": name,
@@ -332,7 +333,7 @@ fn assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<Str
     ))
 }
 
-/// Decodes a key between the lines `BEGIN` and `END`; RFC 7468.
+/// Decodes the private key between the lines `BEGIN` and `END` of a PEM text; RFC 7468.
 fn pem(text: &str) -> Option<Vec<u8>> {
     let (_, behind) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (inner, _) = behind.split_once("-----END PRIVATE KEY-----")?;
@@ -340,7 +341,7 @@ fn pem(text: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(inner).ok()
 }
 
-/// Parses the token in a response: `{"access_token": "…", "expires_in": 3599, …}`.
+/// Parses the access token in a response: `{"access_token": "…", "expires_in": 3599, …}`.
 fn token(body: &[u8]) -> Option<Token> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let text = answer.get("access_token")?.as_str()?;

@@ -12,17 +12,17 @@ use h5fs_reader::error::words_of;
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 
-/// The settings of one profile.
+/// The S3 settings that a profile of the AWS tools contains.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::cli::fetcher) struct Profile {
     pub(in crate::cli::fetcher) region: Option<String>,
     pub(in crate::cli::fetcher) endpoint: Option<String>,
-    /// Whether dual-stack servers, which also have IPv6 addresses, are used.
+    /// Whether requests use dual-stack servers, which also have IPv6 addresses.
     pub(in crate::cli::fetcher) is_dual: bool,
 }
 
-/// Returns the region and the server for S3, from the options, the environment and the profile, in
-/// this order of priority.
+/// Returns the region and the server for S3. Options take precedence over the environment, and the
+/// environment over the profile.
 pub(in crate::cli::fetcher) fn find_profile(settings: &RemoteSettings) -> Profile {
     let profile = of_file(settings);
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -40,7 +40,7 @@ pub(in crate::cli::fetcher) fn find_profile(settings: &RemoteSettings) -> Profil
     }
 }
 
-/// Returns the profile's name.
+/// Returns the name of the profile that the options or the environment name.
 pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
     let variable = || {
         std::env::var("AWS_PROFILE")
@@ -51,8 +51,8 @@ pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
     name.unwrap_or_else(|| "default".to_owned())
 }
 
-/// Returns why no credentials can be found: a named file or profile is missing. `open` opens a
-/// file.
+/// Returns the reason why no credentials can be found: a file or profile that the options or the
+/// environment name is missing. `open` opens a file.
 pub(in crate::cli::fetcher) fn missing(
     settings: &RemoteSettings,
     open: impl Fn(&Path) -> io::Result<File>,
@@ -103,13 +103,14 @@ fn has_section(text: &str, wanted: &str) -> bool {
     text.lines().filter_map(section).any(|name| name == wanted)
 }
 
-/// Returns the profile whose section starts with this line.
+/// Returns the name of the profile whose section starts with this line.
 fn section(line: &str) -> Option<&str> {
     let section = line.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
     Some(section.strip_prefix("profile").unwrap_or(section).trim())
 }
 
-/// Returns the file that the environment names, or the usual file in the user's home directory.
+/// Returns the path of the file that the environment variable `variable` names. Otherwise returns
+/// the path `usual` in the user's home directory.
 pub(in crate::cli::fetcher) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(expand_home(path.into())),
@@ -190,7 +191,8 @@ const RESOLVER: &str = "/etc/resolv.conf";
 /// file whenever the network changes.
 const RESOLVER_DIRECTORIES: &[&str] = &["/run/connman", "/run/resolvconf", "/run/systemd/resolve"];
 
-/// Returns the directory of such a program, if the resolver's list is a link into it.
+/// Returns the directory of the program that writes the list of name servers, if `/etc/resolv.conf`
+/// is a link into that directory.
 fn resolver_directory() -> Option<PathBuf> {
     let real = Path::new(RESOLVER).canonicalize().ok()?;
     let directory = real.parent()?;
