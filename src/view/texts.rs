@@ -1,4 +1,4 @@
-//! Views whose content is text.
+//! Files of the views whose content is text.
 
 pub(crate) mod asdf_json;
 pub(crate) mod attribute_file;

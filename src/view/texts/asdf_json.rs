@@ -33,19 +33,19 @@ use crate::limits;
 use crate::view::texts::attributes::shape_text;
 use crate::view::texts::streamed::ResumableText;
 
-/// The text of a node as JSON.
+/// The JSON text of a node of an ASDF tree.
 pub(crate) struct AsdfJson {
     container: Arc<dyn Container>,
     node: NodeId,
 }
 
-/// The position in a text.
+/// A position in the JSON text, from which writing can resume.
 #[derive(Default)]
 pub(crate) struct JsonPosition {
     is_begun: bool,
-    /// The mappings and sequences that contain the next entry, innermost last.
+    /// The mappings and sequences whose entries are being written, innermost last.
     open: Vec<OpenLevel>,
-    /// Number of bytes written so far.
+    /// Number of bytes of the text before this position.
     written: u64,
 }
 
@@ -56,7 +56,7 @@ struct OpenLevel {
 }
 
 impl AsdfJson {
-    /// Creates the text of `node`.
+    /// Creates the JSON text of `node`.
     pub(crate) fn new(container: Arc<dyn Container>, node: NodeId) -> Self {
         AsdfJson { container, node }
     }
@@ -79,8 +79,8 @@ impl AsdfJson {
         }
     }
 
-    /// Writes the first part, the next entry of the innermost level, or the end of that level. An
-    /// entry with entries of its own opens a new level. Returns whether there may be more parts.
+    /// Writes the next part of the text: the beginning, the next entry of the innermost mapping or
+    /// sequence, or its end. Returns whether there may be more parts.
     fn write_part(&self, place: &mut JsonPosition, out: &mut Vec<u8>) -> Result<bool> {
         if !place.is_begun {
             let opened = self.write_node(self.node, out)?;
@@ -105,8 +105,8 @@ impl AsdfJson {
         Ok(is_more)
     }
 
-    /// Writes the next entry of a level, and returns the level that the entry opens, if any.
-    /// Returns `None` at the end of the level.
+    /// Writes the next entry of a mapping or sequence. If the entry is itself a mapping or
+    /// sequence, returns its level, and its entries follow. Returns `None` after the last entry.
     fn write_entry(
         &self,
         level: &mut OpenLevel,
@@ -139,8 +139,8 @@ impl AsdfJson {
         }
     }
 
-    /// Writes a scalar, an ndarray, or the beginning of a mapping or sequence. Returns the level of
-    /// a mapping or sequence.
+    /// Writes a scalar, an ndarray, or the opening bracket of a mapping or sequence. Returns the
+    /// level of a mapping or sequence, whose entries follow.
     fn write_node(&self, id: NodeId, out: &mut Vec<u8>) -> Result<Option<OpenLevel>> {
         let container = &*self.container;
         let node = container.node(id)?;
@@ -169,7 +169,8 @@ impl AsdfJson {
         }
     }
 
-    /// Writes the target of a link: a short scalar itself, or a pointer to any other node.
+    /// Writes an alias or reference: the value of a short scalar, or a JSON pointer to any other
+    /// node.
     fn write_link(&self, target: &LinkTarget, out: &mut Vec<u8>) -> Result<()> {
         match target {
             LinkTarget::Alias(node) => {
@@ -222,8 +223,8 @@ impl ResumableText for AsdfJson {
     }
 }
 
-/// Returns whether an alias repeats the value of the scalar, because a pointer to the scalar would
-/// hardly be shorter.
+/// Returns whether an alias to `scalar` is written as the scalar's value, because a JSON pointer
+/// would hardly be shorter.
 fn is_repeated(scalar: &Scalar) -> bool {
     scalar.text.len() <= limits::REPEATED_SCALAR
 }
@@ -235,7 +236,8 @@ fn break_line(depth: usize, out: &mut Vec<u8>) {
     out.extend(std::iter::repeat_n(b' ', 2 * depth.min(DEEPEST)));
 }
 
-/// Formats a JSON pointer as the fragment of a URI.
+/// Formats a reference to the node at `names` in the file `file`: a JSON pointer as the fragment of
+/// a URI.
 fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     escape(file, &mut out);
@@ -253,7 +255,7 @@ fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Appends text to a URI, with percent encoding. Characters outside ASCII are left readable.
+/// Appends a part of a URI with percent encoding. Characters outside ASCII are not encoded.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {

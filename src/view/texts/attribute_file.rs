@@ -8,8 +8,9 @@ use h5fs_reader::model::value::Paths;
 use crate::view::texts::attributes::value_lines;
 use crate::view::texts::text::Text;
 
-/// Formats the value as text. Each element is followed by a line break. The text of a value without
-/// elements is empty. `paths` converts the target of a reference to text.
+/// Creates the file with the text of an attribute's value. Each element is followed by a line
+/// break. The file of a value without elements is empty. `paths` converts the target of a reference
+/// to text.
 ///
 /// # Errors
 /// Fails as [`value_lines`] does.

@@ -1,4 +1,4 @@
-//! Attributes as text: those in the file, and those that the mount adds to every array.
+//! Attributes as text: attributes in the file, and attributes that the mount adds to every array.
 //!
 //! An array has two formats. A file has its elements on one line each, as
 //! [`value`](h5fs_reader::model::value) writes them. An extended attribute has one line of JSON.
@@ -92,14 +92,14 @@ pub(crate) fn has_too_many_elements(content: &AttributeContent) -> bool {
     count.is_ok_and(|count| count.saturating_mul(LEAST) > to_u64(limits::XATTR_BYTES))
 }
 
-/// Returns the bytes of all elements.
+/// Returns the stored bytes of all elements of an attribute.
 fn elements<'a>(content: &'a AttributeContent, writer: &ValueWriter) -> Result<&'a [u8]> {
     let count = to_usize(content.shape.elements()?)?;
     let elements = content.elements.get(..count.saturating_mul(writer.size()));
     elements.ok_or_else(|| Error::corrupt("attribute: fewer bytes than its shape", None))
 }
 
-/// Returns the content of a committed datatype's file: a YAML document with NDL's `type`.
+/// Returns the YAML document that describes a committed datatype, with the value of NDL's `type`.
 pub(crate) fn committed_text(datatype: &Datatype) -> Vec<u8> {
     format!("type: {}\n", ndl_type(datatype)).into_bytes()
 }
@@ -128,7 +128,8 @@ pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> 
     list.0
 }
 
-/// Names and values of attributes. Each value fits in an extended attribute.
+/// A list of extended attributes: names and values. Values that are too long for an extended
+/// attribute are not added.
 struct List(Vec<(&'static str, Vec<u8>)>);
 
 impl List {
@@ -170,7 +171,7 @@ fn describe(array: &Array, list: &mut List) {
     }
 }
 
-/// Adds the attributes that only some datatype classes have.
+/// Adds the extended attributes that only some datatype classes have.
 fn describe_class(class: &Class, list: &mut List) {
     match class {
         Class::String { padding, charset } | Class::VariableString { padding, charset } => {
@@ -197,8 +198,8 @@ pub(in crate::view) fn shape_text(shape: &Shape) -> String {
     }
 }
 
-/// Formats the maximum shape like [`shape_text`], with `null` for an unlimited dimension, as in
-/// NDL.
+/// Formats the maximum shape of an array like [`shape_text`], with `null` for an unlimited
+/// dimension, as in NDL.
 fn max_shape_text(shape: &Shape) -> String {
     let Shape::Simple { max, .. } = shape else {
         return "null".to_owned();
@@ -317,7 +318,7 @@ pub(in crate::view) fn filter_name(filter: &Filter) -> String {
     if name.is_empty() { "filter" } else { name }.to_owned()
 }
 
-/// Returns the fill value as text. ASDF arrays do not have fill values.
+/// Returns the fill value of an array as text; `None` if the array does not have one, as in ASDF.
 fn fill_text(array: &Array) -> Option<Vec<u8>> {
     let datatype = &array.datatype;
     let size = usize::try_from(datatype.size).ok()?;
@@ -361,7 +362,8 @@ fn enumeration_text(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> 
     out
 }
 
-/// Returns the datatype of the innermost elements of nested array datatypes.
+/// Returns the datatype of the innermost elements if `datatype` is an array of arrays; otherwise
+/// `datatype` itself.
 pub(in crate::view) fn innermost(mut datatype: &Datatype) -> &Datatype {
     while let Class::Array { base, .. } = &datatype.class {
         datatype = base;
@@ -369,7 +371,7 @@ pub(in crate::view) fn innermost(mut datatype: &Datatype) -> &Datatype {
     datatype
 }
 
-/// Returns the bits of a number that does not occupy the whole element.
+/// Returns the position of a number's bits if the number does not use all bits of its bytes.
 fn partial_bits(datatype: &Datatype) -> Option<Bits> {
     let datatype = innermost(datatype);
     let bits = match &datatype.class {

@@ -1,4 +1,4 @@
-//! The bounds of a count of text: cancellation, time limit, and maximum bytes.
+//! The bounds of counting a text's length: cancellation, time limit, and maximum length.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -8,23 +8,23 @@ use h5fs_reader::error::{Cause, Error, Result};
 
 use crate::limits;
 
-/// The bounds of one count, which several threads may share.
+/// The bounds of counting a text's length. Several threads may share them.
 pub(crate) struct CountBounds {
     cancel: CancelToken,
     started: Instant,
-    /// Maximum bytes to count.
+    /// Maximum length of the text in bytes.
     most: u64,
     bytes: AtomicU64,
 }
 
 impl CountBounds {
-    /// Creates the bounds of a count that begins now, covers at most `most` bytes, and ends when
-    /// `cancel` is set.
+    /// Creates bounds for a count that begins now. The count fails if `cancel` is set, and covers
+    /// at most `most` bytes.
     pub(crate) fn new(cancel: CancelToken, most: u64) -> Self {
         Self::since(Instant::now(), cancel, most)
     }
 
-    /// Like [`new`](Self::new), for a count that began at `started`.
+    /// Like [`new`](Self::new), for a count that began at the time `started`.
     pub(super) fn since(started: Instant, cancel: CancelToken, most: u64) -> Self {
         CountBounds {
             cancel,
@@ -39,12 +39,12 @@ impl CountBounds {
         &self.cancel
     }
 
-    /// Returns the maximum bytes to count.
+    /// Returns the maximum length of the text in bytes.
     pub(crate) fn max_bytes(&self) -> u64 {
         self.most
     }
 
-    /// Adds `bytes` to the count. Returns whether all bytes so far are within the bound.
+    /// Adds `bytes` to the length counted so far. Returns whether the total is within the maximum.
     ///
     /// # Errors
     /// [`Error::unwanted`] if the request is cancelled; `Io` if the count has taken too long. A

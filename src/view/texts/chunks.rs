@@ -88,7 +88,7 @@ fn write_line(chunked: &ChunkGrid, place: &[u64], chunk: StoredChunk, line: &mut
     append(line, format_args!("\t{offset}\t{length}\t{filter_mask}\n"));
 }
 
-/// Appends formatted text to `line`. Writing to a string never fails.
+/// Appends formatted text to `line`. Appending to a string never fails.
 fn append(line: &mut String, text: std::fmt::Arguments<'_>) {
     let _infallible: std::fmt::Result = line.write_fmt(text);
 }

@@ -27,13 +27,13 @@ pub(crate) trait Units: Send + Sync {
     /// Returns the number of units.
     fn count(&self) -> u64;
 
-    /// Returns the number of values that are formatted when all units are written. Costly values
-    /// count several times.
+    /// Returns the number of values that are formatted when all units are written. A value that is
+    /// costly to format counts several times.
     fn values(&self) -> u64 {
         self.count()
     }
 
-    /// Returns the lengths of the units if all units except the first have the same length.
+    /// Returns the lengths of the units, if all units except the first have equal lengths.
     fn uniform_units(&self) -> Option<UniformUnits> {
         None
     }
@@ -46,8 +46,8 @@ pub(crate) trait Units: Send + Sync {
     /// Fails if a unit cannot be written. `out` may then contain a part of the text.
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64>;
 
-    /// Measures the text that [`write`](Self::write) would append. Returns the number of the next
-    /// unit, and the bytes of the units before it. `scratch` is empty.
+    /// Computes the length of the text that [`write`](Self::write) would append. Returns the number
+    /// of the next unit, and the length in bytes of the units before it. `scratch` is empty.
     ///
     /// # Errors
     /// Fails as [`write`](Self::write) does.
@@ -68,13 +68,13 @@ pub(crate) trait Units: Send + Sync {
         0
     }
 
-    /// Returns the bytes of memory that the units take.
+    /// Returns the memory in bytes that the units' data occupies.
     fn own_bytes(&self) -> u64 {
         0
     }
 }
 
-/// The lengths of units if all units except the first have the same length.
+/// The lengths of a text's units, all of which are equal except the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UniformUnits {
     /// Length of the first unit in bytes.
@@ -83,39 +83,39 @@ pub(crate) struct UniformUnits {
     pub(crate) width: u64,
 }
 
-/// The length of a text, and the offsets where its units begin.
+/// The length of a text, and the offsets in it at which units begin.
 #[derive(Debug)]
 pub(crate) struct Count {
     bytes: u64,
     places: UnitOffsets,
 }
 
-/// The known offsets of units.
+/// The units whose offset in the text is known.
 #[derive(Debug)]
 enum UnitOffsets {
     Even(UniformUnits),
-    /// Only the offset of the first unit is known.
+    /// Only the first unit, at the offset 0.
     FirstAlone,
-    /// The numbers of some units, by the offset where the unit begins.
+    /// Some units: their numbers, by the offset at which they begin.
     Marked(Marks<u64>),
 }
 
 /// An open file whose content is a text of units.
 pub(crate) type CountedFile<U> = StreamedText<UnitText<U>>;
 
-/// A text of units, with its count.
+/// A text of units, whose length is known.
 pub(crate) struct UnitText<U> {
     units: U,
     count: Arc<Count>,
 }
 
-/// Minimum bytes between two marks.
+/// Minimum distance between two marks in bytes.
 const STRETCH: usize = 32 << 10;
 
-/// Maximum number of marks of a text.
+/// Maximum number of marks in a text.
 const MARKS: usize = (limits::COUNTED_BYTES / STRETCH as u64) as usize;
 
-/// Number of units that a thread counts at a time.
+/// Number of units in a share. Each thread takes a share at a time, and counts its length.
 const SHARE: u64 = 8192;
 
 impl Count {
@@ -132,7 +132,7 @@ impl Count {
         Self::since(Instant::now(), units, engine, effort)
     }
 
-    /// Like [`of`](Self::of), for a count that began at `started`.
+    /// Like [`count`](Self::count), for a count that began at the time `started`.
     fn since(
         started: Instant,
         units: &dyn Units,
@@ -220,7 +220,8 @@ impl Count {
         })
     }
 
-    /// Returns the last unit at or before `offset` whose offset is known, and that offset.
+    /// Returns the last unit at or before `offset` whose offset is known: its number and its
+    /// offset.
     fn near(&self, offset: u64) -> Option<(u64, u64)> {
         match &self.places {
             UnitOffsets::FirstAlone => None,
@@ -235,7 +236,7 @@ impl Count {
         }
     }
 
-    /// Returns the bytes of memory that the count takes.
+    /// Returns the memory in bytes that the count occupies.
     pub(crate) fn weight(&self) -> u64 {
         match &self.places {
             UnitOffsets::Even(_) | UnitOffsets::FirstAlone => 0,
@@ -244,15 +245,15 @@ impl Count {
     }
 }
 
-/// A count in progress.
+/// The count of a text's length, which several threads work on.
 struct CountInProgress<'a> {
     units: &'a dyn Units,
     effort: &'a Effort,
     shares: u64,
-    /// Number of the next share to count.
+    /// Number of the next share that no thread has taken.
     next: AtomicU64,
     bounds: CountBounds,
-    /// Whether the count must stop.
+    /// Whether all threads must stop, because of an error or because the text is too long.
     is_over: AtomicBool,
     found: Mutex<PartialCount>,
 }
@@ -261,7 +262,8 @@ struct CountInProgress<'a> {
 /// unit after it, and its length in bytes.
 type Stretches = Vec<(u64, u64)>;
 
-/// The text counted so far: all shares up to the first gap, and the shares after the gap.
+/// The result so far: the total length of all shares before the first unfinished one, and the
+/// lengths of later shares that are already finished.
 struct PartialCount {
     shares: u64,
     bytes: u64,
@@ -283,7 +285,8 @@ impl Default for PartialCount {
 }
 
 impl CountInProgress<'_> {
-    /// Counts shares until all are taken.
+    /// Takes and counts one share after another until none is left. Each thread calls this
+    /// function.
     fn work(&self) {
         let mut scratch = Vec::new();
         while !self.is_over.load(Ordering::Relaxed) {
@@ -366,7 +369,8 @@ impl<U: Units> CountedFile<U> {
 }
 
 impl<U: Units> CountedFile<U> {
-    /// Creates a file with the text of `units`, which were counted before.
+    /// Creates a file with the text of `units`. `count` is its length and marks, which were counted
+    /// before.
     pub(crate) fn from_count(units: U, count: Arc<Count>) -> Self {
         let length = count.bytes;
         StreamedText::new(UnitText { units, count }, length)
@@ -374,7 +378,7 @@ impl<U: Units> CountedFile<U> {
 }
 
 impl<U: Units> ResumableText for UnitText<U> {
-    /// The number of the next unit.
+    /// The number of the unit that is written next.
     type ResumePoint = u64;
 
     fn begin(&self) -> u64 {

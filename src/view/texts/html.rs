@@ -1,5 +1,5 @@
-//! Pages about the objects of a file, for a browser. A page loads nothing from the network,
-//! contains data of the file only as text, and has a script only if a server provides it.
+//! HTML pages about the objects of a file. A page loads nothing from the network, contains data of
+//! the file only as text, and has a script only if a server provides it.
 //!
 //! | file | content |
 //! |---|---|
@@ -52,11 +52,11 @@ use crate::view::texts::html::page_draft::Draft;
 /// A rendered page.
 pub(crate) struct RenderedPage {
     pub(crate) text: Vec<u8>,
-    /// Whether a part could not be read because of a temporary error.
+    /// Whether a section of the page could not be read because of a temporary error.
     pub(crate) is_partial: bool,
 }
 
-/// Renders the page of `object`. An error message replaces each part that cannot be read.
+/// Renders the page of `object`. An error message replaces each section whose data cannot be read.
 pub(crate) fn render(object: &PageObject<'_>) -> RenderedPage {
     let mut draft = Draft::default();
     let members = PageMembers::collect(object);
@@ -77,7 +77,7 @@ pub(crate) fn render(object: &PageObject<'_>) -> RenderedPage {
     }
 }
 
-/// Writes the content of the object: members, elements or a text.
+/// Writes the content of the object: the members of a group, or the elements of an array.
 fn write_content(object: &PageObject<'_>, members: &PageMembers, draft: &mut Draft) {
     match &object.node.kind {
         NodeKind::Scalar(scalar) => {
@@ -100,8 +100,8 @@ fn write_content(object: &PageObject<'_>, members: &PageMembers, draft: &mut Dra
     }
 }
 
-/// Parses the selector of a further page of a group, such as `[500:1000]`. Returns the number of
-/// the first member on that page.
+/// Parses a selector such as `[500:1000]`, which picks a further page of the members of a group.
+/// Returns the number of the first member on that page.
 ///
 /// # Errors
 /// `NotFound` if the selector does not name a page.

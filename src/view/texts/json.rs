@@ -24,11 +24,11 @@ use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, values_of, values_of_bytes};
 use crate::view::texts::counted_text::Units;
 
-/// A function that finds a node's path, with bytes as in the file; `None` for a node without a
-/// path. The function can be stored.
+/// A function that finds a node's path, with names as in the file; `None` for a node without a
+/// path. Several objects can share the function.
 pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
-/// The text of an array, which can be written from any element on.
+/// The JSON text of an array. Writing can start at any element.
 pub(crate) struct Json {
     elements: Elements,
     long: LongElements,
@@ -37,18 +37,21 @@ pub(crate) struct Json {
     missing: Option<MissingValues>,
     writer: ValueWriter,
     lists: Lists,
-    /// A fast computation of the length of elements, for datatypes that have one.
+    /// A function that computes the length of an element's text without writing it, for datatypes
+    /// that have one.
     length: Option<TextLength>,
     /// The separator between two elements of a list.
     separator: &'static [u8],
-    /// Number of items of variable-length sequences that were read.
+    /// Number of items of variable-length sequences that were read so far.
     followed: AtomicU64,
 }
 
-/// Nested lists. The leaves are elements or, if a dimension is zero, empty lists.
+/// The nested lists of a JSON text. Their leaves are the elements or, if a dimension is zero, empty
+/// lists.
 #[derive(Debug, PartialEq, Eq)]
 struct Lists {
-    /// Number of leaves in an innermost list, in a list of such lists, and so on up to all leaves.
+    /// Number of leaves in an innermost list, in a list of innermost lists, and so on up to the
+    /// whole text.
     runs: Vec<u64>,
     count: u64,
     of_elements: bool,
@@ -66,7 +69,7 @@ impl Lists {
         })
     }
 
-    /// Returns the number of lists that begin or end after the first `count` leaves.
+    /// Returns how many lists begin or end at the position after the first `count` leaves.
     fn brackets(&self, count: u64) -> usize {
         // Each number is a multiple of the previous one.
         let ends = self.runs.iter();
@@ -75,8 +78,8 @@ impl Lists {
 }
 
 impl Json {
-    /// Creates the text of `elements`. `container` follows their pointers, and `paths` converts
-    /// references to text.
+    /// Creates the JSON text of `elements`. `container` follows their pointers, and `paths`
+    /// converts references to text.
     ///
     /// # Errors
     /// `Limit` for elements that are too long or too many.
@@ -108,13 +111,13 @@ impl Json {
         })
     }
 
-    /// Returns the text with `null` in place of missing elements.
+    /// Writes `null` in place of the elements that `missing` marks as missing.
     pub(crate) fn with_missing(self, missing: Option<MissingValues>) -> Self {
         Json { missing, ..self }
     }
 
-    /// Writes elements of one batch of `leaves` until `out` holds at least `enough` bytes. Returns
-    /// the number of the next leaf.
+    /// Writes one batch of `leaves` until `out` holds at least `enough` bytes. Returns the number
+    /// of the first leaf that was not written.
     fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let size = self.writer.size();
         let is_long = LongElements::is_long(to_u64(size));
@@ -153,8 +156,8 @@ impl Json {
         Ok(leaves.start + count)
     }
 
-    /// Measures elements of one batch of `leaves` until they have `enough` bytes. Returns the
-    /// number of the next leaf, and the bytes of the measured ones.
+    /// Measures one batch of `leaves` until they have `enough` bytes. Returns the number of the
+    /// first leaf that was not measured, and the length of the measured leaves in bytes.
     fn measure_elements(
         &self,
         length: &TextLength,
@@ -185,7 +188,7 @@ impl Json {
         Ok((leaves.start + count, to_u64(measured)))
     }
 
-    /// Appends leaf `number` with the separator and brackets around it.
+    /// Appends the text `leaf` of leaf number `number`, with the separator and brackets around it.
     fn write_leaf(&self, number: u64, leaf: &[u8], out: &mut Vec<u8>) {
         let lists = &self.lists;
         let begins = lists.brackets(number);

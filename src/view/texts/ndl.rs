@@ -48,16 +48,16 @@ use document::NdlDocument;
 use lines::Lines;
 use progress::{Section, WriteStep};
 
-/// The document of the object `node` at `path`, with names as in the file. The root group and `/`
-/// stand for the whole file.
+/// The NDL document of the object `node` at `path`, with names as in the file. For the root group
+/// with the path `/`, the document describes the whole file.
 pub(crate) struct Description {
-    /// The file.
+    /// The file that contains the object.
     pub source: NdlSource,
     /// The object to describe.
     pub node: NodeId,
     /// The path of the object.
     pub path: Vec<u8>,
-    /// The extent of the document, and its syntax.
+    /// The options of the document.
     pub options: Options,
 }
 
@@ -129,7 +129,7 @@ impl Description {
 }
 
 impl NdlDocument<'_> {
-    /// Executes steps until enough is written. Returns whether there may be more steps.
+    /// Executes steps until the output has `enough` bytes. Returns whether there may be more steps.
     fn write_on(&mut self, top: NodeId) -> Result<bool> {
         while !self.is_full() {
             let Some(step) = self.progress.steps.pop() else {
@@ -140,7 +140,7 @@ impl NdlDocument<'_> {
         Ok(true)
     }
 
-    /// Executes one step.
+    /// Executes one step of writing the document.
     fn execute(&mut self, step: WriteStep, top: NodeId) -> Result<()> {
         match step {
             WriteStep::Begin => return self.take_first(top),

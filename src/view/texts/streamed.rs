@@ -28,7 +28,8 @@ pub(crate) trait ResumableText: Send + Sync {
         false
     }
 
-    /// Returns a known position at or before byte `offset`, and its offset.
+    /// Returns a known position at or before byte `offset` of the text, and the offset of that
+    /// position.
     fn near(&self, _offset: u64) -> Option<(Self::ResumePoint, u64)> {
         None
     }
@@ -46,12 +47,12 @@ pub(crate) trait ResumableText: Send + Sync {
         out: &mut Vec<u8>,
     ) -> Result<bool>;
 
-    /// Returns the bytes of memory that the text takes.
+    /// Returns the memory in bytes that the text's data occupies.
     fn own_bytes(&self) -> u64 {
         0
     }
 
-    /// Returns the bytes of memory that `place` takes.
+    /// Returns the memory in bytes that `place` occupies.
     fn progress_bytes(&self, _place: &Self::ResumePoint) -> u64 {
         0
     }
@@ -65,7 +66,7 @@ pub(crate) struct StreamedText<T: ResumableText> {
     state: Mutex<ReaderPosition<T::ResumePoint>>,
 }
 
-/// The position of the reader in the text.
+/// The state of an open file between two reads: the writer's position, and the text written last.
 struct ReaderPosition<P> {
     /// The position of the writer; `None` before the first read.
     place: Option<P>,
@@ -88,7 +89,7 @@ impl<P> Default for ReaderPosition<P> {
     }
 }
 
-/// Bytes to write at a time.
+/// Amount of text to write at a time, in bytes.
 const PIECE: usize = 64 << 10;
 
 impl<T: ResumableText> StreamedText<T> {
@@ -101,7 +102,7 @@ impl<T: ResumableText> StreamedText<T> {
         }
     }
 
-    /// Returns the text.
+    /// Returns the resumable text of the file.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &T {
         &self.text
@@ -120,7 +121,8 @@ impl<T: ResumableText> StreamedText<T> {
 }
 
 impl<P> ReaderPosition<P> {
-    /// Creates the state of a writer at `place`, which has the offset `start`.
+    /// Creates a state in which no text is written yet. The writer is at the position `place`,
+    /// whose offset in the text is `start`.
     fn at((place, start): (P, u64)) -> Self {
         ReaderPosition {
             place: Some(place),
@@ -129,13 +131,13 @@ impl<P> ReaderPosition<P> {
         }
     }
 
-    /// Returns the offset where the piece ends.
+    /// Returns the offset in the text where `piece` ends.
     fn end(&self) -> u64 {
         self.start + to_u64(self.piece.len())
     }
 
-    /// Returns the rest of the piece from `offset` of the text on; empty if `offset` is not in the
-    /// piece.
+    /// Returns the end of `piece` from `offset` of the text on; empty if `offset` is not in
+    /// `piece`.
     fn rest(&self, offset: u64) -> &[u8] {
         let within = offset.checked_sub(self.start).map(to_usize);
         match within {
@@ -144,7 +146,8 @@ impl<P> ReaderPosition<P> {
         }
     }
 
-    /// Replaces the piece with the next one, of at least `enough` bytes unless the text ends.
+    /// Replaces `piece` with the next piece of the text, which has at least `enough` bytes unless
+    /// the text ends.
     fn advance<T: ResumableText<ResumePoint = P>>(
         &mut self,
         (text, length): (&T, u64),
@@ -170,8 +173,8 @@ impl<P> ReaderPosition<P> {
         }
     }
 
-    /// Keeps the part of the piece that a repeated read at `offset` needs, after a read failed or
-    /// was cancelled.
+    /// Keeps only the part of `piece` that a repeated read at `offset` needs. It is called after a
+    /// read failed or was cancelled.
     fn keep_for(&mut self, offset: u64) {
         if offset < self.start {
             *self = ReaderPosition::default();
@@ -180,8 +183,8 @@ impl<P> ReaderPosition<P> {
         }
     }
 
-    /// Drops the bytes of the piece before `offset` of the text. Shrinks a buffer that is far too
-    /// large for the rest.
+    /// Drops the bytes of `piece` before `offset` of the text. Shrinks the buffer if it is far too
+    /// large for the remaining bytes.
     fn release_before(&mut self, offset: u64) {
         let rest = self.rest(offset);
         if rest.len() < self.piece.capacity() / 2 {

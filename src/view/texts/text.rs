@@ -1,4 +1,4 @@
-//! Content that is entirely in memory: short texts and pictures.
+//! Files whose content is entirely in memory: short texts and pictures.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -9,18 +9,18 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::View;
 
-/// A short text. Its copies share the bytes.
+/// The content of a file that is entirely in memory. Copies of a `Text` share the bytes.
 #[derive(Clone)]
 pub(crate) struct Text {
     bytes: Arc<Vec<u8>>,
     is_of_the_moment: bool,
-    /// The memory that all open copies hold together.
+    /// The charge to the memory budget, which all open copies share.
     held: Arc<Mutex<Weak<HeldMemory>>>,
     open: Option<Arc<HeldMemory>>,
 }
 
 impl Text {
-    /// Creates a text whose length is shown by `stat`.
+    /// Creates a text whose length `stat` can show.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Text {
             bytes: Arc::new(bytes),
@@ -30,7 +30,8 @@ impl Text {
         }
     }
 
-    /// Creates a text about the current state, which differs from one open to the next.
+    /// Creates a text about the current state of the mount. Such a text may differ from one open to
+    /// the next.
     pub(crate) fn of_the_moment(bytes: Vec<u8>) -> Self {
         Text {
             is_of_the_moment: true,
@@ -43,8 +44,8 @@ impl Text {
         Arc::strong_count(&self.bytes) > 1
     }
 
-    /// Creates a copy for an open file. All copies that are open at the same time count once
-    /// against the memory budget.
+    /// Creates a copy for an open file. The copies that are open at the same time are charged once
+    /// to the memory budget.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
@@ -62,7 +63,7 @@ impl Text {
         })
     }
 
-    /// Returns the bytes of memory that the text takes.
+    /// Returns the memory in bytes that the text occupies.
     pub(crate) fn weight(&self) -> u64 {
         to_u64(self.bytes.capacity())
     }

@@ -15,7 +15,7 @@ use crate::view::elements::dimensions::{
 };
 use crate::view::texts::html::object::PageObject;
 
-/// A dimension of an array.
+/// A dimension of an array, as the axis of a plot or a picture.
 #[derive(Default)]
 pub(super) struct PageAxis {
     /// The name and unit of the dimension; empty if both are unknown.
@@ -25,7 +25,8 @@ pub(super) struct PageAxis {
 }
 
 impl PageAxis {
-    /// Returns the coordinate value at an index as text, or the index itself if there is no value.
+    /// Returns the text of the coordinate value at an index. Without a coordinate value, returns
+    /// the text of the index.
     pub(super) fn at(&self, index: u64) -> Vec<u8> {
         let own = self.scale.as_ref().and_then(|(reader, stored)| {
             let size = u64::from(stored.size());
@@ -39,7 +40,7 @@ impl PageAxis {
     }
 }
 
-/// Returns the dimensions of the object's array, whose lengths are `dims`.
+/// Returns the axes for the dimensions of the object's array. Their lengths are `dims`.
 ///
 /// # Errors
 /// Fails if the scales cannot be read.
@@ -59,7 +60,7 @@ pub(super) fn of_dimensions(object: &PageObject<'_>, dims: &[u64]) -> Result<Vec
         .collect()
 }
 
-/// Returns the scale of the only dimension of the object's array.
+/// Returns the dimension scale of the object's array, which has one dimension.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
@@ -70,7 +71,7 @@ pub(super) fn scale_of_line(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     Ok(scale.filter(|scale| *scale != object.node.id))
 }
 
-/// Returns the name and the unit of a scale.
+/// Returns the name and the unit of a dimension scale: `time [s]`.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
@@ -78,7 +79,7 @@ pub(super) fn label(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
     Ok(with_unit(name(object, scale)?, unit(object, scale)?))
 }
 
-/// Returns the name of a scale.
+/// Returns the name of a dimension scale.
 ///
 /// # Errors
 /// Fails as [`label`] does.
@@ -87,7 +88,7 @@ pub(super) fn name(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
     Ok(last_name(&path).to_vec())
 }
 
-/// Returns the dimension with the values of `scale`.
+/// Returns the axis for a dimension of length `length`, whose coordinate values are in `scale`.
 fn of_scale(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageAxis> {
     let label = label(object, scale)?;
     if has_no_values(&**object.container, scale)? {
@@ -105,7 +106,7 @@ fn of_scale(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageA
     Ok(PageAxis { label, scale })
 }
 
-/// Returns the name and the unit of the object's values.
+/// Returns the name and the unit of the values of the object's array.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
@@ -126,7 +127,8 @@ fn unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     text(&**object.container, node, b"units")
 }
 
-/// Returns the unit in the same ASDF mapping as the ndarray, as in a quantity of astropy.
+/// Returns the scalar `unit` of the ASDF mapping that contains the ndarray, as in a quantity of
+/// astropy.
 fn unit_of_quantity(object: &PageObject<'_>) -> Result<Option<Vec<u8>>> {
     if object.container.extras().is_none() || last_name(object.path) != b"value" {
         return Ok(None);

@@ -1,14 +1,15 @@
-//! A cell of a table.
+//! A cell of a table on a page.
 
 use h5fs_reader::error::{Error, Result};
 
 use crate::view::csv::fields::{Cell, Cells};
 use crate::view::texts::html::markup::{Html, Url};
 
-/// Maximum bytes of a cell's text.
+/// Maximum length of a cell's text in bytes.
 const MOST: usize = 4096;
 
-/// Writes a cell of a row. `page` is the page of the object that the cell references, if any.
+/// Writes the cell in row `row` and column `column` of `cells`. If the cell references an object,
+/// `page` is the page of that object.
 ///
 /// # Errors
 /// Fails if the target of a pointer in the cell cannot be read.

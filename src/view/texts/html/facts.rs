@@ -1,4 +1,4 @@
-//! The facts about an object: related files, attributes, datatype and storage.
+//! The facts about an object on its page: links to related files, attributes, datatype and storage.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::{Draft, size};
 use crate::view::texts::html::{recipes, references};
 
-/// Writes the list of attributes.
+/// Writes the attributes of the object.
 pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut Draft) {
     let (mut count, mut bytes) = (0, 0);
     let visited = object
@@ -67,8 +67,8 @@ pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut Draft) {
     }
 }
 
-/// Writes the text of a value. Only the beginning of a long text is visible until the user expands
-/// it.
+/// Writes the text of an attribute's value. Only the beginning of a long text is visible until the
+/// user expands it.
 fn write_value(value: &[u8], draft: &mut Draft) {
     if value.len() <= limits::HTML_TEXT {
         draft.body.text(value);
@@ -79,15 +79,15 @@ fn write_value(value: &[u8], draft: &mut Draft) {
     draft.body.markup("</details>");
 }
 
-/// The value of an attribute as a page shows it.
+/// The value of an attribute, as a page shows it.
 enum FactValue {
     Text(Vec<u8>),
-    /// References as links, and the length of their texts in bytes.
+    /// References to objects, as links, and the length of the links' texts in bytes.
     Links(Html, usize),
 }
 
-/// Returns the value of an attribute. For a value that is too long, returns the number of its
-/// elements.
+/// Returns what a page shows of an attribute's value. If the value is too long, this is the number
+/// of its elements.
 fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValue> {
     let text = match xattr_text(&**object.container, &*object.paths, content) {
         Err(Error::Limit { .. }) => {
@@ -106,7 +106,7 @@ fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValu
     Ok(FactValue::Text(text))
 }
 
-/// Writes the properties of the object that the format defines.
+/// Writes the properties of the object: datatype, shape, storage and so on.
 pub(super) fn write_properties(object: &PageObject<'_>, draft: &mut Draft) {
     draft.heading("Properties");
     draft.body.markup("<dl>\n");
@@ -121,8 +121,9 @@ pub(super) fn write_properties(object: &PageObject<'_>, draft: &mut Draft) {
     draft.body.markup("</dl>\n");
 }
 
-/// Writes links to the object's other files. With `are_many`, the group has too many members for a
-/// table.
+/// Writes links to the files of the mount that show the same object. With `are_many`, the group has
+/// so many members that it is not examined whether it is a table, and links to table files are
+/// omitted.
 pub(super) fn write_files(object: &PageObject<'_>, are_many: bool, draft: &mut Draft) {
     let files = match object.site.files(!are_many) {
         Ok(files) => files,

@@ -1,4 +1,4 @@
-//! The first rows of a group that is a table.
+//! The first rows of a group's table, on the page of the group.
 
 use h5fs_reader::error::Result;
 use h5fs_reader::wire::to_u64;
@@ -10,10 +10,10 @@ use crate::view::texts::html::object::{GroupRows, PageObject};
 use crate::view::texts::html::page_draft::Draft;
 use crate::view::texts::html::script;
 
-/// Number of rows in the part that the link after the first rows leads to.
+/// Number of rows in the file that the page links to after the first rows.
 const NEXT: u64 = 1000;
 
-/// Writes the first rows if the object is a group that is a table.
+/// Writes the first rows of the table, if the object is a group that is a table.
 pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let table = match (object.rows)() {
         Ok(Some(table)) if table.rows > 0 && !table.fields.names().is_empty() => table,

@@ -7,14 +7,14 @@ use crate::view::pictures::shaded::scale::{Scale, ScaleKind};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::Html;
 
-/// Number of colour stops of the bar.
+/// Number of colours at regular positions from which the bar's gradient is drawn.
 const STOPS: u8 = 20;
 
-/// The data for the legend of a picture.
+/// The data for the legend of a picture, or of a stack of pictures.
 pub(super) struct Legend<'a> {
     image: &'a Image,
     shading: &'a Shading,
-    /// Number of pictures in the stack.
+    /// Number of pictures in the stack; `None` for a single picture.
     frames: Option<u64>,
 }
 
@@ -27,19 +27,20 @@ impl<'a> Legend<'a> {
         }
     }
 
-    /// Returns whether the picture has a colour scale for numbers.
+    /// Returns whether the picture shows numbers by a colour scale, and not colours that are stored
+    /// in the file.
     fn has_scale(&self) -> bool {
         self.image.samples == 1 && self.image.appearance.palette.is_none()
     }
 
-    /// Returns the alternative text of the picture.
+    /// Returns the alternative text of the picture of the object called `name`.
     pub(super) fn alternative(&self, name: &[u8]) -> String {
         let Image { height, width, .. } = self.image;
         let name = String::from_utf8_lossy(name);
         format!("{name}, {height} by {width}. {}", self.words())
     }
 
-    /// Describes the range of the colours, and the statistics of the values.
+    /// Describes in words the range of the colours, and the statistics of the values.
     pub(super) fn words(&self) -> String {
         let mut text = String::new();
         if self.has_scale() {
@@ -198,14 +199,14 @@ fn ticks(scale: &Scale) -> Vec<String> {
     }
 }
 
-/// Returns whether a number is so large, compared with the range, that numbers of the range share
-/// their first digits.
+/// Returns whether `value` is so large, compared with a range of length `width`, that all numbers
+/// of the range have the same first digits.
 fn is_far_off(value: f64, width: f64) -> bool {
     width > 0.0 && value.abs() < 1e15 && value.abs() / width > 20.0
 }
 
-/// Formats a number with enough digits to distinguish it from other numbers of a range of this
-/// width.
+/// Formats `value` with enough digits to distinguish it from other numbers of a range of length
+/// `width`.
 fn apart(value: f64, width: f64) -> String {
     if !is_far_off(value, width) {
         return short(value);
@@ -214,7 +215,7 @@ fn apart(value: f64, width: f64) -> String {
     format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
 }
 
-/// Formats a number of a bar briefly enough that five numbers fit side by side on a phone.
+/// Formats a number below the bar briefly, so that five numbers fit next to each other on a phone.
 fn tick(value: f64) -> String {
     let text = short(value);
     if text.len() <= 6 {

@@ -9,11 +9,11 @@ use h5fs_reader::error::line::turns_direction;
 
 use crate::limits;
 
-/// A piece of HTML.
+/// HTML text in which all data from a file is escaped.
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
-/// A URL of a file of the mount, relative to the page.
+/// The URL of a file in the mount, relative to the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url(String);
 
@@ -58,7 +58,7 @@ impl Html {
         self.text(number.to_string())
     }
 
-    /// Appends a point of a drawing.
+    /// Appends a point of an SVG path: its two coordinates.
     pub(super) fn point(&mut self, x: f64, y: f64) -> &mut Self {
         self.formatted(format_args!("{x:.1} {y:.1}"));
         self
@@ -70,19 +70,19 @@ impl Html {
         self.text(text).markup("</a>")
     }
 
-    /// Appends a URL, as the value of an attribute in double quotes.
+    /// Appends a URL, escaped for the value of an attribute in double quotes.
     pub(super) fn url(&mut self, url: &Url) -> &mut Self {
         self.0.push_str(&url.0);
         self
     }
 
-    /// Appends another piece.
+    /// Appends other HTML.
     pub(super) fn piece(&mut self, piece: &Html) -> &mut Self {
         self.0.push_str(&piece.0);
         self
     }
 
-    /// Returns the bytes of the HTML.
+    /// Returns the HTML as bytes.
     pub(super) fn finish(self) -> Vec<u8> {
         self.0.into_bytes()
     }
@@ -108,7 +108,7 @@ impl Html {
     }
 }
 
-/// Subtracts one from `room`. Returns whether `room` was positive.
+/// Subtracts one from `room`, unless it is 0. Returns whether it was not 0.
 fn use_one(room: &mut usize) -> bool {
     let rest = room.checked_sub(1);
     *room = rest.unwrap_or(0);

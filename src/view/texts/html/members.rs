@@ -23,17 +23,17 @@ const BRANCH: u64 = 20;
 /// Maximum depth of nested groups on one page.
 const LEVELS: u32 = 6;
 
-/// A member, and its own members that are shown.
+/// A member of a group in the list of a page, and those of its own members that the page shows.
 struct Row {
     name: Vec<u8>,
     member: SiteMember,
     inner: ListedMembers,
 }
 
-/// Some members of a group.
+/// Members of one group that a page shows.
 #[derive(Default)]
 struct ListedMembers {
-    /// The indices of their rows.
+    /// The indices of the members in the rows of the page.
     rows: Vec<usize>,
     has_more: bool,
     /// Whether the members are in the order of the file's index, because there are too many to
@@ -42,7 +42,7 @@ struct ListedMembers {
     error: Option<Error>,
 }
 
-/// The members of a group that its page shows.
+/// The members that the page of a group shows, with those of its subgroups.
 #[derive(Default)]
 pub(super) struct PageMembers {
     rows: Vec<Row>,
@@ -103,7 +103,7 @@ fn collect(object: &PageObject<'_>, rows: &mut Vec<Row>) -> ListedMembers {
     own
 }
 
-/// Returns the node of a member that is a group.
+/// Returns the node of a member if it is a group; `None` for any other member.
 fn group_of(member: &SiteMember) -> Option<NodeId> {
     match &member.target {
         MemberTarget::Object(node) if matches!(node.kind, NodeKind::Group) => Some(node.id),
@@ -111,8 +111,8 @@ fn group_of(member: &SiteMember) -> Option<NodeId> {
     }
 }
 
-/// Appends at most `most` members of a group, from number `first` on. `sorted` is the number of
-/// members that may still be sorted for this page.
+/// Appends at most `most` members of `group` to `rows`, starting with member number `first`.
+/// `sorted` is the number of members that may still be sorted for this page.
 fn list(
     object: &PageObject<'_>,
     (group, first, most): (NodeId, u64, u64),
@@ -217,7 +217,8 @@ fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut Draft) {
     }
 }
 
-/// Writes the datatype and value of an object, or its datatype, shape, filters and stored bytes.
+/// Writes a summary of an object: the datatype and the value of a single element, or the datatype,
+/// shape, filters and stored size of an array.
 fn write_facts(object: &PageObject<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
     let mut fact = |text: &[u8]| {
         html.markup("<span>").text(text).markup("</span>");
@@ -248,7 +249,7 @@ fn write_facts(object: &PageObject<'_>, node: &Arc<Node>, value: Option<Vec<u8>>
     }
 }
 
-/// Writes links to the pages with the members before and after these.
+/// Writes links to the previous and the next page of the group's members.
 fn write_pager(object: &PageObject<'_>, listed: &ListedMembers, html: &mut Html) {
     let first = object.first;
     if first == 0 && !listed.has_more {

@@ -10,17 +10,17 @@ use crate::view::texts::html::object::{MemberObject, PageObject};
 use crate::view::texts::html::page_draft::Draft;
 use crate::view::texts::html::{picture, plot};
 
-/// Maximum number of groups on the path to the plotted data.
+/// Maximum number of groups from the page's group to the group with the plotted data.
 const STEPS: usize = 8;
 
-/// The data to plot: its group, the names that lead to it, and its link.
+/// The array to plot: its group, the names of the groups that lead to it, and the link to it.
 struct Signal {
     group: NodeId,
     names: Vec<Vec<u8>>,
     link: Link,
 }
 
-/// Writes the default plot or picture of the group, and a link to its page.
+/// Writes the default plot or picture of the group, and a link to the page of the plotted array.
 pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let signal = match signal(object) {
         Ok(Some(signal)) => signal,
@@ -37,7 +37,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     }
 }
 
-/// Writes the same figure as on the page of the data.
+/// Writes the plot or picture of the array, as on the array's own page.
 fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut Draft) -> Result<()> {
     let Some(place) = object.site.target(signal.group, &signal.link)? else {
         return Ok(());
@@ -69,7 +69,8 @@ fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut Draft) -> 
     })
 }
 
-/// Finds the data to plot, starting at a group and following `default`.
+/// Finds the array to plot. The search starts at the page's group and follows the attribute
+/// `default`.
 fn signal(object: &PageObject<'_>) -> Result<Option<Signal>> {
     let container = &**object.container;
     let (mut group, mut names) = (object.node.id, Vec::new());

@@ -1,4 +1,4 @@
-//! The object of a page.
+//! The object that a page describes, and the functions that read it.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::page_site::{NamedObject, Site};
 use crate::view::texts::json::SharedPaths;
 
-/// The rows of a group that is a table.
+/// The rows of a group's table, for the page of the group.
 pub(crate) struct GroupRows {
-    /// The columns that the page shows.
+    /// The columns that the page shows, which may be only the first ones.
     pub(crate) fields: Box<dyn Fields>,
     pub(crate) rows: u64,
-    /// The number of all columns.
+    /// The number of all columns of the table.
     pub(crate) columns: usize,
 }
 
-/// The object of a page.
+/// The object that a page describes.
 pub(crate) struct PageObject<'a> {
     pub(crate) container: &'a Arc<dyn Container>,
     pub(crate) engine: &'a Arc<Engine>,
@@ -36,11 +36,12 @@ pub(crate) struct PageObject<'a> {
     /// A function that returns the statistics of the values and the range for drawing them; `None`
     /// for values that are not drawn.
     pub(crate) shading: &'a dyn Fn() -> Result<Option<Shading>>,
-    /// A function that returns the rows of a group that is a table; `None` for other objects.
+    /// A function that returns the rows of the table, if the object is a group that is a table;
+    /// `None` for other objects.
     pub(crate) rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
-    /// Number of the first member of the group to show.
+    /// Number of the first member that the page of a group shows.
     pub(crate) first: u64,
-    /// The group on whose page the object is drawn; `None` on its own page.
+    /// The group on whose page the object is drawn; `None` on the object's own page.
     pub(crate) group: Option<NodeId>,
     /// A function that draws another object on the page.
     pub(crate) other: &'a DrawOther<'a>,
@@ -51,7 +52,7 @@ pub(crate) struct PageObject<'a> {
 pub(crate) type DrawOther<'a> =
     dyn Fn(&MemberObject<'_>, &mut dyn FnMut(&PageObject<'_>)) -> Result<()> + 'a;
 
-/// An object that is drawn on the page of a group.
+/// An object that is drawn on the page of another object, a group.
 pub(crate) struct MemberObject<'a> {
     pub(crate) node: &'a Node,
     pub(crate) place: NamedObject,

@@ -10,7 +10,7 @@ use crate::view::texts::html::script;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Returns the page with this body.
+/// Returns the complete HTML page whose body is `body`.
 pub(super) fn framed(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
     let mut html = Html::default();
     let source = object.site.source_name();
@@ -59,7 +59,7 @@ pub(super) fn framed(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
     html.finish()
 }
 
-/// Returns the hash of the style, as the content security policy needs it.
+/// Returns the hash of the style sheet for the content security policy.
 fn digest() -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(STYLE)))
 }

@@ -1,19 +1,19 @@
-//! A page in progress.
+//! A page while it is written.
 
 use h5fs_reader::error::Error;
 
 use crate::view::texts::html::markup::Html;
 
-/// A page in progress.
+/// A page while it is written.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) body: Html,
-    /// Whether a part could not be read because of a temporary error.
+    /// Whether a section of the page could not be read because of a temporary error.
     pub(super) is_partial: bool,
 }
 
 impl Draft {
-    /// Writes an error message.
+    /// Writes an error message in place of a section that cannot be read.
     pub(super) fn fail(&mut self, error: &Error) {
         self.is_partial |= error.is_passing();
         self.body.markup("<p class=\"error\">");

@@ -21,7 +21,7 @@ use crate::view::texts::html::script;
 /// Maximum number of pictures in a strip.
 const FRAMES: u64 = 8;
 
-/// A picture on a page, and the file that it links to.
+/// A picture on a page, and the file that a click on it opens.
 struct LinkedPicture {
     drawn: Option<Url>,
     file: Url,
@@ -49,7 +49,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     }
 }
 
-/// Returns picture `number` of a stack.
+/// Returns picture `number` of a stack, with its link.
 fn frame(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture> {
     Some(LinkedPicture {
         drawn: object.site.drawn(Some(number)),
@@ -131,20 +131,21 @@ fn write_figure(
     Ok(())
 }
 
-/// Returns the width of a picture that is scaled to a height of 20. The result is between 1 and 20.
+/// Returns the relative width of a picture whose relative height is 20. The result is between 1 and
+/// 20.
 fn breadth(image: &Image) -> u64 {
     let breadth = u128::from(image.width) * 20 / u128::from(image.height.max(1));
     u64::try_from(breadth.clamp(1, 20)).unwrap_or(20)
 }
 
-/// Writes the size of a picture as further attributes of the element.
+/// Writes the width and height of a picture, as attributes of the element that was begun.
 fn write_size(image: &Image, html: &mut Html) {
     let (width, height) = shaded::size(image);
     html.markup("\" width=\"").number(width);
     html.markup("\" height=\"").number(height);
 }
 
-/// Returns the indices of the dimensions of rows and columns.
+/// Returns the indices of the array's dimensions that are the rows and the columns of a picture.
 fn sides(image: &Image) -> [usize; 2] {
     let first = image.leading().len();
     match image.appearance.interlace {
@@ -154,7 +155,8 @@ fn sides(image: &Image) -> [usize; 2] {
     }
 }
 
-/// Writes one side of a picture: the first value, the name, and the last value.
+/// Writes the label of one side of a picture: the first coordinate, the name of the dimension, and
+/// the last coordinate.
 fn write_side(axis: Option<&PageAxis>, length: u64, is_reversed: bool, html: &mut Html) {
     let none = PageAxis::default();
     let axis = axis.unwrap_or(&none);
@@ -169,7 +171,7 @@ fn write_side(axis: Option<&PageAxis>, length: u64, is_reversed: bool, html: &mu
     html.text(axis.at(ends[1])).markup("</span>");
 }
 
-/// Writes a strip of evenly spaced pictures of a stack of `count`.
+/// Writes a strip of evenly spaced small pictures of a stack of `count` pictures.
 fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Html) {
     html.markup("<div class=\"strip\">\n");
     for number in spaced(count) {
@@ -198,7 +200,7 @@ fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Ht
         .markup(" pictures, all in one range</p>\n");
 }
 
-/// Returns the numbers of the pictures in the strip of a stack of `count`.
+/// Returns the numbers of the pictures in the strip of a stack of `count` pictures.
 fn spaced(count: u64) -> impl Iterator<Item = u64> {
     let shown = count.min(FRAMES);
     let steps = u128::from(shown.saturating_sub(1).max(1));

@@ -32,7 +32,7 @@ use crate::view::texts::html::plot::plot_axis::PlotAxis;
 use crate::view::texts::html::plot::sampled_pieces::Pieces;
 use crate::view::texts::html::script;
 
-/// The size of the drawing.
+/// The width and the height of the drawing, in SVG units.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
 
@@ -71,7 +71,7 @@ fn is_number(datatype: &Datatype) -> bool {
     is_plain && StoredType::new(datatype).is_some()
 }
 
-/// A line to draw.
+/// The line to draw, before its numbers are read.
 struct PlotLine {
     count: u64,
     pieces: Pieces,
@@ -80,7 +80,7 @@ struct PlotLine {
     is_alone: bool,
 }
 
-/// The parts of a drawing.
+/// The values and texts from which a plot is drawn.
 struct Drawing<'a> {
     label: &'a [u8],
     placed: &'a PlacedBins,
@@ -92,7 +92,8 @@ struct Drawing<'a> {
 }
 
 impl PlotLine {
-    /// Chooses the pieces of an array to read for its line; `None` if the array is too large.
+    /// Chooses which pieces of `array` are read for its line, over the coordinates `along`. `count`
+    /// is the number of elements. Returns `None` if the array is too large.
     fn choose(object: &PageObject<'_>, array: &Array, along: PlotAxis, count: u64) -> Option<Self> {
         let is_far = object.container.is_far();
         let beside = along.coordinate.as_ref().map(|along| &*along.array);
@@ -106,7 +107,8 @@ impl PlotLine {
         })
     }
 
-    /// Returns the figures, and the bins with their errors.
+    /// Reads the numbers, and returns the plots and the bins. The bins contain the errors of
+    /// reading.
     fn figures(&self, object: &PageObject<'_>) -> Result<(Html, BinnedNumbers)> {
         let mut html = Html::default();
         let mut binned = self.binned(object)?;
@@ -175,7 +177,7 @@ impl PlotLine {
         times.unwrap_or_else(|| AxisMarks::of_numbers(least, most))
     }
 
-    /// Returns the alternative text of the drawing.
+    /// Returns the alternative text of the drawing, which describes its ranges in words.
     fn alternative(
         &self,
         label: &[u8],
@@ -250,7 +252,7 @@ impl PlotLine {
         html.markup("</figcaption>\n");
     }
 
-    /// Writes the plot with a logarithmic axis.
+    /// Writes the plot with a logarithmic vertical axis.
     fn write_by_logarithm(
         &self,
         drawing: &Drawing<'_>,
@@ -287,7 +289,7 @@ fn over_index(bins: &[Bin]) -> PlacedBins {
     }
 }
 
-/// Returns the minimum and maximum of all bins; `None` if all bins are empty.
+/// Returns the minimum and maximum of the numbers in all bins; `None` if all bins are empty.
 fn range(bins: &[Bin]) -> Option<(f64, f64)> {
     let ranges = bins.iter().filter_map(|bin| match bin {
         Bin::Range(least, most) => Some((*least, *most)),
@@ -299,7 +301,8 @@ fn range(bins: &[Bin]) -> Option<(f64, f64)> {
 
 impl Drawing<'_> {
     /// Writes the label, the numbers at the left, the drawing, and the numbers below it. `share`
-    /// maps a value to its position, from 0 at the first of `marks` to 1 at the last.
+    /// converts a value to its position on the vertical axis, from 0 at the first of `marks` to 1
+    /// at the last.
     fn write(&self, marks: &[LineMark], share: &dyn Fn(f64) -> f64, html: &mut Html) {
         html.markup("<div class=\"label\">").text(self.label);
         html.markup("</div>\n<div class=\"ticks\">");
@@ -351,7 +354,8 @@ impl Drawing<'_> {
     }
 }
 
-/// Writes one line through all bins. `height` maps a value to its distance from the top.
+/// Writes one line through all bins. `height` converts a value to its distance from the top of the
+/// drawing.
 fn write_path(placed: &PlacedBins, height: &dyn Fn(f64) -> f64, html: &mut Html) {
     let (first, end) = placed.range;
     let mut last = None;

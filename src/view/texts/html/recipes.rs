@@ -1,4 +1,4 @@
-//! Commands and expressions to copy, which read the object.
+//! Commands and Python expressions that read the object, for users to copy.
 
 use h5fs_reader::error::line::turns_direction;
 
@@ -6,7 +6,7 @@ use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::Draft;
 use crate::view::texts::html::page_site::SiblingFile;
 
-/// Writes the commands for an object with these files.
+/// Writes the commands for the object. `files` are the files of the mount that show it.
 pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], draft: &mut Draft) {
     let lines = lines(object, files);
     if lines.is_empty() {
@@ -55,7 +55,7 @@ fn lines(object: &PageObject<'_>, files: &[SiblingFile]) -> Vec<String> {
     lines
 }
 
-/// Returns the bytes as text, or `None` if they contain characters that cannot be copied safely.
+/// Returns bytes as text; `None` if they contain characters that are not safe to copy to a command.
 fn plain(bytes: &[u8]) -> Option<&str> {
     let text = str::from_utf8(bytes).ok()?;
     let is_odd = |c: char| c.is_control() || turns_direction(c);
@@ -76,7 +76,7 @@ fn shell(word: &str) -> String {
     }
 }
 
-/// Formats a string literal of Python.
+/// Formats a Python string literal.
 fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

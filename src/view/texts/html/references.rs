@@ -11,7 +11,8 @@ use crate::limits;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::PageObject;
 
-/// Formats an attribute of references, or of lists of references; `None` for any other attribute.
+/// Formats an attribute whose elements are references or lists of references, as links. Returns
+/// `None` for any other attribute.
 ///
 /// # Errors
 /// Fails if a reference cannot be read.
@@ -42,7 +43,7 @@ pub(super) fn of_attribute(
     Ok(Some(html))
 }
 
-/// Writes the references of a list.
+/// Writes the references of one variable-length list, as links.
 fn write_list(
     object: &PageObject<'_>,
     base: &Datatype,
@@ -65,7 +66,7 @@ fn write_list(
     Ok(())
 }
 
-/// Writes one reference.
+/// Writes one reference as a link.
 fn write(
     object: &PageObject<'_>,
     datatype: &Datatype,

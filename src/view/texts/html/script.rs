@@ -41,7 +41,7 @@ pub(crate) const TEXT: &str = concat!(
     "})();\n",
 );
 
-/// Returns the version in the script's URL, which changes with the script.
+/// Returns the version for the script's URL. The version changes whenever the script changes.
 pub(crate) fn version() -> String {
     let digest = Sha256::digest(TEXT);
     digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
@@ -58,7 +58,7 @@ pub(super) fn write_head(object: &PageObject<'_>, html: &mut Html) {
     html.markup("?search=\"></script>\n");
 }
 
-/// Writes the data of a picture for the script, as attributes of the figure.
+/// Writes the data of a picture for the page's script, as HTML attributes of the figure.
 ///
 /// # Errors
 /// Fails if the mask of missing values, or an attribute, cannot be read.
@@ -120,7 +120,7 @@ pub(super) fn tell_of_picture(
     Ok(())
 }
 
-/// Returns the missing values of the array.
+/// Returns the rule for missing values of the object's array.
 fn missing(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
     let drawn = Drawn {
         container: &**object.container,
@@ -131,17 +131,18 @@ fn missing(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
     drawn.numbers("").map(|(_, missing)| missing)
 }
 
-/// The coordinates of a line.
+/// The coordinates of a line plot, for the page's script.
 pub(super) struct LineCoordinates {
-    /// The array of coordinates, or of bin edges.
+    /// The node of the array with the coordinates, or with bin edges.
     pub(super) node: NodeId,
-    /// The coordinates at the ends of the drawing.
+    /// The coordinates at the left and right end of the drawing.
     pub(super) range: (f64, f64),
     pub(super) is_time: bool,
     pub(super) are_edges: bool,
 }
 
-/// Writes the URLs of the numbers and the coordinates of a line, as attributes of its figure.
+/// Writes the URLs of the numbers and the coordinates of a line plot for the page's script, as HTML
+/// attributes of the figure. The array has `count` numbers.
 pub(super) fn tell_of_line(
     object: &PageObject<'_>,
     count: u64,
@@ -178,8 +179,9 @@ pub(super) fn tell_of_line(
     }
 }
 
-/// Writes the URL of all rows of a table, as attributes of the box around it. `dims` are the
-/// dimensions of the array or group, the first `leading` of which precede the rows.
+/// Writes the URL of all rows of a table for the page's script, as HTML attributes of the box
+/// around the table. `dims` are the dimensions of the array or group. The first `leading` of them
+/// precede the rows.
 pub(super) fn tell_of_rows(
     object: &PageObject<'_>,
     (dims, leading): (&[u64], usize),
@@ -199,7 +201,7 @@ pub(super) fn tell_of_rows(
     }
 }
 
-/// Returns `url` if the page has a script.
+/// Returns `url` if the page has a script; otherwise `None`.
 fn scripted_url(object: &PageObject<'_>, url: Option<Url>) -> Option<Url> {
     object.site.script().and(url)
 }

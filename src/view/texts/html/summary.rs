@@ -1,5 +1,5 @@
-//! The short description of an object in a list: its kind, and its value if it has only one
-//! element.
+//! The short description of an object in a list of members: its kind, and its value if it has only
+//! one element.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ const KINDS: [&[u8]; 5] = [
     b"TITLE",
 ];
 
-/// Returns the kind of `node` by its attributes, or the long name and unit of an array. In a remote
-/// source, only groups are examined, because each attribute may need a request.
+/// Returns the kind of `node` from the attributes in `KINDS`, or the long name and unit of an
+/// array. In a remote source, only groups are examined, because each attribute may need a request.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
@@ -97,7 +97,7 @@ pub(super) fn value(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Optio
     }
 }
 
-/// Describes the filters of an array in words, compression first.
+/// Describes in words the filters of an array, compression first.
 pub(super) fn filters(pipeline: &Pipeline) -> String {
     let mut words: Vec<(u8, String)> = pipeline.0.iter().map(filter).collect();
     words.sort_by_key(|(place, _)| *place);

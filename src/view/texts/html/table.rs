@@ -1,4 +1,4 @@
-//! The first rows of an array as a table.
+//! The first rows of an array, as a table on its page.
 
 use std::sync::Arc;
 
@@ -17,22 +17,23 @@ use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::Draft;
 use crate::view::texts::html::{cell, references, script};
 
-/// The part of an array that a table shows: its first rows and columns.
+/// The part of an array that its page shows: the first rows and columns.
 #[derive(Debug, PartialEq, Eq)]
 struct Corner {
     /// Number of dimensions before rows and columns. Only their first index is shown.
     leading: usize,
-    /// Number of rows and columns to show; 1 if the array does not have the dimension.
+    /// Number of rows and number of columns to show; 1 if the array does not have the dimension.
     shown: [u64; 2],
-    /// Number of rows and columns of the array.
+    /// Number of rows and number of columns of the array.
     all: [u64; 2],
     /// Number of dimensions of the array.
     rank: usize,
 }
 
 impl Corner {
-    /// Chooses the largest corner of an array of `dims` within the byte limit of a table; `None` if
-    /// even one element exceeds the limit.
+    /// Chooses the largest corner of an array that is within the byte limit of a table on a page.
+    /// `dims` are the dimensions of the array. Returns `None` if even one element exceeds the
+    /// limit.
     fn choose(array: &Array, dims: &[u64], itemsize: u64, is_record: bool) -> Option<Self> {
         let rank = dims.len();
         let (leading, all) = match dims {
@@ -59,7 +60,7 @@ impl Corner {
         Some(corner)
     }
 
-    /// Returns the bytes that are decoded or read for the corner.
+    /// Returns the number of bytes that must be decoded or read for the corner.
     fn cost(&self, array: &Array, itemsize: u64) -> u64 {
         let [rows, columns] = self.shown;
         let read = rows.saturating_mul(columns).saturating_mul(itemsize);
@@ -74,7 +75,7 @@ impl Corner {
         read.max(chunks.saturating_mul(bytes))
     }
 
-    /// Returns the selector of row `row`, or of the whole corner.
+    /// Returns the selector that picks row `row` of the array, or the whole corner for `None`.
     fn selector(&self, row: Option<u64>) -> String {
         let mut indices = vec!["0".to_owned(); self.leading];
         let [rows, columns] = self.shown;
@@ -95,7 +96,7 @@ impl Corner {
     }
 }
 
-/// Writes the first rows.
+/// Writes the first rows of the object's array.
 pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     let Some(array) = object.node.array() else {
         return;
@@ -111,7 +112,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
     }
 }
 
-/// Returns the table and its caption.
+/// Returns the table with the first rows, and its caption.
 fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
     let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
@@ -145,8 +146,8 @@ fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
     Ok(html)
 }
 
-/// Returns the page of the object that each element references; empty for elements that are not
-/// references.
+/// Returns, for each of `elements`, the page of the object that it references. The result is empty
+/// if the elements are not references.
 fn pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
     if !matches!(elements.datatype.class, Class::Reference(_)) {
         return Ok(Vec::new());
@@ -158,13 +159,13 @@ fn pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Option<Url>
         .collect()
 }
 
-/// Returns the number of columns to show for each element.
+/// Returns the number of columns to show for each element of the array.
 fn shown_columns(fields: &ArrayFields) -> usize {
     let most = to_usize(limits::HTML_TABLE_COLUMNS).unwrap_or(usize::MAX);
     fields.names().len().min(most)
 }
 
-/// Writes the names or numbers of the columns.
+/// Writes the header row: the names or numbers of the columns.
 fn write_head(corner: &Corner, fields: &ArrayFields, html: &mut Html) {
     html.markup("<thead><tr><th></th>");
     let names = fields.names();
@@ -184,7 +185,7 @@ fn write_head(corner: &Corner, fields: &ArrayFields, html: &mut Html) {
     html.markup("</tr></thead>\n");
 }
 
-/// Writes the cells of a row.
+/// Writes the cells of row `row`.
 fn write_cells(
     corner: &Corner,
     fields: &ArrayFields,
@@ -205,7 +206,7 @@ fn write_cells(
     Ok(())
 }
 
-/// Writes the index of a row, with a link to the file of the row.
+/// Writes the index of row `row`, which links to the file of the row.
 fn write_label(object: &PageObject<'_>, corner: &Corner, row: u64, html: &mut Html) {
     if corner.rank == 0 {
         return;

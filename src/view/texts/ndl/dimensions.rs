@@ -1,5 +1,5 @@
-//! Dimension coordinates: the scales that the language can express as coordinates, and the
-//! coordinates of the dimensions of an array.
+//! Dimension coordinates of NDL: which dimension scales can be coordinates, and which coordinates
+//! an array's dimensions have.
 
 use h5fs_reader::error::{Result, if_lasting};
 use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
@@ -7,11 +7,11 @@ use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
 use crate::view::elements::dimensions::{is_scale, listed, numbered};
 use crate::view::texts::ndl::source::NdlSource;
 
-/// The coordinate of a dimension.
+/// The dimension coordinate of an array's dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NdlCoordinate {
     pub(super) node: NodeId,
-    /// The path of the coordinate, with bytes as in the file.
+    /// The path of the coordinate array, with names as in the file.
     pub(super) path: Vec<u8>,
     /// Whether the dimension is unlimited. The shape in the document then does not include its
     /// current size.
@@ -36,12 +36,13 @@ pub(super) fn is_coordinate(
     is_scale(container, node)
 }
 
-/// Returns whether the first dimension is unlimited.
+/// Returns whether the first dimension of the array is unlimited.
 pub(super) fn is_unlimited(array: &Array) -> bool {
     array.shape.max().first() == Some(&None)
 }
 
-/// Returns the coordinate, if any, of each dimension of an array in the group at path `group`.
+/// Returns the coordinate of each dimension of an array, if it has one. The array is in the group
+/// at path `group`.
 pub(super) fn coordinates(
     source: &NdlSource,
     node: NodeId,
@@ -68,7 +69,8 @@ pub(super) fn coordinates(
     }
 }
 
-/// Returns the array at `node` as a coordinate if it can describe a dimension of length `extent`.
+/// Returns the array at `node` as a dimension coordinate; `None` if it cannot be the coordinate of
+/// a dimension of length `extent`.
 fn coordinate(source: &NdlSource, node: NodeId, extent: u64) -> Result<Option<NdlCoordinate>> {
     let Some(found) = if_lasting(source.container.node(node))? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A document in progress: its lines, its state, and its reports of damage.
+//! An NDL document while it is written: its lines, its state, and the callback for damaged objects.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +21,16 @@ pub struct Options {
     pub syntax: Syntax,
 }
 
-/// A document while one part of it is written.
+/// An NDL document during one call that writes a part of it.
 pub(super) struct NdlDocument<'a> {
     pub(super) source: &'a NdlSource,
     pub(super) options: Options,
-    /// A callback that receives the path and the error of each unreadable part.
+    /// A callback that receives the path of each object that cannot be read, and the error.
     pub(super) damaged: &'a mut dyn FnMut(&[u8], &Error),
     /// The path of the object that the document describes.
     pub(super) top: &'a [u8],
     pub(super) lines: Lines<'a>,
-    /// Bytes of lines after which the writing pauses.
+    /// Length of the output in bytes after which writing pauses.
     pub(super) enough: usize,
     pub(super) progress: &'a mut DocumentState,
 }
@@ -44,8 +44,8 @@ impl NdlDocument<'_> {
         self.progress.steps.push(step);
     }
 
-    /// Returns the value of a part or a member. If it could not be read, reports the error in a
-    /// comment, and returns the default value.
+    /// Returns the value in `found`. If it is an error, writes the error as a comment, reports it
+    /// to the callback, and returns the default value. `name` is the name of what was read.
     pub(super) fn report_error<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
         found.unwrap_or_else(|error| {
             self.unreadable_part(name, &error);
@@ -53,13 +53,14 @@ impl NdlDocument<'_> {
         })
     }
 
-    /// Reports that a member of the current group cannot be read.
+    /// Reports that the member `name` of the current group cannot be read, to the callback and in a
+    /// comment.
     pub(super) fn unreadable(&mut self, name: &[u8], error: &Error) {
         (self.damaged)(&join(&self.progress.path, name), error);
         self.comment_on_damage(name, error);
     }
 
-    /// Reports that a part of the current object cannot be read.
+    /// Reports that the part `part` of the current object, such as an attribute, cannot be read.
     pub(super) fn unreadable_part(&mut self, part: &[u8], error: &Error) {
         (self.damaged)(&self.progress.object, error);
         self.comment_on_damage(part, error);
@@ -71,8 +72,8 @@ impl NdlDocument<'_> {
         self.lines.comment(&comment);
     }
 
-    /// Records that the document needs a coordinate, if the coordinate is not below the described
-    /// object.
+    /// Records that the document must also contain `coordinate`, if the coordinate is not below the
+    /// described object.
     pub(super) fn need(&mut self, coordinate: &NdlCoordinate) {
         // Memory of one entry of the map: two allocations, and a share of a node of the tree.
         const ENTRY: usize = 128;
@@ -97,13 +98,13 @@ impl NdlDocument<'_> {
         }
     }
 
-    /// Returns whether the recorded coordinates exceed the limit.
+    /// Returns whether the names of the recorded coordinates exceed the limit of a document.
     pub(super) fn needs_too_much(&self) -> bool {
         self.progress.elsewhere_names > limits::NDL_NAMES
     }
 }
 
-/// Returns the path of a member of a group.
+/// Returns the path of the member `name` of the group at path `group`.
 pub(super) fn join(group: &[u8], name: &[u8]) -> Vec<u8> {
     match group {
         b"/" => [b"/", name].concat(),
@@ -111,7 +112,7 @@ pub(super) fn join(group: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Splits a path into the path of its group and its last name.
+/// Splits the path of an object into the path of its group and the object's name.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
     let (group, name) = path.split_at(slash);

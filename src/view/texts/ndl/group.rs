@@ -1,4 +1,4 @@
-//! Groups, and the objects that their links lead to.
+//! Writing groups of an NDL document, and the objects that their links lead to.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::ndl::ndl_type;
@@ -57,7 +57,8 @@ impl NdlDocument<'_> {
         }
     }
 
-    /// Writes the next group of a list, if the document does not have the group yet.
+    /// Writes the group with the index `next` in `list`, if the document does not contain the group
+    /// yet. `above` is the length of the parent's path in bytes.
     pub(super) fn next_group(&mut self, above: usize, list: MemberNames, next: usize) {
         let Some((name, node)) = list.get(next) else {
             return;
@@ -78,7 +79,7 @@ impl NdlDocument<'_> {
         }
     }
 
-    /// Opens the group at the current path. Its subgroups follow after it.
+    /// Begins the group at the current path. Its subgroups are written after its other members.
     fn group(&mut self, group: NodeId) {
         self.lines.open(&self.progress.path);
         self.progress.is_empty = true;
@@ -96,7 +97,7 @@ impl NdlDocument<'_> {
         }
     }
 
-    /// Sorts the members of a group by kind. Links that the language cannot express become
+    /// Sorts the members of a group by their kind in NDL. Links that NDL cannot express become
     /// comments.
     pub(super) fn sort_links(
         &mut self,
@@ -124,7 +125,7 @@ impl NdlDocument<'_> {
         Ok(())
     }
 
-    /// Schedules the steps that write the members of the current group.
+    /// Schedules the steps that write the members in `found`, which belong to the current group.
     fn write_members(&mut self, group: NodeId, found: SortedMembers) {
         let gone = [&found.texts, &found.coordinates, &found.arrays];
         let gone = gone.into_iter().map(|list| list.names.len()).sum();
@@ -195,7 +196,7 @@ impl NdlDocument<'_> {
         Ok(())
     }
 
-    /// Returns the path at which the document has the object, if that is not `path`.
+    /// Returns the canonical path of the object if the document has it there, and not at `path`.
     fn other_place(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
         let visited = &mut self.progress.visited;
         if node.link_count <= 1 && !visited.contains(&node.id) {

@@ -9,17 +9,17 @@ pub(super) struct Lines<'a> {
     place: KeyPosition,
 }
 
-/// The position of the next key.
+/// The position of the next key in the nested maps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KeyPosition {
-    /// Number of keys that contain the next key.
+    /// Number of enclosing maps, which is the level of indentation.
     depth: usize,
     /// Whether the current map already has a key.
     is_next: bool,
 }
 
 impl<'a> Lines<'a> {
-    /// Creates a writer that appends to `out`, and continues at `place`.
+    /// Creates a writer that appends to `out`. Writing resumes at `place`.
     pub(super) fn new(out: &'a mut Vec<u8>, syntax: Syntax, place: KeyPosition) -> Self {
         Lines { out, syntax, place }
     }
@@ -34,12 +34,12 @@ impl<'a> Lines<'a> {
         self.place
     }
 
-    /// Returns the bytes in the output buffer, including those from before.
+    /// Returns the length of the output buffer in bytes, including what it contained before.
     pub(super) fn length(&self) -> usize {
         self.out.len()
     }
 
-    /// Creates an empty value in flow style.
+    /// Creates an empty value for this syntax, in flow style (on one line).
     pub(super) fn flow(&self) -> Flow {
         Flow::new(self.syntax)
     }
@@ -66,7 +66,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Writes a key and its value, which is in flow style.
+    /// Writes a key and its value, which is in flow style (on one line).
     pub(super) fn pair(&mut self, key: &[u8], value: &str) {
         self.key(key);
         match self.syntax {
@@ -75,14 +75,14 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Writes a key with a nested map, which `inside` writes.
+    /// Writes a key whose value is a map. `inside` writes the keys of that map.
     pub(super) fn map(&mut self, key: &[u8], inside: impl FnOnce(&mut Self)) {
         self.open(key);
         inside(self);
         self.close();
     }
 
-    /// Writes a key. The lines until [`Lines::close`] are its nested map.
+    /// Writes a key whose value is a map. All keys until [`Lines::close`] belong to that map.
     pub(super) fn open(&mut self, key: &[u8]) {
         self.key(key);
         self.write(match self.syntax {
@@ -93,7 +93,7 @@ impl<'a> Lines<'a> {
         self.place.is_next = false;
     }
 
-    /// Writes an empty map for the last key.
+    /// Writes an empty map as the value of the last key.
     pub(super) fn write_empty_map(&mut self) {
         if self.syntax == Syntax::Yaml {
             self.indent();
@@ -101,7 +101,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Ends the nested map of the last key.
+    /// Ends the map that was begun last.
     pub(super) fn close(&mut self) {
         self.place.depth = self.place.depth.saturating_sub(1);
         if self.syntax == Syntax::Json {
@@ -147,7 +147,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Formats text for a comment.
+/// Formats text for a comment, on one line.
 pub(super) fn comment_text(text: &[u8]) -> String {
     text_in(Syntax::Yaml, text)
 }

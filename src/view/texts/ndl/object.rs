@@ -1,4 +1,4 @@
-//! Attributes, dimension coordinates and ndarrays of a group.
+//! Writing the attributes, dimension coordinates and ndarrays of a group.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::view::texts::ndl::progress::{
 use crate::view::texts::ndl::source::NdlSource;
 use crate::view::texts::ndl::value::value;
 
-/// The key and the value of a storage directive.
+/// The key and the value of a storage directive of NDL.
 type Directive = (&'static [u8], String);
 
 impl NdlDocument<'_> {
-    /// Writes attributes until the output is full, and schedules the rest.
+    /// Writes attributes until the output is full, and schedules a step for the remaining ones.
     pub(super) fn write_attributes(&mut self, mut left: AttributeQueue) {
         if let Some(next) = &mut left.next {
             let (source, lines, enough) = (self.source, &mut self.lines, self.enough);
@@ -91,7 +91,7 @@ impl NdlDocument<'_> {
         }
     }
 
-    /// Writes the next array of a section.
+    /// Writes the next array of a section of the current group.
     pub(super) fn next_array(&mut self, mut section: Section) -> Result<()> {
         let Some((name, node)) = section.members.get(section.next) else {
             if section.is_open {
@@ -180,8 +180,8 @@ impl NdlDocument<'_> {
         self.lines.pair(b"type", &datatype);
     }
 
-    /// Writes the shape. If the shape has an unlimited dimension, returns the storage directive
-    /// with the current extent.
+    /// Writes the shape of an array. If the shape has an unlimited dimension, returns the storage
+    /// directive with the current extent.
     fn shape(&mut self, array: &Array, coordinates: &[Option<NdlCoordinate>]) -> Option<Directive> {
         let Shape::Simple { dims, max } = &array.shape else {
             self.lines.comment("null dataspace");
@@ -223,7 +223,7 @@ impl NdlDocument<'_> {
         is_open.then(|| (&b"shape"[..], format!("{dims:?}")))
     }
 
-    /// Writes the value of an array if it has at most `most` elements.
+    /// Writes the value of an array, if the array has at most `most` elements.
     fn value(&mut self, array: &Arc<Array>, most: u64) {
         match read_value(self.source, self.options.syntax, array, most) {
             Ok(value) => self.lines.pair(b"value", &value),
@@ -232,7 +232,8 @@ impl NdlDocument<'_> {
         }
     }
 
-    /// Writes the storage directives. `present` is the directive with the current extent.
+    /// Writes the storage directives of an array. `present` is the directive with the current
+    /// extent.
     fn storage(&mut self, array: &Array, present: Option<Directive>) {
         let mut directives: Vec<Directive> = present.into_iter().collect();
         // In a damaged file, the chunks may have a different rank than the array.
@@ -274,7 +275,7 @@ impl NdlDocument<'_> {
     }
 }
 
-/// Writes the key `attributes` before the first attribute.
+/// Writes the key `attributes`, unless `is_open` says that it is already written.
 fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) {
     if !std::mem::replace(is_open, true) {
         lines.open(b"attributes");
@@ -376,7 +377,7 @@ fn read_value(source: &NdlSource, syntax: Syntax, array: &Arc<Array>, most: u64)
     }
 }
 
-/// Returns the directives with the byte order of numbers and the character set of strings.
+/// Returns the storage directives with the byte order of numbers and the character set of strings.
 fn encoding(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'static str)> {
     let order = byte_order(datatype);
     let endian = matches!(order, "little" | "big").then_some((&b"endian"[..], order));
@@ -420,7 +421,7 @@ fn write_filter(filter: &Filter, out: &mut Flow) {
     }
 }
 
-/// Formats the value of an ASDF scalar: a number, a boolean, null or text.
+/// Formats the value of an ASDF scalar in NDL: a number, a boolean, null or text.
 fn scalar_value(mut out: Flow, scalar: &Scalar) -> String {
     match &scalar.value {
         ScalarValue::Null => out.push("null"),

@@ -1,4 +1,5 @@
-//! The state of a document in progress: the remaining steps, and the data that they need.
+//! The state of an NDL document while it is written: the remaining steps, and the data that they
+//! need.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,38 +9,38 @@ use h5fs_reader::wire::to_u64;
 
 use crate::view::texts::ndl::lines::KeyPosition;
 
-/// Dimension coordinates, by the path of their group and then by name.
+/// Nodes of dimension coordinates, by the path of their group and then by name.
 pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 
-/// The state of a document in progress.
+/// The state of an NDL document between two calls that write parts of it.
 #[derive(Default)]
 pub(crate) struct DocumentState {
-    /// The remaining steps, next one last.
+    /// The remaining steps. The next one is the last in the list.
     pub(super) steps: Vec<WriteStep>,
-    /// The position of the next line.
+    /// The position of the next line in the nested maps.
     pub(super) place: KeyPosition,
     /// The path of the current group.
     pub(super) path: Vec<u8>,
-    /// The path of the current object: the group, or an array in the group.
+    /// The path of the current object: the group itself, or an array in the group.
     pub(super) object: Vec<u8>,
     /// Whether the current group is still empty.
     pub(super) is_empty: bool,
     /// The nodes of groups, and of objects without a canonical path, that the document already has.
     pub(super) visited: HashSet<NodeId>,
     pub(super) entries: usize,
-    /// Bytes of the names that are stored for later steps.
+    /// Total length in bytes of the names that are stored for later steps.
     pub(super) names: usize,
     /// Coordinates that the document needs, but that are not below the described object.
     pub(super) elsewhere: Coordinates,
-    /// Bytes of the names and group paths of these coordinates.
+    /// Total length in bytes of the names and group paths in `elsewhere`.
     pub(super) elsewhere_names: usize,
 }
 
-/// A step in writing the document.
+/// A step of writing the document.
 pub(super) enum WriteStep {
     Begin,
-    /// Writes the groups of a list from number `next` on, and all groups below them. Their parent
-    /// group has a path of `above` bytes.
+    /// Writes the groups in `list` from index `next` on, and all groups below them. `above` is the
+    /// length of their parent's path in bytes.
     Groups {
         above: usize,
         list: MemberNames,
@@ -53,38 +54,38 @@ pub(super) enum WriteStep {
     },
     Attributes(AttributeQueue),
     Arrays(Section),
-    /// Writes the needed coordinates that are in the current group.
+    /// Writes those needed coordinates (`elsewhere`) that are in the current group.
     Beside,
-    /// Ends the nested map of a key.
+    /// Ends the map that was begun last.
     Close,
-    /// Ends a group, and subtracts this many bytes of names from the total.
+    /// Ends a group, and subtracts this many bytes from `names`.
     GroupEnd(usize),
-    /// Writes the needed coordinates that are in other groups.
+    /// Writes those needed coordinates (`elsewhere`) that are in other groups.
     Elsewhere,
     /// Ends the document.
     End,
 }
 
-/// The attributes of a node that remain to be written. The scalars of an ASDF group follow as
+/// The attributes of a node that are not written yet. For an ASDF group, its scalars follow as
 /// further attributes.
 pub(super) struct AttributeQueue {
     pub(super) node: NodeId,
-    /// The number of the next attribute; `None` after the last.
+    /// The number of the next attribute in the file; `None` after the last.
     pub(super) next: Option<u64>,
     pub(super) texts: MemberNames,
     pub(super) next_text: usize,
-    /// Whether the key `attributes` is written.
+    /// Whether the key `attributes` is already written.
     pub(super) is_open: bool,
     /// The error that prevented reading further attributes.
     pub(super) failure: Option<Error>,
 }
 
-/// Arrays to write under one key, each with its attributes.
+/// The arrays of a group that are written under one key.
 pub(super) struct Section {
     pub(super) kind: SectionKind,
     pub(super) members: MemberNames,
     pub(super) next: usize,
-    /// Whether the key is written.
+    /// Whether the key is already written.
     pub(super) is_open: bool,
 }
 
@@ -95,7 +96,7 @@ pub(super) enum SectionKind {
 }
 
 impl AttributeQueue {
-    /// Creates the list of the attributes of `node`, followed by `texts`.
+    /// Creates the queue of the attributes of `node`, followed by the scalars `texts`.
     pub(super) fn new(node: NodeId, texts: MemberNames) -> Self {
         AttributeQueue {
             node,
@@ -139,11 +140,11 @@ impl Section {
 #[derive(Default)]
 pub(super) struct MemberNames {
     pub(super) names: Vec<u8>,
-    /// For each name, the offset where it ends, and its node.
+    /// For each name, the offset where it ends in the list's text, and its node.
     pub(super) ends: Vec<(usize, NodeId)>,
 }
 
-/// The members of a group, sorted by their kind in the language.
+/// The members of a group, sorted by their kind in NDL.
 #[derive(Default)]
 pub(super) struct SortedMembers {
     pub(super) groups: MemberNames,
@@ -211,7 +212,7 @@ impl WriteStep {
 }
 
 impl DocumentState {
-    /// Returns approximately the bytes of memory that the state takes.
+    /// Returns the approximate memory of the state in bytes.
     pub(super) fn weight(&self) -> u64 {
         // A hash set keeps about half of its slots free.
         const VISITED: usize = 2 * size_of::<NodeId>();

@@ -1,4 +1,4 @@
-//! The sources of a document.
+//! The file that an NDL document describes, and access to it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use h5fs_reader::model::Container;
 
 use crate::view::texts::json::SharedPaths;
 
-/// The file, with an engine that reads its arrays and a function that finds paths.
+/// The file that an NDL document describes, with an engine that reads its arrays and a function
+/// that finds paths.
 pub(crate) struct NdlSource {
     /// The file.
     pub container: Arc<dyn Container>,

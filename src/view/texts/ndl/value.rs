@@ -1,4 +1,5 @@
-//! Values on one line, as nested lists in the shape of the dimensions.
+//! Values in an NDL document. A value is on one line, as nested lists in the shape of its
+//! dimensions.
 //!
 //! | datatype | value |
 //! |---|---|
@@ -25,7 +26,8 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 use crate::view::texts::ndl::source::NdlSource;
 
-/// Formats elements of datatype `datatype` and dimensions `dims`, in C order, as a value.
+/// Formats elements of type `datatype` and dimensions `dims` as a value in NDL. `elements` are
+/// their bytes in C order.
 ///
 /// # Errors
 /// `Limit` if the text is too long. Fails with the container's error if a pointer is invalid.
@@ -51,7 +53,7 @@ pub(super) fn value(
     Ok(text.out.finish())
 }
 
-/// A value while it is written.
+/// A value of an NDL document while it is written.
 struct ValueText<'a> {
     container: &'a dyn Container,
     context: TextContext<'a>,
@@ -117,7 +119,7 @@ impl ValueText<'_> {
     }
 }
 
-/// Writes the corners of the blocks of a region, as further keys. `dims` is the extent of the
+/// Writes the first and last corner of each block of a region. `dims` are the dimensions of the
 /// array.
 fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
     let corners = match region {
@@ -156,7 +158,7 @@ fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
 /// The first and the last corner of a block, both inclusive.
 type Corners = (Vec<u64>, Vec<u64>);
 
-/// Extends blocks by one dimension, in which `axis` may have several blocks.
+/// Extends each of `blocks` by one dimension. In this dimension, `axis` may select several blocks.
 fn with_axis(blocks: &[Corners], axis: &RegionAxis) -> Result<Vec<Corners>> {
     // Each block takes at least 16 bytes of text.
     const MOST: u64 = (limits::NDL_VALUE_BYTES / 16) as u64;

@@ -2,10 +2,11 @@
 
 use std::iter;
 
-/// Number of steps that the range is divided into, before the step is rounded up.
+/// Number of steps that the range is divided into before the length of a step is rounded up to a
+/// round number.
 const LINES: f64 = 5.0;
 
-/// A line of a drawing, with its text.
+/// A line of a plot's grid: its position, and its text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LineMark {
     /// The position of the line, from 0 at the beginning of the drawing to 1 at the end.
@@ -22,7 +23,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Chooses lines at round values for the range between two finite numbers.
+    /// Chooses lines at round values for a range whose ends are finite numbers.
     pub(super) fn choose(least: f64, most: f64) -> Self {
         let (least, most) = if most > least {
             (least, most)
@@ -89,7 +90,7 @@ impl Lines {
         part.clamp(0.0, 1.0)
     }
 
-    /// Formats the value of a line, with enough digits to distinguish the lines.
+    /// Formats the value of a line, with enough digits to distinguish it from the other lines.
     pub(super) fn text(&self, value: f64) -> String {
         let value = if value.abs() < self.step / 2.0 {
             0.0

@@ -4,7 +4,7 @@ use crate::view::cf::stored_type::ExactNumber;
 use crate::view::cf::time::TimeUnits;
 use crate::view::texts::html::plot::axis_lines::{LineMark, Lines};
 
-/// Maximum index up to which every index has a mark.
+/// Maximum index of the last element for which each element has a mark.
 const LINES: u64 = 5;
 
 /// The marks below a line plot.
@@ -17,7 +17,7 @@ pub(super) struct AxisMarks {
 }
 
 impl AxisMarks {
-    /// Returns marks for the indices of `count` elements.
+    /// Returns marks for the indices of an array of `count` elements.
     pub(super) fn of_indices(count: u64) -> Self {
         let last = count.saturating_sub(1);
         if last > LINES {
@@ -34,7 +34,7 @@ impl AxisMarks {
         }
     }
 
-    /// Returns marks at round numbers of a range.
+    /// Returns marks at round numbers in the range from `least` to `most`.
     pub(super) fn of_numbers(least: f64, most: f64) -> Self {
         let lines = Lines::choose(least, most);
         let values = lines.values().into_iter();
@@ -49,8 +49,9 @@ impl AxisMarks {
         }
     }
 
-    /// Returns marks at round times between two numbers of `units`. Returns `None` if the numbers
-    /// are not times, or too close for round times between them.
+    /// Returns marks at round times in the range from `least` to `most`, which are numbers of
+    /// `units`. Returns `None` if the numbers are not times, or too close to have round times
+    /// between them.
     pub(super) fn of_times(units: &TimeUnits, least: f64, most: f64) -> Option<Self> {
         let time = |number| units.time(ExactNumber::Real(number)).ok().flatten();
         let (first, last) = (time(least)?, time(most)?);

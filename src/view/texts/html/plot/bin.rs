@@ -1,9 +1,10 @@
-//! A bin of a line: the minimum and maximum of its numbers.
+//! A bin of a line plot: a group of consecutive numbers, of which only the minimum and maximum are
+//! drawn.
 
-/// Maximum number of bins of a line.
+/// Maximum number of bins in a line plot.
 pub(super) const BINS: u64 = 640;
 
-/// The known range of the numbers in a bin.
+/// What is known about the numbers in a bin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Bin {
     /// None of the numbers was read.

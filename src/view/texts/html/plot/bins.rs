@@ -42,20 +42,20 @@ impl NumberReader {
     }
 }
 
-/// The bins of an array of numbers.
+/// The numbers of an array, grouped into bins.
 pub(super) struct BinnedNumbers {
     /// Bins with the same number of elements each.
     pub(super) bins: Vec<Bin>,
     /// Bins of equal width in the coordinate, if the coordinates are sorted.
     pub(super) placed: Option<PlacedBins>,
-    /// The error of the first piece that could not be read. `along_error` is the same for the
+    /// The first error of reading the numbers. `along_error` is the first error of reading the
     /// coordinates.
     pub(super) error: Option<Error>,
     pub(super) along_error: Option<Error>,
 }
 
 impl BinnedNumbers {
-    /// Returns the index of the bin for element `index` of `count`.
+    /// Returns the index of the bin that contains element `index` of `count` elements.
     fn bin_index(&self, index: u64, count: u64) -> usize {
         let bins = self.bins.len();
         let place = u128::from(index) * bins as u128 / u128::from(count.max(1));
@@ -69,7 +69,8 @@ impl BinnedNumbers {
         }
     }
 
-    /// Marks the bins of a range of elements as empty, so that the line breaks there.
+    /// Marks the bins of the elements from `first` to `last` as empty, so that the line is
+    /// interrupted there.
     fn break_off(&mut self, first: u64, last: u64, count: u64) {
         for place in self.bin_index(first, count)..=self.bin_index(last, count) {
             self.bins[place].add(f64::NAN);
@@ -77,7 +78,7 @@ impl BinnedNumbers {
     }
 }
 
-/// Reads `pieces` of `numbers`, and their coordinates with `along`.
+/// Reads `pieces` of `numbers` and of their coordinates `along`, and groups the numbers into bins.
 ///
 /// # Errors
 /// `Limit` if the number of bins does not fit in memory. Other errors are returned in the result.

@@ -1,8 +1,8 @@
-//! Horizontal lines of a drawing at powers of ten.
+//! Horizontal lines of a logarithmic plot at powers of ten.
 
 use crate::view::texts::html::plot::axis_lines::LineMark;
 
-/// Maximum number of lines.
+/// Maximum number of horizontal lines.
 const LINES: i32 = 7;
 
 /// Minimum number of decades between the smallest and the largest number of a logarithmic plot.
@@ -11,7 +11,7 @@ const LEAST: f64 = 3.0;
 /// Horizontal lines at powers of ten, at equal distances.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Decades {
-    /// The exponent of the first line.
+    /// The exponent of ten at the first line.
     first: i32,
     /// Number of decades between two lines.
     step: i32,
@@ -20,8 +20,8 @@ pub(super) struct Decades {
 }
 
 impl Decades {
-    /// Chooses lines for a range of numbers; `None` if a number is not positive, or the range is
-    /// too narrow.
+    /// Chooses lines for the range from `least` to `most`. Returns `None` if `least` is not
+    /// positive, or the range is too narrow for a logarithmic plot.
     pub(super) fn choose(least: f64, most: f64) -> Option<Self> {
         if least <= 0.0 || decades(least, most) <= LEAST {
             return None;

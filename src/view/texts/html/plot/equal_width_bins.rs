@@ -1,4 +1,4 @@
-//! The bins of an array's numbers by a coordinate, such as a time or an energy.
+//! Bins of an array's numbers by their coordinate, such as a time or an energy.
 
 use h5fs_reader::error::Result;
 use h5fs_reader::wire::to_usize;
@@ -8,15 +8,15 @@ use crate::view::texts::html::plot::bin::{BINS, Bin};
 /// A function that reads coordinates. Its arguments are the first index and the count.
 pub(super) type ReadAlong<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;
 
-/// A bin and its position.
+/// A bin, and its coordinate on the horizontal axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PositionedBin {
     pub(super) bin: Bin,
-    /// The coordinate of the bin; finite if the bin has numbers.
+    /// The coordinate of the bin. It is finite if the bin contains numbers.
     pub(super) x: f64,
 }
 
-/// Bins at their positions in a range.
+/// Bins with their coordinates, and the range of the horizontal axis.
 #[derive(Debug)]
 pub(super) struct PlacedBins {
     /// The bins in the order of the line.
@@ -25,15 +25,15 @@ pub(super) struct PlacedBins {
     pub(super) range: (f64, f64),
 }
 
-/// Bins while they are filled.
+/// Bins while numbers are added to them.
 pub(super) enum BinBuilder {
-    /// One bin for each number, for few numbers.
+    /// One bin for each number, because there are few numbers.
     Points(Vec<PositionedBin>),
-    /// Bins of equal width, for sorted coordinates.
+    /// Bins of equal width, because the coordinates are sorted.
     Sorted(SortedBins),
 }
 
-/// Bins of equal width.
+/// Bins whose ranges of coordinates have equal widths.
 pub(super) struct SortedBins {
     range: (f64, f64),
     bins: Vec<EqualWidthBin>,
@@ -42,11 +42,11 @@ pub(super) struct SortedBins {
     falls: bool,
 }
 
-/// A bin of equal width.
+/// A bin whose range of coordinates has the same width as that of all others.
 #[derive(Clone, Copy)]
 struct EqualWidthBin {
     bin: Bin,
-    /// The minimum and maximum coordinate of the numbers in the bin.
+    /// The minimum of the coordinates of the bin's numbers. `most` is their maximum.
     least: f64,
     most: f64,
 }
@@ -79,7 +79,7 @@ impl BinBuilder {
         })))
     }
 
-    /// Adds numbers with their coordinates.
+    /// Adds `numbers`, whose coordinates are `along`.
     pub(super) fn add(&mut self, along: &[f64], numbers: &[f64]) {
         for (&x, &number) in along.iter().zip(numbers) {
             match self {

@@ -1,6 +1,6 @@
-//! The axis of NeXus data. The NeXus manual defines it in "Associating plottable data using
-//! attributes applied to the NXdata group". Two older conventions name the axis in the dataset, or
-//! number the axes.
+//! The NeXus axis of an array: the array with its coordinates. The NeXus manual defines it in
+//! "Associating plottable data using attributes applied to the NXdata group". Two older conventions
+//! name the axis in an attribute of the array, or number the axes.
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::{integers, text, texts};
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::view::elements::dimensions::groups_down_to;
 use crate::view::texts::html::object::PageObject;
 
-/// Finds the axis array of the only dimension of the object's array.
+/// Finds the array with the coordinates of the object's array, which has one dimension.
 ///
 /// # Errors
 /// Fails if the attributes or links cannot be read.
@@ -40,7 +40,7 @@ pub(super) fn find_axis(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     }
 }
 
-/// Returns the NeXus group that contains the object.
+/// Returns the group that contains the object's array.
 fn group(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     if object.group.is_some() || object.container.extras().is_some() {
         return Ok(object.group);
@@ -52,7 +52,7 @@ fn group(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     })
 }
 
-/// Returns the object with this name in a group, unless it is the data itself.
+/// Returns the member `name` of a group, unless it is the object's array itself.
 fn member(object: &PageObject<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
     if name == b"." || name.is_empty() {
         return Ok(None);
@@ -89,7 +89,7 @@ fn numbered(object: &PageObject<'_>, group: NodeId) -> Result<Option<NodeId>> {
     Ok(found)
 }
 
-/// Returns an attribute as a number, even if it is stored as text.
+/// Returns an attribute as an integer, which may be stored as text.
 fn number(object: &PageObject<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
     let container = &**object.container;
     if let Some(numbers) = integers(container, node, name)? {

@@ -1,4 +1,4 @@
-//! The coordinates of the only dimension of an array, over which its numbers are drawn.
+//! The horizontal axis of a line plot: the coordinates of an array's only dimension.
 
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use crate::view::texts::html::plot::bins::NumberReader;
 use crate::view::texts::html::plot::nexus_axis;
 use crate::view::texts::html::script::LineCoordinates;
 
-/// The name and the coordinates of a dimension.
+/// The horizontal axis: the name and the coordinates of the dimension.
 #[derive(Default)]
 pub(super) struct PlotAxis {
-    /// The name of the dimension; empty if unknown.
+    /// The name of the dimension; empty if it is unknown.
     pub(super) name: Vec<u8>,
     /// The name and the unit of the dimension.
     pub(super) label: Vec<u8>,
-    /// The coordinates, one for each element.
+    /// The array with the coordinates of the elements, if there is one.
     pub(super) coordinate: Option<PlotCoordinate>,
 }
 
-/// The coordinate array of a dimension.
+/// The array with the coordinates of a dimension.
 pub(super) struct PlotCoordinate {
     pub(super) array: Arc<Array>,
     node: NodeId,
-    /// The units of coordinates that are times.
+    /// The units of the coordinates, if they are times.
     pub(super) times: Option<TimeUnits>,
     numbers: NumberReader,
     /// Whether the coordinates are bin edges, one more than there are elements.
@@ -62,8 +62,8 @@ impl PlotAxis {
 }
 
 impl PlotCoordinate {
-    /// Returns the numbers of `scale`; `None` if it is not an array of numbers with a fitting
-    /// length.
+    /// Returns the coordinates in the array `scale`; `None` if it does not contain numbers, or does
+    /// not have a length that fits `count` elements.
     fn from_scale(object: &PageObject<'_>, scale: NodeId, count: u64) -> Result<Option<Self>> {
         let container = &**object.container;
         let node = container.node(scale)?;
@@ -96,8 +96,8 @@ impl PlotCoordinate {
         }))
     }
 
-    /// Returns the description of the coordinates for the script. `range` is the range of the
-    /// drawing.
+    /// Returns the coordinates' description for the page's script. `range` is the range of the
+    /// horizontal axis.
     pub(super) fn script_description(&self, range: (f64, f64)) -> LineCoordinates {
         LineCoordinates {
             node: self.node,
@@ -107,8 +107,8 @@ impl PlotCoordinate {
         }
     }
 
-    /// Reads `count` coordinates, from number `first` on. The coordinate of a bin is the middle
-    /// between its edges.
+    /// Reads the coordinates of `count` elements, starting at element `first`. If the coordinates
+    /// are bin edges, the coordinate of an element is the middle of its bin.
     ///
     /// # Errors
     /// Fails if the coordinates cannot be read.

@@ -1,5 +1,5 @@
-//! The pieces of an array that are read for its line plot. An array that is too large is read in
-//! evenly spaced pieces.
+//! The pieces of an array that are read for its line plot. From an array that is too large to be
+//! read as a whole, only evenly spaced pieces are read.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use h5fs_reader::model::array::Storage;
 
 use crate::limits;
 
-/// Number of elements in a piece of an array that is not decoded.
+/// Number of elements in a piece of an array whose bytes need no decoding.
 const RUN: u64 = 512;
 
 /// The pieces of an array to read.
@@ -25,8 +25,8 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Chooses the pieces of an array of `count` elements that a page reads, together with the
-    /// coordinate array `along`. Returns `None` if even one piece is too much.
+    /// Chooses the pieces that are read of an array of `count` elements and of its coordinate array
+    /// `along`. Returns `None` if even one piece is too large.
     pub(super) fn choose(
         array: &Array,
         along: Option<&Array>,
@@ -79,17 +79,18 @@ impl Pieces {
     }
 }
 
-/// The cost of reading a coordinate array together with the pieces of another array.
+/// The cost of reading the coordinates for the pieces of an array.
 #[derive(Debug, Clone, Copy)]
 struct CoordinateCost {
-    /// Bytes that are decoded if the whole array is read.
+    /// Number of bytes that are decoded for all coordinates.
     all: u64,
-    /// Bytes that are decoded for one piece.
+    /// Number of bytes that are decoded for the coordinates of one piece.
     piece: u64,
 }
 
 impl CoordinateCost {
-    /// Computes the cost of reading `along` for pieces of `length` elements.
+    /// Computes the cost of reading the coordinate array `along` of an array with `count` elements,
+    /// in pieces of `length` elements.
     fn compute(along: &Array, count: u64, length: u64) -> Self {
         let own = along.shape.dims().first().copied().unwrap_or(count);
         let Some((chunk, bytes)) = along.decoded_chunk() else {
@@ -110,8 +111,8 @@ impl CoordinateCost {
         }
     }
 
-    /// Returns the maximum number of pieces, of `own` bytes each, that a page may read together
-    /// with their coordinates.
+    /// Returns the maximum number of pieces that a page may read together with their coordinates.
+    /// Reading a piece without its coordinates costs `own` bytes.
     fn pieces(self, own: u64) -> u64 {
         let most = limits::HTML_DECODED;
         let with_all = most.saturating_sub(self.all) / own.max(1);
@@ -123,7 +124,7 @@ fn itemsize(array: &Array) -> u64 {
     u64::from(array.datatype.size).max(1)
 }
 
-/// Returns whether the bytes of the array can only be generated in order, from the first on.
+/// Returns whether the bytes of the array can be generated only in order from the beginning.
 fn is_in_order(array: &Array) -> bool {
     matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)))
 }
