@@ -53,7 +53,7 @@ use crate::cli::text::logging::{self, Destination};
 use crate::fs::{FileKind, Requests};
 use crate::view::texts::ndl::Options;
 
-/// Runs one of the commands and returns its exit status.
+/// Runs a command that needs no mount. Returns its exit status.
 pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     start_log(inspect)?;
     let (first, outcome) = match inspect {
@@ -129,7 +129,8 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     }
 }
 
-/// Returns the exit status of a check, which distinguishes more cases than success and failure.
+/// Returns the exit status of `h5fs check`, which distinguishes more results than success and
+/// failure.
 fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
     const UNREAD: u8 = 3;
     match outcome {
@@ -143,8 +144,8 @@ fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
     }
 }
 
-/// Starts the log with warnings about missing parts only, unless `H5FS_LOG` requests more. The
-/// command itself prints its failures.
+/// Starts the log of a command. The log contains only warnings about missing objects and files,
+/// unless `H5FS_LOG` requests more, because the command itself prints its failures.
 fn start_log(inspect: &Inspect) -> Result<()> {
     let (source, how) = match inspect {
         _ if std::env::var_os("H5FS_LOG").is_some() => {
@@ -244,7 +245,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     Ok(outcome.map(|is_whole| is_whole && files.failed.is_empty()))
 }
 
-/// Returns the arguments for a separate process that describes an object of one source.
+/// Returns the arguments of a process that writes the description of an object of one source.
 fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
     let mut arguments = Arguments::for_command("ndl", &operands.how);
     if options.syntax == Syntax::Json {
@@ -255,7 +256,7 @@ fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
     arguments
 }
 
-/// Reads each of several sources in a separate process.
+/// Runs a command on several sources, each in a separate process.
 fn several(
     named: NamedSources,
     mut arguments: Arguments,
@@ -279,7 +280,7 @@ fn is_directory(location: &Location) -> bool {
     }
 }
 
-/// Checks a single file in this process, and several files in separate processes.
+/// Checks the sources: a single file in this process, several files in separate processes.
 fn check_all(
     sources: &[Location],
     options: CheckOptions,
@@ -294,7 +295,8 @@ fn check_all(
     }
 }
 
-/// Writes the bytes of files. Returns whether all of them could be read.
+/// Writes the bytes of the files at `paths` to standard output. Returns whether all of them could
+/// be read.
 fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
     let tree = command_source::open_tree(source, paths)?;
     command_source::warn(source, tree.warning());
@@ -323,7 +325,7 @@ fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
     Ok(is_whole)
 }
 
-/// Writes the Ndarray Data Language document of one object.
+/// Writes the description of one object in the Ndarray Data Language.
 fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
     let filesystem = command_source::open(source, false)?;
     let fault = filesystem.fault_of_root();

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::cli::args::Program;
 
-/// One run of the program: its name, its role and its arguments.
+/// The arguments of one run of the program, with the program's name and its role.
 pub(super) struct Invocation {
     pub(super) program: Program,
     pub(super) role: Role,
@@ -30,8 +30,8 @@ impl Role {
     /// The roles in which the program starts itself.
     const OWN: [Role; 4] = [Role::Supervisor, Role::Worker, Role::Opener, Role::Fetcher];
 
-    /// Returns the suffix that the role adds to the program's name. A link made by a user never has
-    /// such a name by chance.
+    /// Returns the suffix that marks the role in the program's name. A link that a user makes does
+    /// not have such a name by chance.
     fn suffix(self) -> &'static str {
         match self {
             Role::Launcher => "",
@@ -70,7 +70,7 @@ impl Invocation {
         }
     }
 
-    /// Returns the command that starts this executable again in another role, with the same
+    /// Returns the command that starts this program again in the role `role`, with the same
     /// arguments.
     pub(super) fn restart_command(&self, role: Role) -> io::Result<Command> {
         let name = match self.program {
@@ -83,7 +83,7 @@ impl Invocation {
     }
 }
 
-/// Returns the command that starts this executable again, with this name and role.
+/// Returns the command that starts this program again with the name `name` and in the role `role`.
 pub(super) fn executable(name: &str, role: Role) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg0(format!("{name}{}", role.suffix()));

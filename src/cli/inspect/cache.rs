@@ -13,7 +13,7 @@ use crate::cli::text::printable::printable;
 use crate::cli::text::progress::amount;
 use crate::fs::timestamp_of;
 
-/// Name for a source whose name is not recorded.
+/// Text that is shown for a source whose URL the cache does not contain.
 const UNKNOWN: &str = "(unknown)";
 
 /// Rejects a size for other actions than `trim`, and `trim` without a size.
@@ -62,7 +62,8 @@ pub(in crate::cli) fn run(
     Ok(())
 }
 
-/// Formats a line for each source: its bytes, its last use and its name. The last line is the sum.
+/// Formats a line for each cached source: its bytes, its last use and its URL. The last line is the
+/// total.
 fn as_table(shares: &[CachedSource]) -> String {
     let mut text = String::new();
     for share in shares {
@@ -111,7 +112,7 @@ fn sum(shares: &[CachedSource]) -> u64 {
     shares.iter().map(|share| share.bytes).sum()
 }
 
-/// Formats the time of the last use in UTC, to the second.
+/// Formats the time at which the source was last used, in UTC to the second.
 fn used(share: &CachedSource) -> String {
     timestamp_of(share.used)
 }

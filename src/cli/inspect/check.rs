@@ -1,4 +1,4 @@
-//! `h5fs check`: lists the parts of a file that cannot be read or are missing, with the reasons.
+//! `h5fs check`: lists the objects of a file that cannot be read or are missing, with the reasons.
 //!
 //! One thread walks the tree and examines the directories. Several other threads examine the files
 //! that the walk finds. The main thread writes a line for each fault in the order of discovery, and
@@ -28,10 +28,10 @@ use crate::cli::text::printable::{printable, printable_bytes};
 use crate::cli::text::progress::{CompletedWork, ProgressLine, ProgressShare, TICK};
 use crate::fs::{Defect, FileKind, Filesystem, Handle, Ino, Requests, SeekKind, errno};
 
-/// Capacity of the queue of objects to examine, and of the queue of lines to write.
+/// Maximum number of objects that wait to be examined, and of faults that wait to be written.
 const WAITING: usize = 256;
 
-/// The view trees in which an object or a group is shown as a table.
+/// The view trees that show an object or a group as a table.
 const TABLES: [&[u8]; 4] = [b"csv", b"cf", b"parquet", b"fits"];
 
 /// Output format of a check.
@@ -41,23 +41,23 @@ pub(in crate::cli) enum ReportFormat {
     Lines,
     /// One JSON object per line.
     Json,
-    /// [`CheckMessage`]s for the process that checks several files.
+    /// Messages ([`CheckMessage`]) for the process that checks several files.
     Records,
 }
 
-/// The scope and the output format of a check.
+/// What a check reads, and how it writes its results.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct CheckOptions {
-    /// Whether every byte of the data is read.
+    /// Whether every stored byte of the data is read.
     pub(in crate::cli) data: bool,
-    /// Whether the tables of the views are checked as well.
+    /// Whether the tables of the view trees are checked as well.
     pub(in crate::cli) views: bool,
     /// Whether the joined files of a directory are checked instead of the files themselves.
     pub(in crate::cli) joined: bool,
     pub(in crate::cli) form: ReportFormat,
 }
 
-/// Checks a whole source.
+/// Checks a source from its root. Returns the overall result.
 pub(in crate::cli) fn check(source: CommandSource<'_>, options: CheckOptions) -> Outcome<Verdict> {
     let mut checked = CheckResult::default();
     match check_source(source, options, &mut checked) {
@@ -74,7 +74,7 @@ pub(in crate::cli) fn check(source: CommandSource<'_>, options: CheckOptions) ->
     Ok(checked.verdict())
 }
 
-/// Checks a source, writes its faults, and stores the counts in `checked`.
+/// Checks a source and writes its faults. The counts so far are in `checked`, even after an error.
 fn check_source(
     source: CommandSource<'_>,
     options: CheckOptions,
@@ -111,8 +111,8 @@ fn check_source(
     Ok(())
 }
 
-/// Reports that the source cannot be opened or read to its end. A process that checks one of
-/// several files sends a record instead.
+/// Reports that the source cannot be opened, or cannot be read to its end. A process that checks
+/// one of several files sends this as a message to the calling process.
 fn unopened(
     source: CommandSource<'_>,
     error: Error,
@@ -148,15 +148,16 @@ struct Check<'a> {
     objects: AtomicU64,
     bytes: AtomicU64,
     ahead: CheckProgress,
-    /// Set when the check must stop early.
+    /// Whether the check must stop early.
     over: AtomicBool,
 }
 
-/// Total size of the files that the walk has found, and progress through them.
+/// The total size of the files that the walk has found, and the number of their bytes that were
+/// checked.
 #[derive(Default)]
 struct CheckProgress {
     total: AtomicU64,
-    /// Bytes that have been read or skipped as holes.
+    /// Number of bytes that were read, or skipped because they are holes.
     passed: AtomicU64,
     /// Whether the walk has ended, so that the total size is final.
     is_whole: AtomicBool,
@@ -173,7 +174,7 @@ impl CheckProgress {
     }
 }
 
-/// An object to examine. Its inode must be forgotten afterwards.
+/// An object that waits to be examined. Afterwards, the filesystem must forget its inode.
 struct PendingObject {
     path: Vec<u8>,
     ino: Ino,
@@ -182,7 +183,7 @@ struct PendingObject {
     size: u64,
 }
 
-/// The part of a file that has not been counted as passed. Dropping the value counts the rest.
+/// The bytes of a file that have not been counted as checked. Dropping the value counts them.
 struct UncountedPart<'a> {
     ahead: &'a CheckProgress,
     from: u64,
@@ -204,7 +205,7 @@ impl Drop for UncountedPart<'_> {
 }
 
 impl Check<'_> {
-    /// Runs all threads and writes the faults. Returns the counts.
+    /// Runs the threads of the check and writes the faults. Returns the counts of the whole check.
     fn run(&self, progress: &mut ProgressLine, output: &mut impl Write) -> Outcome<CheckResult> {
         thread::scope(|scope| {
             let (found, faults) = sync_channel(WAITING);
@@ -306,7 +307,7 @@ impl Check<'_> {
         self.ahead.is_whole.store(true, Ordering::Release);
     }
 
-    /// Reports the files that could not be joined, as the `errors` file of the joined files lists
+    /// Reports each file that could not be joined. The file `errors` of the joined files lists
     /// them.
     fn report_absent(&self, found: &SyncSender<Fault>) {
         for line in errors(self.filesystem).lines() {
@@ -323,7 +324,7 @@ impl Check<'_> {
         }
     }
 
-    /// Examines one regular file or symbolic link.
+    /// Examines one regular file or symbolic link, and reports its faults.
     fn object(&self, object: &PendingObject, found: &SyncSender<Fault>) {
         if !self.is_stopped() {
             let described = self.described(&object.path, object.ino, found);
@@ -342,8 +343,9 @@ impl Check<'_> {
         self.filesystem.forget(object.ino, 1);
     }
 
-    /// Examines everything but the content, and reports all faults. Returns the error of the object
-    /// itself, or of its first unreadable part.
+    /// Examines everything about an object except its content, and reports all faults. Returns the
+    /// error of the object itself, or of its first part that cannot be read. An attribute does not
+    /// count as a part.
     fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Fault>) -> Option<Error> {
         let mut first = None;
         let mut find = |finding: Defect<'_>| match finding {
@@ -371,7 +373,8 @@ impl Check<'_> {
         Some(error)
     }
 
-    /// Examines the content: its location in the file and, with `data`, every byte.
+    /// Examines the content of a file: whether its bytes can be located and, with `data`, whether
+    /// every byte can be read.
     fn content(&self, object: &PendingObject) -> Result<()> {
         let left = UncountedPart {
             ahead: &self.ahead,
@@ -410,7 +413,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns the offset of the first data byte at or after `offset`.
+    /// Returns the offset of the first byte at or after `offset` that is not in a hole. Returns
+    /// `None` if only a hole follows.
     fn data_at(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
         match self.filesystem.lseek(handle, offset, SeekKind::Data) {
             Err(error) if errno::from_error(&error) == Errno::ENXIO as i32 => Ok(None),
@@ -471,7 +475,7 @@ fn errors(filesystem: &Filesystem) -> String {
     read().unwrap_or_default()
 }
 
-/// Returns the next object to examine, or `None` at the end.
+/// Takes the next object to examine from the queue. Returns `None` after the last object.
 fn next(objects: &Mutex<Receiver<PendingObject>>) -> Option<PendingObject> {
     lock(objects).recv().ok()
 }

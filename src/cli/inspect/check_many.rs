@@ -1,7 +1,7 @@
 //! `h5fs check` of several files and directories, with a separate process for each file.
 //!
-//! Each of these processes writes records. The calling process prints the faults after the name of
-//! the file, and adds the counts to the sum.
+//! Each process writes messages about its file. The calling process prints each fault after the
+//! name of the file, and adds the counts of all files.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -83,7 +83,8 @@ fn is_near_directory(source: &Location) -> bool {
     source.path().is_some_and(Path::is_dir)
 }
 
-/// Starts a process that warns why files of a local directory cannot be joined.
+/// Starts a process that prints warnings about the files of a local directory that cannot be
+/// joined.
 fn warn_of_joining(source: &Location, how: &ReadingArguments) {
     let mut arguments = Arguments::for_command("ls", how);
     arguments.flag("--one");
@@ -93,26 +94,26 @@ fn warn_of_joining(source: &Location, how: &ReadingArguments) {
     let _ = listed.map(|mut command| command.stdout(Stdio::null()).status());
 }
 
-/// The report on several files.
+/// The combined results of the processes, while they are written.
 struct Report {
     progress: ProgressLine,
     output: BufWriter<File>,
     /// Whether each line is a JSON object.
     json: bool,
-    /// Name of the file whose records are being read.
+    /// Name of the file whose process is being read.
     name: Vec<u8>,
-    /// The incomplete last line.
+    /// The bytes after the last complete line.
     line: Vec<u8>,
-    /// Sum over the files whose processes have ended.
+    /// The sum of the counts of all files whose processes have ended.
     sum: CheckSummary,
-    /// Whether the last record of the current file has arrived.
+    /// Whether the last message of the current process has arrived.
     has_end: bool,
-    /// Whether the processes check joined files.
+    /// Whether each process checks the joined files of a directory.
     is_joined: bool,
 }
 
 impl Report {
-    /// Handles a complete line.
+    /// Handles a complete line of a process's output: one message.
     fn handle_line(&mut self) -> Outcome<()> {
         let line = std::mem::take(&mut self.line);
         match CheckMessage::from_line(&String::from_utf8_lossy(line.trim_ascii_end())) {
@@ -146,7 +147,7 @@ impl Report {
         Ok(writeln!(self.output, "{line}")?)
     }
 
-    /// Counts a source that cannot be opened.
+    /// Writes that a source cannot be opened, and counts it.
     fn unopened(&mut self, name: &[u8], reason: &str) -> Outcome<()> {
         self.sum.unopened += 1;
         if self.json {

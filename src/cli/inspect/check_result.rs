@@ -1,5 +1,5 @@
-//! The results of a check: faults, sources that cannot be opened, and sums. The output formats are
-//! text, JSON, and the records of a process that checks one of several files.
+//! The results of a check: faults, sources that cannot be opened, and totals. They are written as
+//! text, as JSON, or as the messages of a process that checks one of several files.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,24 +8,24 @@ use h5fs_reader::model::text::JsonObject;
 use crate::cli::text::printable::printable_bytes;
 use crate::cli::text::progress::CompletedWork;
 
-/// The overall result for a source.
+/// The overall result of checking one or more sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) enum Verdict {
-    /// Everything exists and can be read.
+    /// Every object exists and can be read.
     Sound,
-    /// A part cannot be read, or is missing.
+    /// At least one fault was found: an object or a part of it cannot be read or is missing.
     Faulty,
     /// A source cannot be opened, or cannot be read to its end.
     Unread,
 }
 
-/// A part that cannot be read or is missing.
+/// An object that cannot be read, or something that the object needs and that is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Fault {
     pub(in crate::cli) kind: FaultKind,
     /// Path of the object, as a mount shows it.
     pub(in crate::cli) path: Vec<u8>,
-    /// The part of the object and the reason, without control characters.
+    /// What cannot be read or is missing, and why. The text contains no control characters.
     pub(in crate::cli) reason: String,
 }
 
@@ -47,12 +47,12 @@ impl FaultKind {
 }
 
 impl Fault {
-    /// Formats the fault as a line of text.
+    /// Formats the fault as a line of text, without the name of the source.
     pub(in crate::cli) fn line(&self) -> String {
         format!("{}: {}", printable_bytes(&self.path), self.reason)
     }
 
-    /// Formats the fault as a line of JSON.
+    /// Formats the fault as a line of JSON, with the name of the source.
     pub(in crate::cli) fn object(&self, source: &[u8]) -> String {
         let mut object = JsonObject::default();
         object.text("source", source);
@@ -72,13 +72,13 @@ pub(in crate::cli) fn unopened(source: &[u8], reason: &str) -> String {
     object.finish()
 }
 
-/// The amount of checked data, and the number of faults.
+/// The number of checked objects and bytes, and the number of faults in one source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) struct CheckResult {
     pub(in crate::cli) done: CompletedWork,
-    /// Number of parts that cannot be read.
+    /// Number of faults whose object cannot be read.
     pub(in crate::cli) unreadable: u64,
-    /// Number of other files, or objects in other files, that are missing.
+    /// Number of missing files, and of missing objects in other files.
     pub(in crate::cli) missing: u64,
 }
 
@@ -102,7 +102,7 @@ impl CheckResult {
         }
     }
 
-    /// Formats the last line of text. `data` says whether the bytes were read.
+    /// Formats the totals as the last line of text. `data` says whether every byte was read.
     pub(in crate::cli) fn line(self, data: bool) -> String {
         let CompletedWork { objects, bytes } = self.done;
         let s = if objects == 1 { "" } else { "s" };
@@ -113,7 +113,7 @@ impl CheckResult {
     }
 }
 
-/// Formats a count, or returns an empty text for zero.
+/// Formats a count with its noun `what`. Returns an empty text for zero.
 fn counted(count: u64, what: &str) -> String {
     match count {
         0 => String::new(),
@@ -121,7 +121,7 @@ fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// The results of several files.
+/// The totals of checking several files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) struct CheckSummary {
     pub(in crate::cli) files: u64,
@@ -131,7 +131,7 @@ pub(in crate::cli) struct CheckSummary {
 }
 
 impl CheckSummary {
-    /// Returns the results of one file.
+    /// Returns the totals for one file. `is_opened` says whether the file could be opened.
     pub(in crate::cli) fn of_file(checked: CheckResult, is_opened: bool) -> Self {
         CheckSummary {
             files: 1,
@@ -147,7 +147,7 @@ impl CheckSummary {
         }
     }
 
-    /// Formats the last line of text. `data` says whether the bytes were read.
+    /// Formats the totals as the last line of text. `data` says whether every byte was read.
     pub(in crate::cli) fn line(self, data: bool) -> String {
         let files = self.files;
         let s = if files == 1 { "" } else { "s" };
@@ -155,7 +155,7 @@ impl CheckSummary {
         format!("{files} file{s}, {}{unopened}", self.checked.line(data))
     }
 
-    /// Formats the last line as JSON.
+    /// Formats the totals as the last line of JSON. `data` says whether every byte was read.
     pub(in crate::cli) fn object(self, data: bool) -> String {
         let CheckResult {
             done,
@@ -179,14 +179,14 @@ impl CheckSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) enum CheckMessage {
     Fault(Fault),
-    /// The last record: why the file could not be opened or read to its end.
+    /// The last message of a process: why the file could not be opened or read to its end.
     Unopened(String),
-    /// The last record: the amount of checked data.
+    /// The last message of a process: the number of checked objects and bytes.
     Sum(CompletedWork),
 }
 
 impl CheckMessage {
-    /// Formats the record as a line.
+    /// Formats the message as a line.
     pub(in crate::cli) fn line(&self) -> String {
         match self {
             CheckMessage::Fault(Fault { kind, path, reason }) => {
@@ -198,8 +198,8 @@ impl CheckMessage {
         }
     }
 
-    /// Parses a line as a record. Any other line becomes a fault of the file, because its process
-    /// behaves incorrectly.
+    /// Parses a line of a process's output as a message. A line that is not a message becomes a
+    /// fault of the file, because its process behaves incorrectly.
     pub(in crate::cli) fn from_line(line: &str) -> Self {
         Self::parse(line).unwrap_or_else(|| {
             CheckMessage::Fault(Fault {

@@ -6,16 +6,18 @@ use crate::fs::{FileKind, Ino, Requests, Stat};
 /// Number of columns: mode, type, shape, chunks, filters, stored bytes, bytes.
 pub(in crate::cli) const COLUMNS: usize = 7;
 
-/// First numeric column. This column and all later ones are aligned to the right.
+/// Index of the first column with numbers. This column and all later columns are aligned to the
+/// right.
 const FIRST_NUMBER: usize = 5;
 
-/// Text of an empty cell, so that every line has the same number of words.
+/// Text of a column without content, so that every line has the same number of words.
 const NOTHING: &str = "-";
 
-/// The texts of a line. Only field names in these texts may contain spaces.
+/// The texts in the columns of a line. Only texts with field names may contain spaces.
 pub(in crate::cli) type Cells = [String; COLUMNS];
 
-/// Returns the cells of one file. Sizes are in bytes, or abbreviated if `human` is set.
+/// Returns the texts in the columns for one file. Sizes are in bytes, or in units such as K if
+/// `human` is set.
 pub(in crate::cli) fn cells(
     filesystem: &dyn Requests,
     ino: Ino,
@@ -65,7 +67,7 @@ fn human_readable(bytes: u64) -> String {
     text
 }
 
-/// Returns the name of an NDL type without its parts: `compound` for `{compound: [{x: float64}]}`.
+/// Returns the name of an NDL type without its fields: `compound` for `{compound: [{x: float64}]}`.
 fn type_name(text: &[u8]) -> String {
     let name = text.strip_prefix(b"{").map_or(text, |inside| {
         let end = inside.iter().position(|&byte| byte == b':');
@@ -74,7 +76,7 @@ fn type_name(text: &[u8]) -> String {
     without_spaces(name)
 }
 
-/// Removes the spaces after the commas of a list.
+/// Removes the spaces after the commas of a list, so that it is one word.
 fn without_spaces(value: &[u8]) -> String {
     printable_bytes(value).replace(", ", ",")
 }
@@ -102,14 +104,14 @@ fn mode(stat: &Stat) -> String {
 pub(in crate::cli) struct ColumnWidths([usize; COLUMNS]);
 
 impl ColumnWidths {
-    /// Widens the columns to fit these texts.
+    /// Widens the columns to the widths of these texts.
     pub(in crate::cli) fn fit(&mut self, cells: &Cells) {
         for (width, cell) in self.0.iter_mut().zip(cells) {
             *width = (*width).max(cell.chars().count());
         }
     }
 
-    /// Formats the texts in their columns, each followed by a space.
+    /// Formats the texts of a line in their columns. A space follows each column.
     pub(in crate::cli) fn aligned(&self, cells: &Cells) -> String {
         let mut line = String::new();
         for (column, (&width, cell)) in self.0.iter().zip(cells).enumerate() {

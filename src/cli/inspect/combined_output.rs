@@ -11,19 +11,19 @@ use crate::cli::inspect::parallel::{self, Arguments, OutputFollower, Sources};
 use crate::cli::text::error_message::print_error;
 use crate::cli::text::printable::printable_bytes;
 
-/// The way to combine the outputs.
+/// How the outputs of the processes are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum OutputLayout {
-    /// Concatenated.
+    /// One after the other.
     Joined,
-    /// Each below the name of its source, as ls(1) does.
+    /// Each output after a line with the name of its source, as in ls(1).
     Listed,
-    /// Each as the value of a mapping whose key is the name of the source.
+    /// Each output as a value of a mapping (YAML or JSON). The key is the name of the source.
     Mapped(Syntax),
 }
 
-/// Reads each of `sources` in a separate process and writes the combined output. Returns whether
-/// all sources could be read.
+/// Reads each of `sources` in a separate process, and writes the outputs in the form `form`.
+/// Returns whether all sources could be read.
 pub(in crate::cli) fn write(
     sources: &mut Sources<'_>,
     arguments: &Arguments,
@@ -47,7 +47,7 @@ struct Writer {
     form: OutputLayout,
     output: File,
     sources: u64,
-    /// Number of sources that could not be read completely.
+    /// Number of sources whose process has failed.
     faulty: u64,
     /// Whether the output of the current source is still empty.
     is_empty: bool,
@@ -56,7 +56,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes the end of the output, and the sum on standard error.
+    /// Writes the end of the combined output, and the total on standard error.
     fn finish(&mut self) -> Outcome<()> {
         match (self.form, self.sources) {
             (OutputLayout::Mapped(_), 0) => self.output.write_all(b"{}\n")?,
@@ -120,7 +120,7 @@ impl OutputFollower for Writer {
     }
 }
 
-/// Formats the last line on standard error.
+/// Formats the line with the total on standard error.
 fn sum(sources: u64, faulty: u64) -> String {
     let s = if sources == 1 { "" } else { "s" };
     format!("{sources} source{s}, {faulty} with errors")

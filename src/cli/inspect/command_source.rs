@@ -24,14 +24,14 @@ use crate::cli::text::printable::{printable, printable_bytes};
 use crate::cli::{options, sandbox, scans};
 use crate::fs::{self, Archive, Filesystem, Requests, ServedTree, UnreadSource};
 
-/// The source that a command reads.
+/// The source that a command reads, and how it is read.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct CommandSource<'a> {
     pub(in crate::cli) file: &'a Location,
     pub(in crate::cli) how: &'a ReadingArguments,
 }
 
-/// Number of bytes read from a file at a time.
+/// Number of bytes that are read from a file of the source at a time.
 pub(in crate::cli) const PIECE: usize = 1 << 20;
 
 /// The reason why a command stops early.
@@ -59,11 +59,11 @@ impl From<io::Error> for CommandStop {
 
 pub(in crate::cli) type Outcome<T> = std::result::Result<T, CommandStop>;
 
-/// Opens the source with the caller's rights, and gives these rights up before reading the first
-/// byte. With `verify`, the checksum of an ASDF block is verified before the block is read.
+/// Opens the source with the caller's rights, and gives up these rights before it reads the first
+/// byte. If `verify` is set, each ASDF block's checksum is verified before the block is read.
 ///
-/// Must be called before any other thread is started. Afterwards only files that the source may
-/// refer to can be opened.
+/// This function must be called before any other thread is started. Afterwards only files that the
+/// source may refer to can be opened.
 pub(in crate::cli) fn open(source: CommandSource<'_>, verify: bool) -> Result<Filesystem> {
     open_file(source, read_options(source.how, verify))
 }
@@ -83,7 +83,7 @@ fn open_file(source: CommandSource<'_>, mut options: fs::Options) -> Result<File
     Filesystem::from_source(unread, &options)
 }
 
-/// Enters the sandbox, and returns the source by URL.
+/// Enters the sandbox, and returns the source by URL. Its connection to the fetcher is open.
 fn enter_remote(
     source: CommandSource<'_>,
     url: &Url,
@@ -95,7 +95,7 @@ fn enter_remote(
     Ok(remote)
 }
 
-/// Opens the source by URL, an object or a prefix. See [`open`].
+/// Opens a source by URL, which is an object or a prefix. See [`open`].
 pub(in crate::cli) fn open_far(
     source: CommandSource<'_>,
     url: &Url,
@@ -104,8 +104,8 @@ pub(in crate::cli) fn open_far(
     enter_remote(source, url, &options)?.served(&mut options)
 }
 
-/// Opens the source, a file or a directory of files, with its names in display order. `paths` are
-/// the paths to read. See [`open`].
+/// Opens a source on this machine, which is a file or a directory of files. `paths` are the paths
+/// that the command reads in the source. See [`open`].
 pub(in crate::cli) fn open_tree(
     source: CommandSource<'_>,
     paths: &[OsString],
@@ -137,7 +137,7 @@ pub(in crate::cli) fn open_tree(
     Ok(ServedTree::Archive(Box::new(archive)))
 }
 
-/// Joins the files of a directory. See [`open`].
+/// Opens the files of a directory as joined files. See [`open`].
 pub(in crate::cli) fn open_joined(source: CommandSource<'_>) -> Result<Filesystem> {
     match open_tree(source, &[JOINED.into()])? {
         ServedTree::Archive(archive) => archive.open_joined(),
@@ -145,7 +145,8 @@ pub(in crate::cli) fn open_joined(source: CommandSource<'_>) -> Result<Filesyste
     }
 }
 
-/// Opens the cache file for scan results if one of the paths leads to joined files.
+/// Opens the cache file for scan results if one of the paths leads to joined files. Otherwise
+/// returns `None`.
 fn scans_for(source: CommandSource<'_>, paths: &[OsString]) -> Option<Arc<File>> {
     let disk_cache = source.how.remote.settings.disk_cache.as_deref();
     let is_wanted = paths.iter().any(|path| is_joined(path));
@@ -153,7 +154,7 @@ fn scans_for(source: CommandSource<'_>, paths: &[OsString]) -> Option<Arc<File>>
     scans::open(place.as_deref())
 }
 
-/// Rejects a pattern of joined files that no file matches.
+/// Rejects a path to joined files whose pattern matches no file.
 ///
 /// # Errors
 /// `Usage` for such a pattern. Fails if the files cannot be joined.
@@ -169,8 +170,8 @@ pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Re
     Ok(())
 }
 
-/// Prints why only a part of the source can be shown. With `--quiet`, or if the log already says
-/// so, prints no warning.
+/// Prints a warning that only a part of the source can be shown. Prints nothing with `--quiet`, or
+/// if the log already contains the warning.
 pub(in crate::cli) fn warn(source: CommandSource<'_>, warning: Option<String>) {
     let is_logged = log::log_enabled!(target: "h5fs::fs", log::Level::Warn);
     if let Some(text) = warning.filter(|_| !source.how.quiet && !is_logged) {
@@ -201,8 +202,8 @@ fn read_options(how: &ReadingArguments, verify: bool) -> fs::Options {
     }
 }
 
-/// Returns standard output without the line buffer of the standard library, which would search data
-/// for newlines.
+/// Returns standard output as a file. The standard library's own output would search all bytes for
+/// newlines.
 pub(in crate::cli) fn output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

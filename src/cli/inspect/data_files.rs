@@ -23,29 +23,31 @@ use crate::joined::choice::Choice;
 /// directories and prefixes that it names.
 pub(in crate::cli) struct DataFiles<'a> {
     how: &'a ReadingArguments,
-    /// Stack of pending locations. The last one is processed next.
+    /// Stack of the locations that are not processed yet. The last location is the next one.
     ahead: Vec<PendingLocation>,
-    /// Directories and prefixes that could not be listed. Their errors have been printed.
+    /// Paths of directories and prefixes that could not be listed, each with the error, which has
+    /// been printed.
     pub(in crate::cli) failed: Vec<(PathBuf, Error)>,
 }
 
-/// A pending location.
+/// A location that may be a data file, a directory or a prefix.
 enum PendingLocation {
     Named(Location),
-    /// A path found in a directory. If a pattern was given, only files that match it are wanted.
+    /// A path on this machine that was found in a directory. With a pattern, it counts only if it
+    /// matches.
     Near(PathBuf, Option<Arc<MatchingFiles>>),
-    /// A name found in a prefix.
+    /// A name that a server listed for a prefix.
     Far(Arc<PrefixFiles>, Name),
 }
 
-/// The files of a directory that match a pattern.
+/// A directory, and the pattern that selects its files.
 struct MatchingFiles {
     directory: PathBuf,
     choice: Choice,
 }
 
 impl MatchingFiles {
-    /// Parses `DIRECTORY[PATTERN]`.
+    /// Parses a command-line word of the form `DIRECTORY[PATTERN]`.
     fn parse(word: &Path) -> Option<Self> {
         let (directory, files) = split_pattern(word)?;
         let choice = Choice::parse(joined_name(OsStr::from_bytes(&files))?)?;
@@ -58,7 +60,7 @@ impl MatchingFiles {
     }
 }
 
-/// Returns whether a location is `DIRECTORY[PATTERN]`.
+/// Returns whether a location has the form `DIRECTORY[PATTERN]`.
 pub(in crate::cli) fn is_chosen(location: &Location) -> bool {
     location.path().and_then(MatchingFiles::parse).is_some()
 }
@@ -87,8 +89,8 @@ impl<'a> DataFiles<'a> {
         }
     }
 
-    /// Returns the location if it is a file. For a directory, pushes its content and returns
-    /// `None`.
+    /// Returns the location if it is a data file. For a directory or a prefix, adds its content to
+    /// the stack and returns `None`.
     fn expand(&mut self, next: &PendingLocation) -> Result<Option<Location>> {
         match next {
             PendingLocation::Named(Location::Url(url)) if url.is_prefix() => {
@@ -124,7 +126,8 @@ impl<'a> DataFiles<'a> {
         Ok(None)
     }
 
-    /// Pushes the content of `directory` in the order of the names.
+    /// Adds the content of a directory to the stack, so that it is processed in the order of the
+    /// names.
     fn descend(&mut self, directory: &Path, chosen: Option<&Arc<MatchingFiles>>) -> Result<()> {
         let listed = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| entry.map(|entry| entry.path()));
@@ -173,7 +176,8 @@ fn is_data(path: &Path) -> bool {
     }
 }
 
-/// Returns the first file on `path` in a directory or a prefix, and the rest of the path.
+/// Splits `path` in a directory or a prefix after its first file. Returns the location of the file,
+/// and the path within the file.
 ///
 /// # Errors
 /// Fails with the error of the prefix's server.

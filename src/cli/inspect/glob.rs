@@ -1,15 +1,15 @@
 //! Shell patterns in paths within a source, for example `run*/data`.
 //!
-//! `*`, `?`, `[a-z]` and `[!a-z]` match characters of one name. After a `\`, they match themselves.
-//! A dot at the start of a name is matched only by a dot.
+//! `*`, `?`, `[a-z]` and `[!a-z]` match characters of one name. After a `\`, each of these
+//! characters matches itself. A dot at the start of a name is matched only by a dot.
 
 use h5fs_reader::error::{Error, Result};
 
 use crate::cli::inspect::walk::{DirectoryNames, join};
 use crate::fs::{FileKind, Requests};
 
-/// Returns `path` itself if it exists or is not a pattern. Otherwise returns all paths that it
-/// matches, in the order of the directories.
+/// Returns `path` itself if it exists or is not a pattern. Otherwise returns all paths that match
+/// the pattern, in the order of the directories.
 ///
 /// # Errors
 /// Fails if the pattern matches no path, or if a directory cannot be listed. If the pattern may
@@ -106,7 +106,8 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Matches the first character of `name`. Returns the rest of the pattern and the rest of the name.
+/// Matches the first character of `name` with the start of the pattern. Returns the rest of the
+/// pattern and the rest of the name, or `None` if they do not match.
 fn match_one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b [u8])> {
     if name.is_empty() {
         return None;
@@ -125,8 +126,9 @@ fn match_one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b
     Some((behind, rest))
 }
 
-/// Checks whether a class, which ends at `]`, contains `character`. Also returns the pattern after
-/// the class. Returns `None` without a `]`, because then the `[` matches itself.
+/// Returns whether a class such as `[a-z]` contains `character`, and the pattern after the class.
+/// `inside` starts after the `[`. Returns `None` if no `]` follows, because the `[` then matches
+/// itself.
 fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
     let (is_not, mut inside) = match inside {
         [b'!' | b'^', inside @ ..] => (true, inside),
@@ -151,7 +153,8 @@ fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
     }
 }
 
-/// Splits off the first character, or the first byte if it is not valid UTF-8.
+/// Splits off the first character of a text, or its first byte if the text does not start with
+/// valid UTF-8.
 fn first(text: &[u8]) -> (&[u8], &[u8]) {
     let is_inner = |byte: &&u8| **byte & 0xc0 == 0x80;
     let inner = text.iter().skip(1).take(3).take_while(is_inner).count();

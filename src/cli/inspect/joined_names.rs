@@ -10,11 +10,11 @@ use h5fs_reader::model::ndl::Syntax;
 use crate::joined::choice::Choice;
 use crate::view::texts::ndl::Options;
 
-/// Path at which all files of a directory are joined.
+/// Path of the directory in which all files of a source are joined.
 pub(in crate::cli) const JOINED: &str = ".h5fs/joined";
 
-/// Splits `DIRECTORY[PATTERN]` into the directory and the path in its mount. Returns `None` if a
-/// file with this exact name exists.
+/// Splits `DIRECTORY[PATTERN]` into the directory and the path of the joined files below it.
+/// Returns `None` if a file is called exactly `word`.
 pub(in crate::cli) fn split_pattern(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let bytes = word.as_os_str().as_bytes();
     let inside = bytes.strip_suffix(b"]")?;
@@ -41,7 +41,8 @@ pub(in crate::cli) fn is_joined(path: &OsStr) -> bool {
     joined_name(path).is_some()
 }
 
-/// Returns the name of the joined files within such a path.
+/// Returns the name of the joined directory in a path to joined files, for example `joined[*.h5]`.
+/// Returns `None` for any other path.
 pub(in crate::cli) fn joined_name(path: &OsStr) -> Option<&[u8]> {
     let path = path.as_bytes();
     let path = path.strip_prefix(b"/").unwrap_or(path);
@@ -52,7 +53,8 @@ pub(in crate::cli) fn joined_name(path: &OsStr) -> Option<&[u8]> {
     Choice::parse(name).map(|_| name)
 }
 
-/// Returns the path of the document that describes an object in joined files.
+/// Returns the path of the file that describes an object in joined files in the Ndarray Data
+/// Language.
 pub(in crate::cli) fn document(path: &OsStr, options: Options) -> Option<OsString> {
     let path = Some(path).filter(|path| is_joined(path))?.as_bytes();
     let path = path.strip_prefix(b"/").unwrap_or(path);

@@ -27,8 +27,8 @@ use crate::cli::text::progress::{CompletedWork, ProgressLine};
 use crate::cli::text::style::{Paint, Style};
 use crate::fs::{self, FileKind, Ino, Requests};
 
-/// Number of lines of a directory that are aligned with each other. Later lines use the same column
-/// widths if they fit.
+/// Number of lines that are aligned with each other in a long listing. Later lines of the directory
+/// keep the column widths unless their texts are wider.
 const ALIGNED: usize = 4096;
 
 /// Lists paths. Returns whether all of them could be listed.
@@ -60,30 +60,30 @@ pub(in crate::cli) fn list(
     outcome.map(|()| listing.complete)
 }
 
-/// A directory to list.
+/// A directory whose content is still to be listed.
 struct PendingDirectory {
     path: Vec<u8>,
     ino: Ino,
 }
 
-/// A step of a recursive listing.
+/// A step of a recursive listing: listing a directory, or leaving it.
 enum ListStep {
     List(PendingDirectory),
-    /// Forgets a directory after everything in it has been listed.
+    /// Forgets the inode of a directory, after everything in the directory has been listed.
     Leave(Ino),
 }
 
-/// A line to write.
+/// The line of one entry in a listing.
 struct ListingLine {
     path: Vec<u8>,
     name: Vec<u8>,
-    /// The cells of a long listing.
+    /// The texts in the columns of a long listing.
     cells: Option<Cells>,
     /// The target of a symbolic link in a long listing.
     target: Option<Vec<u8>>,
     style: Style,
     is_directory: bool,
-    /// The faults of the named object.
+    /// The errors of the listed object.
     faults: Vec<Error>,
 }
 
@@ -97,7 +97,7 @@ struct ListWriter<'a> {
     progress: Option<ProgressLine>,
     done: CompletedWork,
     complete: bool,
-    /// Whether no heading or JSON object has been written yet.
+    /// Whether nothing has been written yet: no heading and no JSON object.
     is_first: bool,
 }
 
@@ -118,7 +118,7 @@ impl ListWriter<'_> {
         Ok(())
     }
 
-    /// Expands the patterns among `paths`. Reports patterns without a match.
+    /// Expands the patterns among `paths`. Prints an error for each pattern without a match.
     fn expand_patterns(&mut self, paths: &[OsString]) -> Vec<Vec<u8>> {
         let mut expanded = Vec::new();
         for path in paths {
@@ -151,8 +151,8 @@ impl ListWriter<'_> {
         }
     }
 
-    /// Writes the line of the entry at `path`. Returns the entry instead if it is a directory to
-    /// list.
+    /// Writes the line of the entry at `path`. If the entry is a directory to list, returns it
+    /// instead.
     fn entry(&mut self, path: &[u8]) -> Outcome<Option<PendingDirectory>> {
         let found = match self.find(path) {
             Ok(found) => found,
@@ -179,8 +179,8 @@ impl ListWriter<'_> {
         Ok(None)
     }
 
-    /// Finds the entry at a path. Follows a symbolic link to a directory as ls(1) does, unless
-    /// details are requested.
+    /// Finds the entry at a path. If the entry is a symbolic link to a directory, follows it as
+    /// ls(1) does, except in a long listing.
     fn find(&self, path: &[u8]) -> Result<fs::LookupEntry> {
         let itself = self.tree.find(path, false)?;
         let is_itself = self.format.long || self.format.directory;
@@ -269,7 +269,7 @@ impl ListWriter<'_> {
         Ok(beneath)
     }
 
-    /// Returns the line for `.h5fs`, which no directory lists.
+    /// Returns the line for `.h5fs`, which is not part of any directory's list of names.
     fn views(&self, directory: &PendingDirectory) -> Option<ListingLine> {
         const NAME: &[u8] = b".h5fs";
         if !self.format.all {
@@ -286,7 +286,7 @@ impl ListWriter<'_> {
         Some(line)
     }
 
-    /// Returns the line for a name.
+    /// Returns the line for an entry.
     fn line(&self, path: Vec<u8>, named: &NamedInode) -> ListingLine {
         let mut line = ListingLine {
             path,
@@ -307,7 +307,7 @@ impl ListWriter<'_> {
         line
     }
 
-    /// Adds the details of a long listing.
+    /// Adds the columns of a long listing to a line.
     fn describe(&self, named: &NamedInode, line: &mut ListingLine) {
         let stat = match self.tree.getattr(named.ino) {
             Ok(entry) => entry.attributes,
@@ -337,7 +337,7 @@ impl ListWriter<'_> {
         }
     }
 
-    /// Returns the fault that the object itself reports.
+    /// Returns the error that the object with this inode reports, if there is one.
     fn fault(&self, ino: Ino) -> Option<Error> {
         self.text(ino, b"user.h5fs.error").map(Error::Usage)
     }
@@ -405,7 +405,7 @@ impl ListWriter<'_> {
         self.output.write_all(after.as_bytes())
     }
 
-    /// Counts a listed name and updates the progress.
+    /// Counts a listed entry, and updates the progress line.
     fn show_progress(&mut self) -> io::Result<()> {
         self.done.objects += 1;
         if let Some(progress) = self.progress.as_mut().filter(|progress| progress.is_due()) {

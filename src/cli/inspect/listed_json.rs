@@ -4,8 +4,8 @@ use h5fs_reader::model::text::JsonObject;
 
 use crate::cli::inspect::columns::{COLUMNS, Cells};
 
-/// The names of the columns of a long listing. The flag says whether the text of the column is
-/// valid JSON.
+/// The names of the JSON fields for the columns of a long listing. The flag says whether the text
+/// in the column is valid JSON.
 const FIELDS: [(&str, bool); COLUMNS] = [
     ("mode", false),
     ("type", false),
@@ -16,13 +16,13 @@ const FIELDS: [(&str, bool); COLUMNS] = [
     ("bytes", true),
 ];
 
-/// An entry of a listing.
+/// An entry of a listing, as a JSON object.
 pub(in crate::cli) struct JsonEntry<'a> {
     pub(in crate::cli) path: &'a [u8],
     pub(in crate::cli) cells: &'a Cells,
     /// The target of a symbolic link.
     pub(in crate::cli) target: Option<&'a [u8]>,
-    /// The faults of the entry.
+    /// The errors of the listed object, as texts.
     pub(in crate::cli) faults: &'a [String],
 }
 

@@ -13,7 +13,7 @@ use crate::cli::inspect::joined_names::split_pattern;
 use crate::cli::inspect::parallel::Arguments;
 use crate::cli::text::printable::printable_bytes;
 
-/// The sources on a command line, and the paths in them.
+/// The sources that a command line names, and the paths in these sources.
 pub(in crate::cli) struct NamedSources {
     pub(in crate::cli) sources: Vec<Location>,
     pub(in crate::cli) paths: Vec<OsString>,
@@ -74,7 +74,7 @@ fn is_source(word: &OsString) -> bool {
     location.is_ok_and(|location| location.path().is_none_or(Path::exists))
 }
 
-/// Returns whether the source has this path. A sandboxed process finds out.
+/// Returns whether the source contains this path. A sandboxed process opens the source to find out.
 fn has_path(operands: &Operands, path: &OsString) -> bool {
     let mut arguments = Arguments::for_command("ls", &operands.how);
     arguments.flag("--directory");

@@ -1,7 +1,7 @@
 //! Reads several sources, each in a separate process, some of them in parallel.
 //!
-//! A process enters its sandbox once, and can read only one source from then on. So this process
-//! reads only the first bytes of each file, to recognise data files, and starts the program again
+//! A process enters its sandbox once, and can then read only one source. So the calling process
+//! only reads the first bytes of each file, to recognise data files. It starts the program again
 //! for each source. The outputs are written in the order of the sources. Output that arrives early
 //! waits in a bounded buffer.
 
@@ -27,16 +27,17 @@ use crate::cli::text::printable::{harmless, printable};
 use crate::cli::text::progress::TICK;
 use crate::limits;
 
-/// Maximum number of sources found in advance, to know their total number.
+/// Maximum number of sources that are found before they are read, so that their total number
+/// becomes known.
 const FOUND: usize = 1 << 16;
 
-/// Maximum number of sources that run ahead of the one whose output is written.
+/// Maximum number of sources whose processes run before their output is written.
 const AHEAD: usize = 64;
 
-/// Size in bytes of a piece of output.
+/// Size in bytes of a block of a process's output.
 const PIECE: usize = 64 << 10;
 
-/// Maximum number of waiting pieces of one source.
+/// Maximum number of blocks of one process that wait to be written.
 const PIECES: usize = 8;
 
 /// A message from the process of a source.
@@ -48,43 +49,45 @@ enum SourceMessage {
     Ended(bool),
 }
 
-/// A source, and the receiver of its messages.
+/// A source, and the channel from which the messages of its process are received.
 type RunningSource = (Location, Receiver<SourceMessage>);
 
-/// Receives the messages of the processes, source by source.
+/// The recipient of the processes' output, one source after the other.
 pub(in crate::cli) trait OutputFollower {
     /// Starts the output of the source with this `name`.
     fn begin(&mut self, name: &[u8]) -> Outcome<()>;
 
-    /// Handles bytes of the source's output.
+    /// Handles bytes of the current source's output.
     fn output(&mut self, bytes: &[u8]) -> Outcome<()>;
 
-    /// Prepares the terminal for a line on standard error.
+    /// Prepares the terminal for a line on standard error, for example by clearing the progress
+    /// line.
     fn make_room(&mut self) -> Outcome<()> {
         Ok(())
     }
 
-    /// Handles the end of a source's process. `is_whole` says whether it succeeded.
+    /// Handles the end of the process of the current source. `is_whole` says whether the process
+    /// succeeded.
     fn end(&mut self, is_whole: bool) -> Outcome<()>;
 
-    /// Reports progress before each other call and at intervals: the number of processes that have
-    /// ended, and the total number `all` if it is known.
+    /// Shows the progress. Called before each other method and at intervals. `ended` is the number
+    /// of processes that have ended, and `all` the number of sources if it is known.
     fn tick(&mut self, _ended: u64, _all: Option<u64>) -> Outcome<()> {
         Ok(())
     }
 }
 
-/// Arguments for a process, before and after the name of its source.
+/// The arguments of the processes, before and after the name of the source.
 #[derive(Debug, Clone, Default)]
 pub(in crate::cli) struct Arguments {
     pub(in crate::cli) flags: Vec<OsString>,
-    /// Flags that only a source by URL needs.
+    /// Flags that apply only to a source by URL.
     remote: Vec<OsString>,
     pub(in crate::cli) paths: Vec<OsString>,
 }
 
 impl Arguments {
-    /// Returns the arguments of the command `name`.
+    /// Returns the arguments of processes that run the command `name`.
     pub(in crate::cli) fn for_command(name: &str, how: &ReadingArguments) -> Self {
         let sandbox = if how.sandbox { "on" } else { "off" };
         let mut arguments = Arguments {
@@ -107,7 +110,7 @@ impl Arguments {
         self.flags.push(flag.into());
     }
 
-    /// Returns the call that reads `source`.
+    /// Returns the arguments with which this program reads `source`.
     pub(in crate::cli) fn call(&self, source: &Location) -> Invocation {
         let mut arguments = self.flags.clone();
         if source.url().is_some() {
@@ -122,7 +125,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the command that reads `source`.
+    /// Returns the command that starts this program to read `source`.
     ///
     /// # Errors
     /// Fails if the path of this executable is unknown.
@@ -134,7 +137,7 @@ impl Arguments {
     }
 }
 
-/// The number of sources found, and the number of sources read.
+/// The number of sources found so far, and the number of sources read so far.
 #[derive(Default)]
 struct Count {
     found: AtomicU64,
@@ -144,7 +147,7 @@ struct Count {
 }
 
 impl Count {
-    /// Finds sources until no thread receives them any longer.
+    /// Finds sources and sends them to the threads, until the threads have ended.
     fn find(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
         for source in sources {
             self.found.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +168,8 @@ impl Count {
 /// An iterator over the sources to read.
 pub(in crate::cli) type Sources<'a> = dyn Iterator<Item = Location> + Send + 'a;
 
-/// Reads each of `sources` in a separate process. Passes the messages of the processes to `follow`.
+/// Reads each of `sources` in a separate process. Passes the output of the processes to `follow`,
+/// in the order of the sources.
 pub(in crate::cli) fn read(
     sources: &mut Sources<'_>,
     arguments: &Arguments,
@@ -198,7 +202,8 @@ pub(in crate::cli) fn read(
     })
 }
 
-/// Takes the next source, reserves its place in the queue, and returns the sender for its messages.
+/// Takes the next source, and adds it to the queue of running sources. Returns the source, and the
+/// channel for the messages of its process.
 fn next(
     found: &Mutex<Receiver<Location>>,
     queue: &SyncSender<RunningSource>,
@@ -211,7 +216,7 @@ fn next(
     Some((source, tell))
 }
 
-/// Passes on the messages of the processes, in the order of their sources.
+/// Passes the messages of the processes to `follow`, in the order of their sources.
 fn deliver(
     turns: &Receiver<RunningSource>,
     count: &Count,
@@ -235,7 +240,8 @@ fn deliver(
     Ok(())
 }
 
-/// Waits for the next message. Returns `None` at the end.
+/// Waits for the next message, and shows the progress meanwhile. Returns `None` after the last
+/// message.
 fn receive<T>(
     from: &Receiver<T>,
     count: &Count,
@@ -252,13 +258,14 @@ fn receive<T>(
     }
 }
 
-/// Adds the source's name to a line of its process.
+/// Adds the name of the source to a line that its process has written to standard error.
 fn of_source(name: &[u8], line: &str) -> String {
     let line = harmless(line);
     of_text(name, line.strip_prefix("h5fs: ").unwrap_or(&line))
 }
 
-/// Starts the process of `source` and sends its messages. Returns whether the process succeeded.
+/// Runs the process of `source`, and sends its output as messages. Returns whether the process
+/// succeeded.
 fn run(source: &Location, arguments: &Arguments, tell: &SyncSender<SourceMessage>) -> Result<bool> {
     let failed = |error| Error::io(&error, "starting `h5fs`");
     let mut command = arguments.command(source)?;
@@ -295,7 +302,7 @@ fn follow_child(child: &mut Child, tell: &SyncSender<SourceMessage>) -> Option<(
     })
 }
 
-/// Splits a process's output into lines. A line longer than the limit is split into parts.
+/// Splits the output of a process into lines. A line that exceeds the limit is split.
 fn lines(from: impl Read) -> impl Iterator<Item = String> {
     let mut from = BufReader::new(from);
     std::iter::from_fn(move || {

@@ -17,11 +17,11 @@ use crate::cli::text::printable::printable;
 use crate::cli::text::progress::{CompletedWork, ProgressLine};
 use crate::fs::{FileKind, Handle, Ino, Requests};
 
-/// Reads files and directories, and discards their bytes.
+/// A walk that reads files, so that their bytes are cached, and discards the bytes.
 struct Prefetcher<'a> {
     tree: &'a dyn Requests,
     connection: &'a Connection,
-    /// Number of warnings that were printed or suppressed.
+    /// Number of the fetcher's warnings that were handled: printed or suppressed.
     warning_count: usize,
     is_quiet: bool,
     progress: ProgressLine,
@@ -29,7 +29,7 @@ struct Prefetcher<'a> {
     is_whole: bool,
 }
 
-/// A directory that is being read, with its path.
+/// A directory whose files are being read.
 struct PrefetchLevel<'a> {
     path: Vec<u8>,
     ino: Ino,
@@ -162,7 +162,8 @@ impl Prefetcher<'_> {
         }
     }
 
-    /// Prints the fetcher's new warnings. Each warning says why some bytes are not in the cache.
+    /// Prints the warnings of the fetcher that are new. Each says why some bytes are not in the
+    /// cache.
     fn warn(&mut self) {
         let warnings = self.connection.warnings();
         for text in warnings.get(self.warning_count..).unwrap_or_default() {

@@ -21,15 +21,15 @@ use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::fs;
 
-/// The names with a prefix.
+/// The connection to a fetcher that lists the names with a prefix.
 pub(in crate::cli) struct PrefixFiles {
     directory: RemoteDirectory,
     url: Url,
-    /// Exits once `directory` is dropped.
+    /// The fetcher's process. It ends once `directory` is dropped.
     _fetcher: Fetcher,
 }
 
-/// A name, and whether it is a directory.
+/// A name that the server lists, and whether it is a directory.
 pub(in crate::cli) struct Name {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) is_directory: bool,
@@ -102,12 +102,13 @@ impl PrefixFiles {
         Location::parse(self.absolute(path).into())
     }
 
-    /// Returns the URL of the object at `path`.
+    /// Returns the URL of the object at `path`, as a path.
     pub(in crate::cli) fn absolute(&self, path: &Path) -> PathBuf {
         self.directory.absolute(path)
     }
 
-    /// Returns the first object on `path`, and the rest of the path.
+    /// Splits `path` after its first object. Returns the location of the object, and the path
+    /// within the object.
     ///
     /// # Errors
     /// Fails with the server's error.

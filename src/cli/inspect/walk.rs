@@ -9,12 +9,12 @@ use crate::fs::{FileKind, Filesystem, Handle, Ino, LookupEntry, Requests, Stat};
 /// Number of names fetched from a directory at a time.
 const BATCH: usize = 256;
 
-/// A name in a directory, with its inode. The lookup count of the inode was increased, so the inode
-/// must be forgotten with `forget`.
+/// A name in a directory, with the inode of its object. The look-up increased the inode's look-up
+/// count, so the caller must call `forget`.
 pub(in crate::cli) struct NamedInode {
     pub(in crate::cli) name: Vec<u8>,
     pub(in crate::cli) ino: Ino,
-    /// Attributes, except those that are costly to compute.
+    /// Attributes of the inode, except those that take long to compute.
     pub(in crate::cli) stat: Stat,
 }
 
@@ -28,8 +28,8 @@ impl NamedInode {
     }
 }
 
-/// The names of a directory, without `.` and `..`, in the order of the file's index. Names of an
-/// ordinary directory are sorted.
+/// An iterator over the names in a directory, without `.` and `..`. Names of a group are in the
+/// order of the file's index. Names of an ordinary directory are sorted.
 pub(in crate::cli) struct DirectoryNames<'a> {
     filesystem: &'a dyn Requests,
     directory: Ino,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct DirectoryNames<'a> {
     cookie: u64,
     batch: vec::IntoIter<NamedInode>,
     is_ordered: bool,
-    /// The error of a listed name that could not be looked up.
+    /// The error of the first name that was listed, but could not be looked up.
     failed: Option<Error>,
 }
 
@@ -54,8 +54,8 @@ impl<'a> DirectoryNames<'a> {
         })
     }
 
-    /// Returns whether the names are in the order of the file's index because they are too many to
-    /// sort.
+    /// Returns whether the names are not sorted, because they are too many. They are in the order
+    /// of the file's index.
     pub(in crate::cli) fn are_unordered(&self) -> bool {
         self.filesystem.is_unordered(self.handle)
     }
@@ -97,8 +97,8 @@ impl<'a> DirectoryNames<'a> {
         Ok(all)
     }
 
-    /// Fetches the next names. Returns an empty vector at the end. A batch that contains only `.`
-    /// or `..` does not end the listing.
+    /// Fetches the next batch of names. Returns an empty vector at the end. A batch that contains
+    /// only `.` or `..` does not end the listing.
     fn fetch(&mut self) -> Result<Vec<NamedInode>> {
         loop {
             let before = self.cookie;
@@ -149,17 +149,18 @@ impl Drop for DirectoryNames<'_> {
 
 /// An item that a walk visits.
 pub(in crate::cli) enum VisitedItem<'a> {
-    /// A directory and its path. Its entries follow. The walk forgets its inode.
+    /// A directory: its path and its inode. The items in the directory follow. The walk forgets the
+    /// inode.
     Directory(&'a [u8], Ino),
-    /// Any other entry, and its path.
+    /// An item that is not a directory, and its path.
     Entry(&'a [u8], NamedInode),
-    /// The path of a directory that cannot be listed completely, with the error.
+    /// A directory that cannot be listed completely: its path and the error.
     Broken(&'a [u8], Error),
 }
 
-/// Visits the root and everything below it, each directory before its entries. Then visits the
-/// blocks of an ASDF file. Stops when `visit` returns false. Only the directories on the current
-/// path are held in memory.
+/// Visits the root and everything below it. A directory is visited before its content. The blocks
+/// of an ASDF file follow at the end. Stops when `visit` returns false. Only the directories on the
+/// current path are held in memory.
 pub(in crate::cli) fn walk(
     filesystem: &Filesystem,
     visit: &mut dyn FnMut(VisitedItem<'_>) -> bool,
@@ -170,7 +171,7 @@ pub(in crate::cli) fn walk(
     }
 }
 
-/// Visits everything in these view trees. See [`walk`].
+/// Visits everything in the view trees with these names. See [`walk`].
 pub(in crate::cli) fn walk_views(
     filesystem: &Filesystem,
     trees: &[&[u8]],
@@ -185,12 +186,12 @@ pub(in crate::cli) fn walk_views(
     }
 }
 
-/// Finds the directory of an ASDF file's blocks.
+/// Finds the directory that contains the blocks of an ASDF file.
 fn blocks(filesystem: &Filesystem) -> Option<Ino> {
     beneath_views(filesystem, b"blocks")
 }
 
-/// Finds a directory in `.h5fs`.
+/// Finds the directory `name` in `.h5fs`.
 fn beneath_views(filesystem: &Filesystem, name: &[u8]) -> Option<Ino> {
     let views = filesystem.lookup(filesystem.root(), b".h5fs").ok()?.ino;
     let found = filesystem.lookup(views, name);
@@ -218,21 +219,22 @@ fn walk_from(
 
 struct TreeWalk<'a> {
     filesystem: &'a Filesystem,
-    /// Path of the last visited item.
+    /// Path of the item that was visited last.
     path: Vec<u8>,
     levels: Vec<WalkLevel<'a>>,
 }
 
-/// A directory on the current path.
+/// A directory whose content is being visited.
 struct WalkLevel<'a> {
     directory: Ino,
     names: DirectoryNames<'a>,
-    /// Length of the directory's path in bytes.
+    /// Length in bytes of the directory's path within `path`.
     path: usize,
 }
 
 impl TreeWalk<'_> {
-    /// Enters the directory at the current path. Returns whether to continue.
+    /// Starts visiting the content of a directory, whose path is the current path. Returns whether
+    /// to continue the walk.
     fn enter(&mut self, directory: Ino, visit: &mut dyn FnMut(VisitedItem<'_>) -> bool) -> bool {
         let go_on = visit(VisitedItem::Directory(&self.path, directory));
         match DirectoryNames::open(self.filesystem, directory) {
@@ -251,8 +253,8 @@ impl TreeWalk<'_> {
         }
     }
 
-    /// Visits the next name, or leaves the directory after its last name. Returns whether to
-    /// continue.
+    /// Visits the next name of the innermost directory, or leaves the directory after its last
+    /// name. Returns whether to continue the walk.
     fn step(&mut self, visit: &mut dyn FnMut(VisitedItem<'_>) -> bool) -> bool {
         let Some(level) = self.levels.last_mut() else {
             return false;
@@ -275,7 +277,7 @@ impl TreeWalk<'_> {
     }
 }
 
-/// Joins a directory's path and a name.
+/// Appends a name to the path of a directory.
 pub(in crate::cli) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = directory.to_vec();
     push(&mut path, name);
