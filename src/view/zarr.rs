@@ -1,5 +1,5 @@
-//! A file as a Zarr store (Zarr core specification 3.1): a document for each group and array, and
-//! chunks that readers open by name.
+//! A file as a Zarr store (Zarr core specification 3.1): a `zarr.json` document for each group and
+//! array, and chunk files that readers open by name.
 //!
 //! The chunks are decoded, with little-endian numbers. Small chunks of the file are combined to
 //! larger ones. An array without chunks in the file is split along its first dimensions. A chunk

@@ -1,4 +1,4 @@
-//! An array of a store: an array of the file, or a field of its elements.
+//! An array of a Zarr store: an array of the HDF5 or ASDF file, or a field of its elements.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::limits;
 use crate::view::zarr::datatype::DataType;
 use crate::view::zarr::grid::{self, Grid};
 
-/// An array of a store.
+/// An array of a Zarr store.
 pub(crate) struct ZarrArray {
     /// The array of the file.
     pub(crate) array: Arc<Array>,
@@ -25,7 +25,7 @@ pub(crate) struct ZarrArray {
     /// The dimensions, slowest first. If elements are arrays, their dimensions follow the
     /// dimensions of the file's array.
     pub(crate) dims: Vec<u64>,
-    /// The kind of its chunk grid.
+    /// The kind of the array's chunk grid.
     pub(crate) grid: Grid,
     /// The shape of a chunk; no dimension is zero.
     pub(crate) chunk_shape: Vec<u64>,
@@ -36,19 +36,19 @@ pub(crate) struct ZarrArray {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ElementField {
     offset: usize,
-    /// For elements that are in nested arrays: the length of each dimension, and the bytes between
-    /// two neighbours.
+    /// If the elements are in nested arrays of the file's element: the length of each dimension,
+    /// and the distance between two neighbours in bytes.
     axes: Vec<(u64, usize)>,
 }
 
-/// An array of the file, or a part of its elements, as a node of a store.
+/// A node of a Zarr store: an array of the file, or a part of its elements.
 pub(crate) enum StoreNode {
-    /// A group with an array for each field that has a data type.
+    /// A group of the store. It has an array for each field of a record that has a Zarr data type.
     Fields(RecordArray),
     Array(ZarrArray),
 }
 
-/// A record whose fields are arrays of a store.
+/// An array of records in the file. The store has an array for each field of the records.
 pub(crate) struct RecordArray {
     array: Arc<Array>,
     members: Vec<Member>,
@@ -57,7 +57,7 @@ pub(crate) struct RecordArray {
 }
 
 impl ElementField {
-    /// Returns the number of elements in one element of the file's array.
+    /// Returns the number of store elements in one element of the file's array.
     pub(super) fn count(&self) -> Result<u64> {
         product(&self.dims())
     }
@@ -66,7 +66,8 @@ impl ElementField {
         self.axes.iter().map(|axis| axis.0).collect()
     }
 
-    /// Returns the offset of element `number` in an element of the file's array.
+    /// Returns the offset of store element `number` within an element of the file's array, in
+    /// bytes.
     pub(super) fn element_offset(&self, number: u64) -> usize {
         let mut rest = number;
         let mut place = self.offset;
@@ -77,7 +78,8 @@ impl ElementField {
         place
     }
 
-    /// Returns whether elements of `size` bytes are contiguous.
+    /// Returns whether store elements of `size` bytes are contiguous within an element of the
+    /// file's array.
     pub(super) fn is_dense(&self, size: usize) -> bool {
         let mut dense = size;
         self.axes.iter().rev().all(|&(count, stride)| {
@@ -89,8 +91,8 @@ impl ElementField {
 }
 
 impl StoreNode {
-    /// Returns the node of `array` in a store with this chunk grid; `None` if no part of the array
-    /// has a data type.
+    /// Returns the store node for `array`, with this kind of chunk grid. Returns `None` if no part
+    /// of the array has a Zarr data type.
     pub(crate) fn from_array(array: &Arc<Array>, grid: Grid) -> Option<Self> {
         if array.shape == Shape::Null {
             return None;
@@ -137,12 +139,12 @@ impl StoreNode {
 }
 
 impl RecordArray {
-    /// Returns the names of the fields, as in the file.
+    /// Returns the names of the records' fields, as in the file.
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(|member| &*member.name)
     }
 
-    /// Returns the node of a field; `None` if the field does not have a data type.
+    /// Returns the store node for a field; `None` if the field does not have a Zarr data type.
     pub(crate) fn field(&self, name: &[u8]) -> Option<StoreNode> {
         let mut members = self.members.iter();
         self.part(members.find(|member| member.name == name)?)
@@ -208,24 +210,24 @@ impl ZarrArray {
         Some(array)
     }
 
-    /// Returns the number of elements in a chunk.
+    /// Returns the number of elements in a chunk of the store.
     pub(super) fn elements(&self) -> Result<u64> {
         product(&self.chunk_shape)
     }
 
-    /// Returns the bytes of a chunk; `None` if they depend on the length of texts.
+    /// Returns the length of a chunk file in bytes; `None` if it depends on the lengths of texts.
     pub(crate) fn chunk_bytes(&self) -> Option<u64> {
         let size = to_u64(self.data_type.size()?);
         self.elements().ok()?.checked_mul(size)
     }
 
-    /// Returns the number of chunks in each dimension.
+    /// Returns the number of chunks along each dimension of the store's array.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = u64> {
         let sizes = self.dims.iter().zip(&self.chunk_shape);
         sizes.map(|(dim, chunk)| dim.div_ceil(*chunk))
     }
 
-    /// Returns the file's own chunks, if any are stored.
+    /// Returns the chunk grid of the array in the file, if the file stores chunks.
     pub(super) fn chunked(&self) -> Option<&ChunkGrid> {
         match &self.array.storage {
             Ok(Storage::Chunked(chunked)) => Some(chunked),
@@ -233,12 +235,12 @@ impl ZarrArray {
         }
     }
 
-    /// Returns the index of the file's own chunks, if any are stored.
+    /// Returns the chunk index of the array in the file, if the file stores chunks.
     pub(crate) fn index(&self) -> Option<&dyn ChunkIndex> {
         self.chunked().map(|chunked| &*chunked.index)
     }
 
-    /// Returns the stored bytes of the file's own chunk at `place` of the grid.
+    /// Returns the location of the stored bytes of the file's chunk at the grid indices `place`.
     ///
     /// # Errors
     /// `NotFound` if the chunk is not stored. Fails if the index cannot be read.
@@ -259,21 +261,22 @@ impl ZarrArray {
         })
     }
 
-    /// Returns whether none of the chunks is a file.
+    /// Returns whether the store has no chunk files for the array.
     pub(crate) fn has_no_chunks(&self) -> bool {
         let is_stored = !matches!(self.array.storage, Ok(Storage::Empty | Storage::Fill));
         self.dims.contains(&0) || !is_stored && !self.has_all_chunks()
     }
 
-    /// Returns the place of the file's own chunk in its grid.
+    /// Returns the indices of a chunk in the file's chunk grid, from its indices in the store. The
+    /// store's array may have further dimensions.
     pub(super) fn own_chunk<'p>(&self, place: &'p [u64]) -> &'p [u64] {
         place
             .get(..self.array.shape.dims().len())
             .unwrap_or_default()
     }
 
-    /// Returns whether unstored chunks are files, too. They are if readers could round the fill
-    /// value, because it is an integer that a double cannot represent.
+    /// Returns whether chunks that are not stored are also files in the store. This is the case if
+    /// the fill value is an integer that a double cannot represent, because readers could round it.
     pub(crate) fn has_all_chunks(&self) -> bool {
         const EXACT: u64 = 1 << 53;
         let number = || self.fill(&TextContext::without_pointers(0));
@@ -285,7 +288,8 @@ impl ZarrArray {
             })
     }
 
-    /// Returns whether the chunk at `place` of the grid, which must be inside, is a file.
+    /// Returns whether the chunk at the grid indices `place` is a file in the store. The indices
+    /// must be in the grid.
     ///
     /// # Errors
     /// Fails if the chunk index cannot be read.
@@ -304,13 +308,14 @@ impl ZarrArray {
         }
     }
 
-    /// Returns whether the array is virtual and its sources have chunks, so that it has a grid of
-    /// its own.
+    /// Returns whether the array is virtual and the arrays that it maps have chunks, so that the
+    /// store uses these chunks for its grid.
     pub(crate) fn has_own_grid(&self) -> bool {
         matches!(self.array.storage, Ok(Storage::Virtual(_))) && self.array.chunk_shape.is_some()
     }
 
-    /// Returns whether the chunk at `place` overlaps at least one stored chunk of the file.
+    /// Returns whether the store's chunk at `place` overlaps at least one chunk that the file
+    /// stores.
     ///
     /// # Errors
     /// Fails if the chunk index cannot be read.
@@ -330,8 +335,8 @@ impl ZarrArray {
         }
     }
 
-    /// Returns, for each dimension, the places of the file's own chunks that the chunk at `place`
-    /// overlaps.
+    /// Returns, for each dimension, the grid indices of the file's chunks that the store's chunk at
+    /// `place` overlaps.
     fn stored_places(&self, place: &[u64]) -> Vec<Range<u64>> {
         let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
         let block = self.block(place).into_iter().zip(stored);
@@ -342,7 +347,8 @@ impl ZarrArray {
         places.collect()
     }
 
-    /// Returns, for each dimension, the elements of the file's array in the chunk at `place`.
+    /// Returns, for each dimension, the range of the file's elements that are in the store's chunk
+    /// at `place`.
     pub(super) fn block(&self, place: &[u64]) -> Vec<Extent> {
         let axes = self.own_chunk(place).iter().zip(&self.chunk_shape);
         let axes = axes.zip(self.array.shape.dims());
@@ -353,7 +359,7 @@ impl ZarrArray {
         block.collect()
     }
 
-    /// Returns the place of the chunk that contains the file's own chunk at `place`.
+    /// Returns the grid indices of the store's chunk that contains the file's chunk at `place`.
     pub(crate) fn containing_chunk(&self, place: &[u64]) -> Vec<u64> {
         let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
         let axes = place.iter().zip(stored).zip(&self.chunk_shape);
@@ -361,13 +367,13 @@ impl ZarrArray {
             .collect()
     }
 
-    /// Returns whether the chunks have the same shape as in the file.
+    /// Returns whether the store's chunks have the same shape as the file's chunks.
     pub(crate) fn has_stored_shape(&self) -> bool {
         let own = self.own_chunk(&self.chunk_shape);
         self.array.chunk_shape.as_deref() == Some(own)
     }
 
-    /// Returns the fill value of a whole element of the file's array.
+    /// Returns the fill value of an element of the file's array.
     pub(super) fn array_fill(&self) -> Vec<u8> {
         match &self.array.fill {
             Fill::Value(element) => element.to_vec(),
@@ -375,7 +381,8 @@ impl ZarrArray {
         }
     }
 
-    /// Returns the fill value as it is stored in the file.
+    /// Returns the part of the file's fill value that belongs to one store element, in the file's
+    /// datatype.
     ///
     /// # Errors
     /// `Corrupt` if the fill value is shorter than an element.
@@ -390,7 +397,8 @@ impl ZarrArray {
         own.map(<[u8]>::to_vec).ok_or_else(short)
     }
 
-    /// Returns the fill value as an element of the store. `context` follows the pointer of a text.
+    /// Returns the fill value in the store's data type. If it is a text, `context` follows its
+    /// pointer.
     ///
     /// # Errors
     /// Fails if the fill value cannot be read.
@@ -401,18 +409,18 @@ impl ZarrArray {
         Ok(out)
     }
 
-    /// Returns whether the file's numbers are big-endian; `None` if they need another conversion,
-    /// or are only a part of the elements.
+    /// Returns whether the numbers in the file are big-endian. Returns `None` if converting them
+    /// takes more than a change of byte order, or if they are only a part of the file's elements.
     pub(super) fn is_big_endian(&self) -> Option<bool> {
         self.data_type.is_big_endian().filter(|_| self.is_whole())
     }
 
-    /// Returns whether the elements of a chunk equal the file's own, byte for byte.
+    /// Returns whether the elements in a chunk of the store have the same bytes as in the file.
     pub(super) fn keeps_bytes(&self) -> bool {
         self.data_type.keeps_bytes() && self.is_whole()
     }
 
-    /// Returns whether the field is the whole of the file's elements.
+    /// Returns whether the field covers all bytes of the file's elements.
     fn is_whole(&self) -> bool {
         let size = self.data_type.stored_size();
         let count = self.field.count().unwrap_or_default();
@@ -421,7 +429,8 @@ impl ZarrArray {
     }
 }
 
-/// Advances to the next place in C order; returns `false` after the last one.
+/// Advances the indices `at` to the next ones within `places`, in C order. Returns `false` after
+/// the last ones.
 fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
     for (at, places) in at.iter_mut().zip(places).rev() {
         *at = at.one_more();
@@ -433,7 +442,7 @@ fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
     false
 }
 
-/// Returns whether the array has a chunk grid in the file.
+/// Returns whether the file stores the array in chunks.
 fn has_grid(array: &Array) -> bool {
     matches!(
         array.storage,

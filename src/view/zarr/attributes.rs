@@ -1,4 +1,4 @@
-//! The attributes of an object as members of its document.
+//! The attributes of an object in its `zarr.json` document.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,11 +17,12 @@ use crate::limits;
 use crate::view::zarr::datatype::{DataType, DataTypeKind};
 use crate::view::zarr::json::{self, readable};
 
-/// The attribute that lists parts of the file that the store does not have.
+/// The store's attribute that lists the objects and attributes of the file that the store does not
+/// have.
 const ABSENT: &[u8] = b"_h5fs_absent";
 
-/// Attributes about the structure of the file. The names of dimensions are elsewhere in the
-/// document.
+/// Attributes about the structure of the HDF5 file, which the store does not have. The document has
+/// the names of dimensions in another member.
 const HIDDEN: &[&[u8]] = &[
     b"CLASS",
     b"NAME",
@@ -81,7 +82,7 @@ pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> R
     failure.and(listed).map(|()| are_named)
 }
 
-/// The members of `attributes` in a document.
+/// The attributes of an object as JSON, for its document.
 #[derive(Default)]
 pub(crate) struct ZarrAttributes {
     members: JsonObject,
@@ -90,8 +91,8 @@ pub(crate) struct ZarrAttributes {
 }
 
 impl ZarrAttributes {
-    /// Returns the attributes of `node`. For an array, `data_type` is the type of its elements.
-    /// `paths` converts the target of a reference to text.
+    /// Reads the attributes of `node`. For an array, `data_type` is the store's type of its
+    /// elements. `paths` converts the target of a reference to text.
     ///
     /// # Errors
     /// Fails with a temporary error. For an array, also fails if an attribute that readers need is
@@ -151,8 +152,8 @@ impl ZarrAttributes {
         Ok(all)
     }
 
-    /// Adds an attribute with the JSON text `value`, unless one with this name exists. Returns
-    /// whether the length limit allowed it.
+    /// Adds an attribute with the JSON text `value`, unless an attribute with this name exists.
+    /// Returns false if the attributes would become too long.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> bool {
         let length = self.members.length() + name.len() + value.len();
         if length > limits::ATTRIBUTE_TEXT {
@@ -165,14 +166,14 @@ impl ZarrAttributes {
         true
     }
 
-    /// Records the name of an object or attribute that the store omits.
+    /// Records that the store omits the object or attribute called `name`.
     pub(crate) fn record_absent(&mut self, name: Vec<u8>) {
         if self.absent.len() < limits::ZARR_ABSENT {
             self.absent.push(name);
         }
     }
 
-    /// Returns the JSON of all attributes.
+    /// Returns all attributes as a JSON object.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         if !self.absent.is_empty() {
             let mut list = Vec::new();
@@ -183,8 +184,8 @@ impl ZarrAttributes {
     }
 }
 
-/// Formats the value of an attribute as JSON. A single element is written without brackets, as
-/// netCDF readers expect.
+/// Formats the value of an attribute as JSON. The value of a single element is written without
+/// brackets, as netCDF readers expect.
 fn value(content: &AttributeContent, context: TextContext<'_>) -> Result<Vec<u8>> {
     let AttributeContent {
         datatype, shape, ..
@@ -210,7 +211,7 @@ fn value(content: &AttributeContent, context: TextContext<'_>) -> Result<Vec<u8>
     Ok(values.out)
 }
 
-/// The values of an attribute while they are written.
+/// The writer of an attribute's values.
 struct AttributeWriter<'a> {
     context: TextContext<'a>,
     out: Vec<u8>,
@@ -276,11 +277,10 @@ impl AttributeWriter<'_> {
     }
 }
 
-/// Formats `_FillValue` by the type of the array, as xarray stores it in a store of version 3.
-/// Returns `None` for a value that no element can equal. Also returns `None` for types whose
-/// `_FillValue` xarray does not support, because it would reject the whole group. With `is_turned`,
-/// `_Unsigned` changes the sign of the integers; xarray then accepts only values of the signed
-/// type.
+/// Formats `_FillValue` by the data type of its array, as xarray stores it in a store of Zarr
+/// version 3. Returns `None` for a value that no element can equal, and for types whose
+/// `_FillValue` makes xarray reject the whole group. With `is_turned`, `_Unsigned` changes the
+/// signedness of the integers. xarray then accepts only values of the signed type.
 fn fill(
     content: &AttributeContent,
     data_type: &DataType,
@@ -343,7 +343,8 @@ fn fill(
     Ok(Some(out))
 }
 
-/// Returns whether `_Unsigned` gives the integers of an array the opposite signedness.
+/// Returns whether the attribute `_Unsigned` says that the integers of an array have the opposite
+/// signedness.
 fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> Result<bool> {
     let DataTypeKind::Integer { signed, .. } = data_type.kind else {
         return Ok(false);
@@ -352,7 +353,7 @@ fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> R
     Ok(text(container, node, b"_Unsigned")?.is_some_and(|text| text == wanted))
 }
 
-/// Returns a stored number as a float.
+/// Returns the stored number `element` as a float; `None` if it is not a number.
 fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
     match &datatype.class {
         Class::Float(format) => number::real(element, format)?.as_f64(),
@@ -363,7 +364,8 @@ fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
     }
 }
 
-/// Returns a stored number as an integer, if it is whole.
+/// Returns the stored number `element` as an integer; `None` if it has a fraction or is not a
+/// number.
 fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
     const BEYOND: f64 = (1_u128 << 64) as f64;
     match &datatype.class {
@@ -378,8 +380,8 @@ fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
     }
 }
 
-/// Removes NaN from `missing_value`. NaN is missing anyway, and readers would take the text "NaN"
-/// for a value.
+/// Removes NaN from the values of the attribute `missing_value`. NaN is missing anyway, and readers
+/// would interpret the JSON string "NaN" as a text.
 fn without_nan(content: AttributeContent) -> Option<AttributeContent> {
     if !matches!(content.datatype.class, Class::Float(_)) {
         return Some(content);

@@ -1,4 +1,5 @@
-//! A block of an array as a whole chunk. Elements outside of the array are zero.
+//! The elements of a chunk of the store that consists of several chunks of the file, or of parts of
+//! them. Elements outside of the array are zero.
 
 use std::sync::Arc;
 
@@ -10,20 +11,21 @@ use h5fs_reader::wire::{Count, Extent, to_usize};
 
 use crate::view::View;
 
-/// The elements of a block.
+/// The elements of a chunk of the store, which are selected from the array.
 pub(super) struct SelectedBlock {
-    /// The elements that are in the array.
+    /// The selected elements that are in the array.
     selected: SelectedElements,
-    /// For each dimension: the number of elements in the array, and in the chunk.
+    /// For each dimension of the chunk: the number of its elements that are in the array, and of
+    /// all its elements.
     axes: Vec<(u64, u64)>,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     size: u64,
     is_encoded: bool,
 }
 
 impl SelectedBlock {
-    /// Creates a block of the array of `reader` with the elements at `places` in each dimension.
-    /// The chunk has the shape `shape`.
+    /// Creates the elements of a chunk of shape `shape`. `places` has the range of elements in each
+    /// dimension of the array of `reader`.
     ///
     /// # Errors
     /// `Limit` for an array that is longer than any file can be.
@@ -44,7 +46,7 @@ impl SelectedBlock {
         self.is_encoded
     }
 
-    /// Reads the bytes `offset..end` of the chunk.
+    /// Reads the bytes `offset..end` of the chunk, including zeros outside of the array.
     pub(super) fn read(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
         let wanted = to_usize(end.left_after(offset))?;
         let inner = self.axes.get(1..).unwrap_or_default();
@@ -65,8 +67,8 @@ impl SelectedBlock {
         Ok(out.into())
     }
 
-    /// Reads the elements of the bytes `offset..end` that are in the array, and copies them to
-    /// their positions in the chunk.
+    /// Reads those bytes of `offset..end` that are in the array, and copies them to their positions
+    /// in `out`.
     fn scatter(&self, offset: u64, end: u64, cancel: &CancelToken, out: &mut [u8]) -> Result<()> {
         let (inside, all) = self.axes.last().copied().unwrap_or((1, 1));
         let (inside, all) = (inside.times(self.size), all.times(self.size));
@@ -89,8 +91,8 @@ impl SelectedBlock {
         Ok(())
     }
 
-    /// Returns the number of a chunk's row among the rows in the array. A row extends over the last
-    /// dimension.
+    /// Returns the index of a chunk's row among those of its rows that are in the array. Returns
+    /// `None` if the row is outside of the array. A row extends over the last dimension.
     fn row_of_array(&self, row: u64) -> Option<u64> {
         let mut rest = row;
         let mut number = 0_u64;
@@ -107,7 +109,7 @@ impl SelectedBlock {
         Some(number)
     }
 
-    /// Reads `length` bytes of the elements in the array.
+    /// Reads `length` bytes of the selected elements, starting at `offset`.
     fn of_array(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
         if length == 0 {
@@ -122,8 +124,8 @@ impl SelectedBlock {
     }
 }
 
-/// Copies the bytes of a row at `place` of a chunk into `out`, which has the chunk's bytes
-/// `offset..end`.
+/// Copies a row of the chunk, which is at `place` in the chunk's bytes, into `out`. `out` has the
+/// chunk's bytes `offset..end`.
 fn put(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> Result<()> {
     let (start, stop) = (place.start().max(offset), place.end().min(end));
     if start >= stop {
@@ -141,7 +143,7 @@ fn put(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> 
     Ok(())
 }
 
-/// Returns the selection of the elements at `places` of an array of `dims`.
+/// Returns a selection of the elements at `places` in each dimension of an array.
 fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Selection> {
     let too_large = || Error::limit("size of an array", u64::MAX >> 1);
     let mut stride = u64::from(datatype.size);

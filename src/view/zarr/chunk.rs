@@ -1,5 +1,5 @@
-//! A chunk as a file: the elements of its whole shape in C order, including those outside of the
-//! array.
+//! A chunk of the store as a file. It has the elements of the whole chunk shape in C order,
+//! including elements outside of the array.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use crate::view::texts::counted_text::Units;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::block::SelectedBlock;
 
-/// The elements of a chunk, as the file stores them.
+/// The elements of a chunk of the store, with the datatype and the bytes of the file.
 pub(crate) struct ChunkElements {
     content: ElementSource,
-    /// Bytes of all elements.
+    /// Total size of the elements in bytes.
     length: u64,
 }
 
-/// The source of the elements.
+/// Where the elements of a chunk come from.
 enum ElementSource {
-    /// The chunk at this place of the file's grid.
+    /// The file's chunk at these grid indices.
     Chunk(Arc<Reader>, Vec<u64>),
-    /// A block of the array.
+    /// A selection from the array.
     Block(SelectedBlock),
-    /// The chunk has not been stored: each element is this fill value.
+    /// Nothing is stored for the chunk, and each element is this fill value.
     Fill(Vec<u8>),
 }
 
 impl ChunkElements {
-    /// Finds the elements of the chunk at `place`.
+    /// Finds where the elements of the chunk at the grid indices `place` come from.
     ///
     /// # Errors
     /// Fails if the elements are known to be unreadable.
@@ -60,7 +60,8 @@ impl ChunkElements {
         Ok(ChunkElements { content, length })
     }
 
-    /// Reads at most `length` bytes from `offset` on; fewer only at the end.
+    /// Reads at most `length` bytes of the elements from `offset` on. Returns fewer bytes only at
+    /// the end of the chunk.
     fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length)).min(self.length);
         if offset >= end {
@@ -80,7 +81,8 @@ impl ChunkElements {
         }
     }
 
-    /// Returns the same bytes as `read` if they are available at once.
+    /// Returns the bytes that [`read`](Self::read) would return, if they are available without
+    /// waiting.
     fn ready(&self, offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
             ElementSource::Chunk(reader, place) => reader.decoded_chunk(place, offset, length),
@@ -97,7 +99,7 @@ impl ChunkElements {
     }
 }
 
-/// The file of a chunk whose elements all have the same size.
+/// The file of a chunk whose elements all have the same size in the store.
 pub(crate) struct Chunk {
     array: ZarrArray,
     stored: ChunkElements,
@@ -105,7 +107,8 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Creates the file of the chunk with the elements `stored`; `None` if they are texts.
+    /// Creates the file of a chunk. `stored` are its elements as in the file. Returns `None` if the
+    /// elements are texts.
     pub(crate) fn new(array: ZarrArray, stored: ChunkElements) -> Option<Self> {
         let length = array.chunk_bytes()?;
         Some(Chunk {
@@ -115,7 +118,7 @@ impl Chunk {
         })
     }
 
-    /// Converts the elements that overlap the bytes `offset..end`.
+    /// Converts the elements that overlap the bytes `offset..end` of the chunk file.
     fn converted(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
         let size = to_u64(self.array.data_type.size().unwrap_or(1));
         let elements = offset / size..end.div_ceil(size);
@@ -136,7 +139,8 @@ impl Chunk {
     }
 }
 
-/// Converts the elements `elements` of a chunk to the data type of the store, and appends them.
+/// Reads the elements `elements` of a chunk, converts them to the store's data type, and appends
+/// them.
 fn convert(
     array: &ZarrArray,
     stored: &ChunkElements,
@@ -145,7 +149,7 @@ fn convert(
     cancel: &CancelToken,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    /// Bytes of the file's elements to read at a time.
+    /// Amount of the file's data to read at a time, in bytes.
     const PART: u64 = 1 << 20;
     let record = u64::from(array.array.datatype.size).max(1);
     let size = array.data_type.stored_size();
@@ -230,7 +234,7 @@ pub(crate) struct TextChunk {
 }
 
 impl TextChunk {
-    /// Creates the file of the chunk with the elements `stored`.
+    /// Creates the file of a chunk of texts. `stored` are its elements as in the file.
     ///
     /// # Errors
     /// `Limit` for more texts than a chunk can have.
@@ -285,8 +289,8 @@ impl Units for TextChunk {
     }
 }
 
-/// A file whose reads all fail. Opening it must succeed, because readers could mistake a failure
-/// for a chunk that is not stored.
+/// A chunk file whose reads all fail. Opening it must succeed, because readers could interpret a
+/// failure as a chunk that is not stored.
 pub(crate) struct Unreadable {
     pub(crate) length: u64,
     pub(crate) error: Error,

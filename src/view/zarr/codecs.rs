@@ -1,5 +1,5 @@
-//! The codecs of chunks: `bytes` for decoded chunks, and codecs that reverse the filters of stored
-//! chunks. Their names are those of zarr-python and zarrs.
+//! The `codecs` of an array in its document: `bytes` for chunks that the mount decodes, and codecs
+//! that reverse the filters of stored chunks. Their names are those of zarr-python and zarrs.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::datatype::{DataType, DataTypeKind};
 use crate::view::zarr::json;
 
-/// Returns the codec of decoded chunks.
+/// Returns the codec, in JSON, of chunks that the mount decodes.
 pub(super) fn decoded(data_type: &DataType) -> String {
     match data_type.kind {
         DataTypeKind::Text => json::named_configuration("vlen-utf8", JsonObject::default()),
@@ -32,8 +32,8 @@ fn bytes(endian: &str) -> String {
     json::named_configuration("bytes", configuration)
 }
 
-/// Returns the codecs of the chunks as stored. Returns `None` if readers do not have a codec for a
-/// filter, or if the elements need a conversion.
+/// Returns the codecs, in JSON, of chunks that are served as stored. Returns `None` if Zarr readers
+/// do not have a codec for a filter, or if the elements need a conversion.
 pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     let chunked = array.chunked()?;
     if chunked.pipeline.0.is_empty() || array.has_all_chunks() {
@@ -56,7 +56,7 @@ pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     Some(std::iter::once(first).chain(filters).collect())
 }
 
-/// Returns the codecs of the filters of elements of `size` bytes.
+/// Returns the codecs that reverse a filter pipeline. Elements have `size` bytes.
 fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
     let numbered = pipeline.0.iter().enumerate();
     numbered
@@ -64,7 +64,7 @@ fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Returns the codec of the filter at position `place` of a pipeline.
+/// Returns the codec that reverses the filter at position `place` of a pipeline.
 fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     let parameter = |number: usize| filter.parameters.get(number).copied();
     let mut configuration = JsonObject::default();
@@ -109,14 +109,14 @@ fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     Some(json::named_configuration(name, configuration))
 }
 
-/// Returns whether readers have codecs for the stored chunks, provided that all filters were
-/// applied.
+/// Returns whether Zarr readers have codecs for the stored chunks of the array, provided that no
+/// chunk skipped a filter.
 pub(crate) fn are_known(array: &ZarrArray) -> bool {
     stored_codecs(array).is_some()
 }
 
-/// Returns whether all filters were applied to each stored chunk. Returns `false` if the index is
-/// too large to check.
+/// Returns whether every stored chunk of the array was written through all filters of the pipeline.
+/// HDF5 lets single chunks skip a filter. Returns `false` if the chunk index is too large to check.
 ///
 /// # Errors
 /// Fails if the index cannot be read.

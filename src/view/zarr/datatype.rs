@@ -1,7 +1,8 @@
-//! The data types of a store, and the conversion of the file's elements.
+//! The data types of a Zarr store, and the conversion of the file's elements to them.
 //!
-//! Numbers have the little-endian core type that represents all their values. Datatypes without a
-//! type that every reader supports, or without an exact one, are not shown.
+//! A number has the little-endian core data type that represents all its values. The store does not
+//! show a datatype if no core type represents its values exactly, or if only some readers support
+//! the type.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Float, StringPadding};
@@ -11,16 +12,16 @@ use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Datatype, datatype::Bits};
 use h5fs_reader::wire::{to_u64, to_usize};
 
-/// The type of the elements of an array of a store.
+/// The data type of an array in the store, and the conversion of elements to it.
 #[derive(Debug)]
 pub(crate) struct DataType {
     pub(super) kind: DataTypeKind,
     conversion: Conversion,
-    /// Bytes of an element in the file.
+    /// Size in bytes of an element in the file.
     stored: usize,
 }
 
-/// A data type by its name, with the bytes of one element.
+/// A Zarr data type, and the size of its elements in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DataTypeKind {
     Bool,
@@ -33,32 +34,32 @@ pub(super) enum DataTypeKind {
     Text,
 }
 
-/// The conversion of a stored element to one of the store.
+/// The conversion of an element from the file's datatype to the store's data type.
 #[derive(Debug)]
 enum Conversion {
     /// The bytes are unchanged.
     Copy,
-    /// The element is true unless it is 0.
+    /// A boolean: false if the stored integer is 0, and otherwise true.
     Truth,
     /// The bytes of each number, which has this size, are reversed.
     Swap(usize),
-    /// The element is an integer of fewer bits, or of another byte order.
+    /// An integer that has fewer bits than the store's type, or another byte order.
     Widen {
         order: ByteOrder,
         signed: bool,
         bits: Bits,
     },
-    /// The element is a floating-point number of another format.
+    /// A floating-point number in another format than the store's type.
     Round(Float),
-    /// The element is a string, whose padding is replaced with NULs.
+    /// A string. Its padding is replaced with NULs.
     Pad(StringPadding),
-    /// The element points to a text.
+    /// A text that the stored pointer leads to.
     Follow(ValueWriter),
 }
 
 impl DataType {
-    /// Returns the type of elements of `datatype`, which must not be an array; `None` if there is
-    /// none.
+    /// Returns the store's data type for elements of `datatype`, which must not be an array.
+    /// Returns `None` if Zarr does not have such a type.
     pub(crate) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let stored = to_usize(datatype.size.into())
             .ok()
@@ -96,7 +97,7 @@ impl DataType {
         })
     }
 
-    /// Returns the bytes of an element; `None` for texts, whose lengths vary.
+    /// Returns the size in bytes of an element in the store; `None` for texts, whose lengths vary.
     pub(crate) fn size(&self) -> Option<usize> {
         match self.kind {
             DataTypeKind::Bool => Some(1),
@@ -110,18 +111,18 @@ impl DataType {
         }
     }
 
-    /// Returns the bytes of an element in the file.
+    /// Returns the size in bytes of an element in the file.
     pub(crate) fn stored_size(&self) -> usize {
         self.stored
     }
 
-    /// Returns whether the bytes of an element are the same as in the file.
+    /// Returns whether elements have the same bytes in the store as in the file.
     pub(crate) fn keeps_bytes(&self) -> bool {
         matches!(self.conversion, Conversion::Copy)
     }
 
-    /// Returns whether the file's numbers are big-endian; `None` if the elements need another
-    /// conversion.
+    /// Returns whether the numbers in the file are big-endian. Returns `None` if converting them
+    /// takes more than a change of byte order.
     pub(super) fn is_big_endian(&self) -> Option<bool> {
         match (&self.conversion, self.kind) {
             (Conversion::Copy, _) => Some(false),
@@ -131,7 +132,8 @@ impl DataType {
         }
     }
 
-    /// Returns whether integers may be wrong in readers that convert numbers to doubles.
+    /// Returns whether the integers have so many bits that readers that convert numbers to doubles
+    /// may round them.
     pub(super) fn is_long_integer(&self) -> bool {
         matches!(self.kind, DataTypeKind::Integer { size: 8, .. })
     }
@@ -208,7 +210,7 @@ fn not_a_number() -> Error {
     Error::unsupported("a number of this type", None)
 }
 
-/// Returns the conversion of numbers of `size` bytes in this byte order to little-endian.
+/// Returns the conversion from numbers of `size` bytes in this byte order to little-endian numbers.
 fn in_order(order: ByteOrder, size: usize) -> Option<Conversion> {
     match order {
         ByteOrder::Little => Some(Conversion::Copy),
@@ -244,7 +246,7 @@ fn float(stored: u32, format: &Float) -> Option<(DataTypeKind, Conversion)> {
     if let Some(size) = ieee_bytes(stored, format).map(usize::from) {
         return Some((DataTypeKind::Float { size }, in_order(format.order, size)?));
     }
-    /// Bytes of the longest number that is supported.
+    /// Size in bytes of the longest number that the conversion supports.
     const LONGEST: u32 = 16;
     let size = match () {
         () if !is_computable(format) || stored > LONGEST => return None,
@@ -255,8 +257,8 @@ fn float(stored: u32, format: &Float) -> Option<(DataTypeKind, Conversion)> {
     Some((DataTypeKind::Float { size }, Conversion::Round(*format)))
 }
 
-/// Returns whether numbers with `significant` significant bits and exponent bias `bias` represent
-/// all numbers of `format`.
+/// Returns whether a floating-point format with `significant` significant bits and exponent bias
+/// `bias` represents all numbers of `format`.
 fn fits(format: &Float, significant: i64, bias: i64) -> bool {
     let mantissa = i64::from(format.mantissa_bits);
     let own_bias = i64::from(format.bias);
@@ -280,8 +282,8 @@ mod tests {
     use super::*;
     use h5fs_reader::testing::{int, type_of};
 
-    /// Returns the elements of `datatype` in a store, and their kind; `None` if the datatype does
-    /// not have a type.
+    /// Converts `elements` of `datatype`, and returns the kind of the store's data type with the
+    /// converted bytes. Returns `None` if the datatype does not have a data type in the store.
     fn converted(datatype: &Datatype, elements: &[u8]) -> Option<(DataTypeKind, Vec<u8>)> {
         let data_type = DataType::from_datatype(datatype)?;
         let mut out = Vec::new();

@@ -1,4 +1,5 @@
-//! The names of dimensions, from scales, labels, or lengths.
+//! The `dimension_names` of an array in its document. They come from dimension scales, labels, or
+//! the lengths of dimensions.
 
 use h5fs_reader::error::{Result, if_lasting};
 use h5fs_reader::model::attribute_value::texts;
@@ -6,11 +7,11 @@ use h5fs_reader::model::{Container, NodeId};
 
 use crate::view::elements::dimensions;
 
-/// The scale of each dimension of an array, and the labels.
+/// The dimension scale of each dimension of an array, and the label of each dimension.
 type DimensionNames = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
 
-/// Returns the scales and labels of the dimensions of the array `node`. `path` finds the path of an
-/// object.
+/// Returns the dimension scales and the labels of the dimensions of the array `node`. `path` finds
+/// the path of an object.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
@@ -27,8 +28,8 @@ pub(crate) fn dimension_names(
     Ok((scales, labels.unwrap_or_default()))
 }
 
-/// Returns the names of the dimensions `dims`. The first `rank` are those of the array `node`, and
-/// further ones belong to its elements.
+/// Returns the names of the dimensions `dims` of an array in the store. The first `rank` dimensions
+/// are those of the array `node` in the file. Further dimensions belong to its elements.
 ///
 /// # Errors
 /// Fails as [`dimension_names`] does.
@@ -57,8 +58,8 @@ pub(crate) fn names(
     Ok(names)
 }
 
-/// Appends a number to the name if `others` contains it, because readers reject two dimensions of
-/// an array with the same name.
+/// Returns `name`, followed by a number if `others` already contains the name. Readers reject two
+/// dimensions of an array with the same name.
 fn numbered(name: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     let numbers = (1..).map(|number: usize| [name, format!("_{number}").as_bytes()].concat());
     let mut all = std::iter::once(name.to_vec()).chain(numbers);

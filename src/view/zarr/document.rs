@@ -13,8 +13,8 @@ use crate::view::zarr::datatype::{DataType, DataTypeKind};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::json;
 
-/// Creates the document of an array with these attributes and dimension names. `context` follows
-/// the pointer of a fill value that is a text.
+/// Creates the document of an array. `attributes` are its attributes in JSON, and `names` the names
+/// of its dimensions. If the fill value is a text, `context` follows its pointer.
 ///
 /// # Errors
 /// Fails if the fill value cannot be read.
@@ -50,9 +50,9 @@ pub(crate) fn of_array(
     Ok(end(document))
 }
 
-/// Creates the document of a group with these attributes. `members` has the documents of all nodes
-/// below the group by path (consolidated metadata). It is omitted if it makes the document too
-/// long.
+/// Creates the document of a group. `attributes` are its attributes in JSON. `members` has the
+/// documents of all nodes below the group, by path (consolidated metadata). They are omitted if
+/// they make the document too long.
 pub(crate) fn of_group(attributes: &[u8], members: Option<JsonObject>) -> Vec<u8> {
     let mut document = begin("group");
     document.key("attributes").extend_from_slice(attributes);
@@ -82,7 +82,7 @@ fn end(document: JsonObject) -> Vec<u8> {
     (document.finish() + "\n").into_bytes()
 }
 
-/// Returns the data type in JSON.
+/// Returns the name of the data type, as the JSON of the document has it.
 fn name(data_type: &DataType) -> String {
     let sized = |name: &str, size: usize| {
         let mut configuration = JsonObject::default();
@@ -105,7 +105,7 @@ fn name(data_type: &DataType) -> String {
     }
 }
 
-/// Appends an element of the store as a fill value.
+/// Appends `element`, an element in the store's data type, as a fill value in JSON.
 fn fill(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match data_type.kind {
         DataTypeKind::Bool => {

@@ -1,4 +1,4 @@
-//! The chunk grid of an array in a store.
+//! The chunk grid of an array in a Zarr store.
 
 use h5fs_reader::model::Shape;
 use h5fs_reader::wire::Count;
@@ -6,35 +6,36 @@ use h5fs_reader::wire::Count;
 /// The kind of chunk grid of an array in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grid {
-    /// The file's own chunks.
+    /// The chunks of the file, served as they are stored.
     Stored,
-    /// Chunks of a size that suits readers.
+    /// Decoded chunks, of a size that suits readers.
     Decoded,
 }
 
-/// Bytes of a chunk of an array without chunks in the file.
+/// Maximum size in bytes of a chunk of an array that is not chunked in the file.
 const ROWS: u64 = 4 << 20;
 
-/// Approximate bytes of a chunk that combines chunks of the file.
+/// Approximate size in bytes of a chunk that combines several chunks of the file.
 const TOGETHER: u64 = 1 << 20;
 
-/// The same for an array with a dimension that may grow. Readers read a chunk as a whole, including
-/// the part after the end of the array.
+/// Approximate size in bytes of a combined chunk, for an array with a dimension that may grow.
+/// Readers read a chunk as a whole, including its elements after the end of the array.
 const GROWING: u64 = 256 << 10;
 
-/// The same for pointers to texts, which are read to compute the length of the chunk.
+/// Approximate size in bytes of a combined chunk of pointers to texts. All its texts are read to
+/// compute the length of the chunk file.
 const TEXTS: u64 = 64 << 10;
 
-/// Maximum number of the file's own chunks in one chunk. Each of them may have to be looked up to
-/// decide whether the chunk is a file.
+/// Maximum number of the file's chunks in one combined chunk. To decide whether the combined chunk
+/// is a file, each of them may have to be looked up.
 const PARTS: u64 = 4096;
 
-/// Bytes of a chunk above which the file's own chunks are split.
+/// Size in bytes of the file's chunks above which they are split.
 const LARGEST: u64 = 64 << 20;
 
-/// Returns the chunk shape for an array of shape `shape`, which the file stores in chunks of shape
-/// `stored`. Each element has `bytes` bytes. The chunks are whole multiples of `stored`, or parts
-/// of it. The result depends on nothing else, so it does not change when the array grows.
+/// Returns the shape of the store's chunks, for an array of shape `shape` that the file stores in
+/// chunks of shape `stored`. Each element has `bytes` bytes. The result is a whole multiple of
+/// `stored`, or a part of it. It does not depend on the current length of dimensions that may grow.
 pub(super) fn decoded(shape: &Shape, stored: &[u64], bytes: u64, are_texts: bool) -> Vec<u64> {
     let own = stored.iter().fold(bytes.max(1), |own, &dim| own.times(dim));
     if own > LARGEST {
@@ -65,9 +66,10 @@ fn may_grow(shape: &Shape) -> bool {
     axes.any(|(dim, max)| *max != Some(*dim))
 }
 
-/// Returns the chunk shape for an array that is split along its first dimensions into contiguous
-/// pieces in C order. Each element has `bytes` bytes. The length of a first dimension that can grow
-/// is ignored, so that the result does not change.
+/// Returns the shape of the store's chunks, for an array that the file does not store in chunks.
+/// The chunks split its first dimensions, so that each is contiguous in C order. Each element has
+/// `bytes` bytes. The current length of a first dimension that may grow is ignored, so that the
+/// result does not change.
 pub(super) fn rows(shape: &Shape, bytes: u64) -> Vec<u64> {
     let mut dims = shape.dims().to_vec();
     let grows = |(dim, max): (&u64, &Option<u64>)| *max != Some(*dim);
@@ -78,7 +80,8 @@ pub(super) fn rows(shape: &Shape, bytes: u64) -> Vec<u64> {
     cut(&dims, ROWS / bytes.max(1))
 }
 
-/// Cuts the first dimensions of `dims` so that at most `room` elements are left, and at least one.
+/// Shortens the first dimensions of `dims` until the product of all is at most `room`. The product
+/// is at least one.
 fn cut(dims: &[u64], room: u64) -> Vec<u64> {
     let mut room = room.max(1);
     let mut shape = vec![1; dims.len()];

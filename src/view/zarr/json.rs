@@ -1,22 +1,23 @@
-//! Values as JSON that every reader of a store accepts: UTF-8 text, and finite numbers.
+//! Values as JSON that every Zarr reader accepts: UTF-8 text, and finite numbers.
 
 use std::borrow::Cow;
 
 use h5fs_reader::model::number::FloatValue;
 use h5fs_reader::model::text::{JsonObject, write_json_text};
 
-/// Converts a text to UTF-8, with `U+FFFD` in place of invalid bytes. Parsers with UTF-8 strings
-/// would reject a whole document with `\udcXX`.
+/// Converts a text to UTF-8. Invalid bytes become `U+FFFD`. With the escape `\udcXX` in their
+/// place, some parsers would reject the whole document.
 pub(super) fn readable(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
 }
 
-/// Appends a text, converted by [`readable`].
+/// Appends a text as a JSON string, after converting it with [`readable`].
 pub(super) fn text(text: &[u8], out: &mut Vec<u8>) {
     write_json_text(readable(text).as_bytes(), out);
 }
 
-/// Returns the object with the name and configuration of a codec, a chunk grid or a data type.
+/// Returns the JSON object with the members `name` and `configuration`, which describes a codec, a
+/// chunk grid or a data type.
 pub(super) fn named_configuration(name: &str, configuration: JsonObject) -> String {
     let mut object = JsonObject::default();
     object.text("name", name);
@@ -24,7 +25,7 @@ pub(super) fn named_configuration(name: &str, configuration: JsonObject) -> Stri
     object.finish()
 }
 
-/// Appends a number. NaN and infinities are written as strings.
+/// Appends a number in JSON. NaN and infinities are written as strings.
 pub(super) fn number(value: f64, out: &mut Vec<u8>) {
     match value {
         _ if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
@@ -34,7 +35,7 @@ pub(super) fn number(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends bytes as a base64 string (RFC 4648, section 4).
+/// Appends bytes as a JSON string in base64 (RFC 4648, section 4).
 pub(super) fn base64(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     out.push(b'"');

@@ -1,4 +1,5 @@
-//! The names in the directory of an array: `zarr.json`, `c`, the chunks, the fields.
+//! The names in the directory of a store's array: `zarr.json`, `c`, and the names of chunks and
+//! fields.
 
 use std::sync::Arc;
 
@@ -7,28 +8,29 @@ use h5fs_reader::model::Array;
 use crate::view::zarr::array::{RecordArray, StoreNode, ZarrArray};
 use crate::view::zarr::grid::Grid;
 
-/// The name of each document.
+/// The name of the document of an array or group.
 pub(crate) const DOCUMENT: &[u8] = b"zarr.json";
 
-/// The name of the directory of chunks.
+/// The name of the directory that contains the chunks of an array.
 const CHUNKS: &[u8] = b"c";
 
-/// The entry at a path in the directory of an array.
+/// A file or directory in the directory of a store's array.
 pub(crate) enum StoreEntry {
-    /// The directory of an array, or of a group of fields.
+    /// The directory of an array, or of a group whose arrays are the fields of records.
     Shown(StoreNode),
-    /// The document of an array, or of a group of fields.
+    /// The document of an array, or of a group whose arrays are the fields of records.
     Document(StoreNode),
-    /// A directory of chunks with these first numbers.
+    /// The directory of the chunks whose grid indices begin with these numbers.
     Chunks(ZarrArray, Vec<u64>),
-    /// A chunk.
+    /// The file of the chunk with these grid indices.
     Chunk(ZarrArray, Vec<u64>),
 }
 
 impl StoreEntry {
-    /// Finds the entry at `path`, names separated by `/`, in the directory of `array` with the
-    /// chunk grid `grid`; `None` if there is none. `field` converts the shown name of a record's
-    /// field to its name in the file. The function does not check whether a chunk is stored.
+    /// Finds the entry at `path` (names separated by `/`) in the directory of `array`, which has
+    /// the kind of chunk grid `grid`. Returns `None` if no entry has this path. `field` converts
+    /// the displayed name of a record's field to its name in the file. The function does not check
+    /// whether a chunk is stored.
     pub(crate) fn find(
         array: &Arc<Array>,
         grid: Grid,
@@ -62,7 +64,7 @@ impl StoreEntry {
         matches!(self, StoreEntry::Shown(_) | StoreEntry::Chunks(..))
     }
 
-    /// Returns the names in this directory, except those of chunks, as in the file.
+    /// Returns the names in this directory, as in the file. The names of chunks are not included.
     pub(crate) fn names(&self) -> Vec<Name<'_>> {
         match self {
             StoreEntry::Shown(StoreNode::Array(array)) => {
@@ -77,10 +79,11 @@ impl StoreEntry {
     }
 }
 
-/// A name in the directory of an array.
+/// A name in the directory of a store's array.
 pub(crate) enum Name<'a> {
     Document,
-    /// The chunks. The flag is set for a scalar, whose only chunk is a file.
+    /// The directory of the chunks, or the only chunk of a scalar, which is a file. The flag is set
+    /// for a scalar.
     Chunks(bool),
     /// A field, by its name in the file.
     Field(&'a [u8]),
@@ -97,7 +100,7 @@ impl Name<'_> {
     }
 }
 
-/// Returns the names of the fields that are shown, as in the file, each once.
+/// Returns the names of the fields that the store shows, as in the file, each once.
 pub(crate) fn fields(record: &RecordArray) -> Vec<&[u8]> {
     let mut names: Vec<&[u8]> = record
         .names()
@@ -107,7 +110,8 @@ pub(crate) fn fields(record: &RecordArray) -> Vec<&[u8]> {
     names
 }
 
-/// Returns the chunk, or the directory of chunks, with these numbers.
+/// Returns the chunk whose grid indices are `names`, or the directory of the chunks whose indices
+/// begin with `names`.
 fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<StoreEntry> {
     let numbers: Option<Vec<u64>> = names.map(number).collect();
     let numbers = numbers?;
@@ -126,7 +130,7 @@ fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<
     })
 }
 
-/// Parses a number in the name of a chunk, which must not have leading zeros.
+/// Parses a grid index in the name of a chunk. It must not have leading zeros.
 fn number(name: &[u8]) -> Option<u64> {
     let is_plain =
         name.iter().all(u8::is_ascii_digit) && (name.len() == 1 || name.first() != Some(&b'0'));
