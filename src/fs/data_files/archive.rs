@@ -72,24 +72,26 @@ use crate::joined::choice::{self, Choice};
 use crate::limits;
 use crate::view::texts::text::Text;
 
-/// Number of paths whose last error is remembered.
+/// Maximum number of paths for which the archive remembers the last logged error.
 const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 
-/// The name in `.h5fs` of the tree with the files' own bytes.
+/// Name of the directory `.h5fs/original`, which shows the data files as ordinary files with their
+/// original bytes.
 const ORIGINALS: &[u8] = b"original";
 
-/// The name and target of the link to the Zarr store of the joined file.
+/// Name of the symbolic link in `.h5fs` to the Zarr store of the joined file. `STORE_TARGET` is the
+/// text of the link.
 const STORE: &[u8] = b"joined.zarr";
 const STORE_TARGET: &[u8] = b"joined/.h5fs/file.zarr";
 
-/// A file in `.h5fs` about the mount itself.
+/// A text file in `.h5fs` about the mount itself, such as `status`.
 struct ArchiveStatusFile {
     name: &'static [u8],
     ino: Ino,
     text: fn(&Archive) -> Vec<u8>,
 }
 
-/// All files about the mount.
+/// All text files in `.h5fs` about the mount itself.
 const TOLD: &[ArchiveStatusFile] = &[
     ArchiveStatusFile {
         name: b"status",
@@ -109,13 +111,13 @@ const TOLD: &[ArchiveStatusFile] = &[
 ];
 
 impl ArchiveStatusFile {
-    /// Returns the entry for the listing of the directory.
+    /// Returns the name, inode number and kind of this file, for the listing of `.h5fs`.
     const fn fixed(&self) -> FixedEntry {
         (self.name, self.ino, FileKind::File)
     }
 }
 
-/// The names in `.h5fs`.
+/// Names in the directory `.h5fs` of an archive, with inode numbers and kinds.
 const VIEW_NAMES: &[FixedEntry] = &[
     (ORIGINALS, ORIGINAL, FileKind::Directory),
     (choice::NAME, JOINED, FileKind::Directory),
@@ -125,22 +127,22 @@ const VIEW_NAMES: &[FixedEntry] = &[
     TOLD[2].fixed(),
 ];
 
-/// Returns only the names in `.h5fs`.
+/// Iterates over the names in the directory `.h5fs` of an archive.
 #[cfg(test)]
 pub(in crate::fs) fn view_names() -> impl Iterator<Item = &'static [u8]> {
     VIEW_NAMES.iter().map(|(name, ..)| *name)
 }
 
-/// The attribute with the error of an unreadable data file.
+/// Name of the extended attribute with the reason why a data file cannot be read.
 const ERROR: &[u8] = b"user.h5fs.error";
 
-/// A directory of files.
+/// A mounted directory of files.
 pub struct Archive {
     options: Options,
     root: Arc<dyn Directory>,
     engine: Arc<Engine>,
     look: Arc<EntryInspector>,
-    /// Progress of scanning files for joining.
+    /// Progress of scanning the data files to join them, for `.h5fs/status`.
     joining: Arc<ScanProgress>,
     entries: KnownEntries,
     inner: MemberInodes,
@@ -149,33 +151,34 @@ pub struct Archive {
     status_texts: StatusTexts,
     /// Time when the directory was first found to be missing.
     gone: Mutex<Option<SystemTime>>,
-    /// Paths whose last error is in the log.
+    /// The last logged error of each path, so that the same error is logged only once.
     logged: Mutex<LruCache<PathBuf, String>>,
-    /// Errors of all files.
+    /// Errors of all data files of the directory, for `.h5fs/errors`.
     errors: Arc<Errors>,
     traffic: Traffic,
     ordinary: OrdinaryFiles,
     started: Instant,
 }
 
-/// The name, number and kind of an entry that always exists.
+/// The name, inode number and kind of a directory entry that exists in every archive.
 type FixedEntry = (&'static [u8], Ino, FileKind);
 
-/// The object that an inode number refers to.
+/// The file or directory that an inode number of the archive identifies.
 enum InodeTarget {
     /// The directory `.h5fs` at the root.
     Views,
-    /// A file in `.h5fs` about the mount.
+    /// A text file in `.h5fs` about the mount itself.
     Status(&'static ArchiveStatusFile),
-    /// The link to the Zarr store of the joined file.
+    /// The symbolic link in `.h5fs` to the Zarr store of the joined file.
     Store,
-    /// An entry, with its path from the root.
+    /// A file or directory below the mounted directory, with its path from the root of the archive.
     Entry(EntryProperties, PathBuf),
-    /// An inode within a data file, with its number there.
+    /// An inode within a data file: the data file, and the inode number in the data file's own
+    /// tree.
     Inner(Arc<ArchiveMember>, Ino),
 }
 
-/// An open file or directory.
+/// The content of a handle: an open file or directory of the archive.
 struct OpenEntry {
     content: ArchiveContent,
     _held: HeldMemory,
@@ -184,10 +187,11 @@ struct OpenEntry {
 /// An open file or directory within a data file.
 struct OpenMemberInode {
     member: Arc<ArchiveMember>,
-    /// Inode number within the data file.
+    /// Inode number in the data file's own tree.
     local: Ino,
     is_directory: bool,
-    /// The state of a growing file to which the open file is tied.
+    /// For a growing data file, the state of the data file when this file was opened. `None` if
+    /// reads may return bytes of later states.
     state: Option<Identity>,
     is_given_up: bool,
 }
@@ -197,7 +201,8 @@ impl Openable for OpenEntry {
         matches!(&self.content, ArchiveContent::Inner(inner) if inner.is_given_up)
     }
 
-    /// Always returns false, because the member itself reports the end of a state.
+    /// Returns false, because the data file that contains the open file detects the end of its own
+    /// state.
     fn has_ended(&self) -> bool {
         false
     }
@@ -211,7 +216,8 @@ enum ArchiveContent {
         names: Mutex<Box<dyn DirectoryEntries>>,
     },
     Text(Text),
-    /// The directory `.h5fs`, or a data file that cannot be read.
+    /// The directory `.h5fs`, or the directory of a data file that cannot be read. Its entries are
+    /// fixed.
     Fixed {
         ino: Ino,
         names: &'static [FixedEntry],
@@ -219,7 +225,8 @@ enum ArchiveContent {
 }
 
 impl Archive {
-    /// Creates the archive of the files below `root`. `changes` watches open files.
+    /// Creates the archive of the files below `root`. `changes` is the watcher that reports writes
+    /// to open files.
     pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
         let errors = Arc::<Errors>::default();
@@ -255,7 +262,8 @@ impl Archive {
         }
     }
 
-    /// Opens all files as one, independently of the files that requests have open.
+    /// Opens the joined file of all data files, without using or evicting data files that requests
+    /// have opened.
     ///
     /// # Errors
     /// Fails if the files cannot be joined.
@@ -264,7 +272,8 @@ impl Archive {
             .open_joined(Path::new(OsStr::from_bytes(choice::NAME)))
     }
 
-    /// Logs once why the file `path` cannot be read.
+    /// Logs why the file at `path` cannot be read, unless the last logged error of the path is the
+    /// same.
     fn record_error(&self, path: &Path, error: &Error) {
         if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {
             return;
@@ -299,7 +308,8 @@ impl Archive {
         Ok(InodeTarget::Inner(member, local))
     }
 
-    /// Determines the type of the entry at `path`, last known as `known`.
+    /// Determines the type of the entry at `path`. `known` contains the properties from the
+    /// previous lookup of the entry.
     fn inspect(
         &self,
         path: &Path,
@@ -309,8 +319,9 @@ impl Archive {
         self.look.inspect(path, is_original, known)
     }
 
-    /// Counts a lookup of `name` in the directory `parent` with the path `path`, and returns the
-    /// entry.
+    /// Looks up `name` in the directory `parent`, increments the lookup count of its inode, and
+    /// returns its entry. `of` is the path of the directory, and whether it is below
+    /// `.h5fs/original`.
     fn enter(&self, parent: Ino, of: (&Path, bool), name: &[u8]) -> Result<LookupEntry> {
         let (path, is_original) = of;
         if parent == ROOT && name == name::VIEWS {
@@ -323,8 +334,8 @@ impl Archive {
         Ok(self.add_found((parent, is_original), &name, (&path, &found)))
     }
 
-    /// Counts a lookup of `name` in the directory `parent`, where `inspect` is the result of the
-    /// look, and returns the entry.
+    /// Increments the lookup count of `name` in the directory `parent` and returns its entry.
+    /// `found` is the result of inspecting `path`, the path of `name`.
     fn add_found(
         &self,
         (parent, is_original): (Ino, bool),
@@ -336,15 +347,17 @@ impl Archive {
         self.look.entry(ino, found, (path, is_original))
     }
 
-    /// Returns the entry of a directory that always exists.
+    /// Returns the directory entry for an inode number that exists in every archive, such as the
+    /// number of `.h5fs`.
     fn fixed(&self, ino: Ino) -> Result<LookupEntry> {
         let path = Path::new("");
         let found = self.inspect(path, true, None)?;
         Ok(self.look.entry(ino, &found, (path, true)))
     }
 
-    /// Calls `answer` with the filesystem of the data file that has the entry `ino`. The outer
-    /// error means that the data file cannot be opened.
+    /// Calls `answer` with the filesystem of the data file whose directory has the inode number
+    /// `ino`. The outer error means that the data file cannot be opened. The inner result is the
+    /// result of `answer`.
     fn with_data_file<T>(
         &self,
         (ino, place, path): (Ino, EntryProperties, &Path),
@@ -358,12 +371,13 @@ impl Archive {
         answered.map_err(|error| self.unopened(path, error))
     }
 
-    /// Returns the data file of an entry.
+    /// Returns the data file, or the joined file, whose directory has the inode number `ino`.
     fn member(&self, ino: Ino, place: EntryProperties, path: &Path) -> Arc<ArchiveMember> {
         self.members.get(ino, path, place.kind == EntryKind::Joined)
     }
 
-    /// Returns the entry of the joined file called `name`.
+    /// Looks up the joined file called `name` in `.h5fs`, increments its lookup count, and returns
+    /// its entry.
     fn enter_joined(&self, name: &[u8]) -> Result<LookupEntry> {
         if name == choice::NAME {
             return self.fixed(JOINED);
@@ -373,7 +387,7 @@ impl Archive {
         self.fixed(ino)
     }
 
-    /// Returns the entry of the link to the Zarr store of the joined file.
+    /// Returns the entry of the symbolic link in `.h5fs` to the Zarr store of the joined file.
     fn store_link(&self) -> Result<LookupEntry> {
         let entry = self.fixed(JOINED_STORE)?;
         let attributes = Stat {
@@ -389,8 +403,8 @@ impl Archive {
         })
     }
 
-    /// Returns and logs the error of a data file that cannot be opened, or `ESTALE` if it is not a
-    /// data file.
+    /// Logs why the data file at `path` cannot be opened, and returns the error. Returns `ESTALE`
+    /// if the path is no longer a data file.
     fn unopened(&self, path: &Path, error: Error) -> Error {
         if is_own_fault(&error) && self.look.was_mistyped(path) {
             return stale();
@@ -399,7 +413,8 @@ impl Archive {
         error
     }
 
-    /// Counts a lookup of the inode `local` of `member`, and returns its number in the mount.
+    /// Increments the lookup count of the inode with the number `local` in `member`. Returns the
+    /// inode number in the mount.
     fn enter_inner(&self, member: &Arc<ArchiveMember>, local: Ino) -> Ino {
         let (ino, is_new) = self.inner.enter(member, local);
         if is_new {
@@ -408,7 +423,7 @@ impl Archive {
         ino
     }
 
-    /// Opens the entry `ino`, a file that is shown unchanged.
+    /// Opens an ordinary file, which is shown unchanged. `ino` is the inode number of the file.
     fn open_ordinary(&self, ino: Ino, place: EntryProperties, path: &Path) -> Result<OpenedHandle> {
         let opened = self.root.open(path).map_err(stale_if_missing);
         let opened = opened.inspect_err(|error| self.record_error(path, error))?;
@@ -435,7 +450,8 @@ impl Archive {
             .insert(handle, OpenEntry { content, _held }, caching)
     }
 
-    /// Opens `local` of `member`. The member uses the same handle.
+    /// Opens the file or directory with the inode number `local` in `member`. `member` registers it
+    /// under the same handle as the archive.
     fn open_inner(
         &self,
         (member, local, is_directory): (&Arc<ArchiveMember>, Ino, bool),
@@ -466,8 +482,9 @@ impl Archive {
         })
     }
 
-    /// Calls `answer` with the filesystem of an open file's member. If the member was closed in the
-    /// meantime, the file is reopened under `handle`.
+    /// Calls `answer` with the filesystem of the data file that contains the open file of `handle`.
+    /// If the data file was closed and reopened in the meantime, first reopens the file under the
+    /// same handle.
     fn with_open_member<T>(
         &self,
         handle: Handle,
@@ -490,25 +507,27 @@ impl Archive {
     }
 }
 
-/// Returns whether the error is a fault of the data file itself.
+/// Returns whether the data file's own content is the cause of the error, for example damage or an
+/// unknown format.
 fn is_own_fault(error: &Error) -> bool {
     is_fault(error) || matches!(error, Error::Usage(_))
 }
 
-/// Returns whether the fault is permanent, so that the data file appears empty. An empty listing
-/// would be wrong for a file that may be readable later.
+/// Returns whether the error is permanent. The directory of a data file with a permanent error
+/// appears empty. For temporary errors, an empty listing would be wrong, because the data file may
+/// be readable later.
 fn is_permanent(error: &Error) -> bool {
     is_own_fault(error) && !error.is_passing()
 }
 
-/// Sets the entry's number in the mount.
+/// Replaces the inode number of a data file's entry by the inode number in the mount.
 fn with_number(mut entry: LookupEntry, ino: Ino) -> LookupEntry {
     entry.ino = ino;
     entry.attributes.ino = ino;
     entry
 }
 
-/// Converts a missing entry that existed before to `ESTALE`.
+/// Converts `NotFound` to `ESTALE`, for an entry that an earlier lookup has found.
 fn stale_if_missing(error: Error) -> Error {
     match error {
         Error::NotFound => stale(),

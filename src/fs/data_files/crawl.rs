@@ -1,4 +1,5 @@
-//! A crawler that reads the directories of a remote file before its users do.
+//! A crawler that reads the metadata of a remote file ahead of requests: group after group, below
+//! each group that a user has opened.
 //!
 //! Without the crawler, a recursive walk would need several round trips for each object: for its
 //! header, and then for the structures that the header references. So a thread reads all objects
@@ -20,21 +21,21 @@ use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
 
 use crate::limits;
 
-/// The crawler of one file.
+/// The crawler of one file. Clones share the groups that are still to be crawled.
 #[derive(Default)]
 pub(in crate::fs) struct Crawler(Arc<Mutex<CrawlState>>);
 
 #[derive(Default)]
 struct CrawlState {
-    /// Groups that were crawled.
+    /// Groups that were crawled or are in progress.
     groups: HashSet<NodeId>,
-    /// Opened groups that wait to be crawled.
+    /// Groups that a user has opened and that still wait to be crawled.
     opened: VecDeque<NodeId>,
     is_running: bool,
 }
 
 impl CrawlState {
-    /// Marks a group as crawled. Returns whether the group is new.
+    /// Marks a group as crawled. Returns true if it was not marked before.
     fn mark_crawled(&mut self, group: NodeId) -> bool {
         if self.groups.contains(&group) {
             return false;
@@ -47,7 +48,7 @@ impl CrawlState {
 }
 
 impl Crawler {
-    /// Crawls an opened group and everything below it, in a separate thread.
+    /// Crawls everything below `group`, which a user has opened, in a separate thread.
     pub(in crate::fs) fn look_into(&self, container: &Arc<dyn Container>, group: NodeId) {
         if !container.is_far() || container.is_growing() {
             return;
@@ -92,7 +93,7 @@ fn crawl_groups(crawler: &Weak<Mutex<CrawlState>>, container: &Arc<dyn Container
     }
 }
 
-/// A part of the file to read.
+/// A structure of the file for the crawler to read.
 #[derive(Clone, Copy)]
 enum CrawlSubject {
     Links(NodeId),
@@ -101,11 +102,11 @@ enum CrawlSubject {
     Chunks(NodeId, u64),
 }
 
-/// A subject, and the number of attempts to read it.
+/// A structure to read, and the number of attempts so far.
 struct CrawlItem(CrawlSubject, u32);
 
-/// Reads the objects below `group` breadth first, while `goes_on` returns true. Groups that are
-/// not new are skipped.
+/// Reads the objects below `group` breadth first, while `goes_on` returns true. Skips groups for
+/// which `is_new` returns false.
 fn crawl(
     container: &Arc<dyn Container>,
     group: NodeId,
@@ -156,8 +157,9 @@ fn crawl(
     }
 }
 
-/// Refills the window from the queue once the window is half empty, and requests all headers at
-/// once. Nearby headers arrive together.
+/// Moves structures from `queue` to `window`, the list of structures whose bytes were requested,
+/// once the window is half empty. Requests the headers of all moved objects at once, so that one
+/// request fetches nearby headers together.
 fn refill(container: &dyn Container, window: &mut Vec<CrawlItem>, queue: &mut VecDeque<CrawlItem>) {
     if window.len() > limits::CRAWL_WINDOW / 2 {
         return;
@@ -173,7 +175,8 @@ fn refill(container: &dyn Container, window: &mut Vec<CrawlItem>, queue: &mut Ve
 }
 
 impl CrawlItem {
-    /// Returns the address of an object. Other subjects sort before all objects.
+    /// Returns the address of the object, or `None` for a structure other than an object, which
+    /// thus sorts first.
     fn address(&self) -> Option<NodeId> {
         match self.0 {
             CrawlSubject::Object(node) => Some(node),
@@ -183,7 +186,8 @@ impl CrawlItem {
 }
 
 impl CrawlSubject {
-    /// Reads the subject. Returns the subjects to read next, at most `left` objects.
+    /// Reads the structure. Returns the structures to read next, with at most `left` objects among
+    /// them.
     fn read(
         self,
         glance: &dyn Container,
@@ -218,8 +222,7 @@ impl CrawlSubject {
     }
 }
 
-/// Returns the objects that the first `most` links of a group lead to, in the order of their
-/// addresses.
+/// Returns the objects to which the first `most` links of a group lead, sorted by address.
 fn objects_of(glance: &dyn Container, group: NodeId, most: usize) -> Result<Vec<CrawlSubject>> {
     let mut links = glance.links(group)?;
     let mut nodes = Vec::new();

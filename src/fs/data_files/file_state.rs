@@ -1,4 +1,5 @@
-//! A mounted file in one of its states: the open container, and results derived from it.
+//! A mounted file in one of its states: the open container, and caches of results derived from its
+//! content. A change of the file by a writer begins a new state.
 
 use std::hash::Hash;
 use std::ops::Deref;
@@ -40,52 +41,55 @@ use crate::view::elements::raw::Raw;
 use crate::view::table::Convention;
 use crate::view::texts::text::Text;
 
-/// Bytes of full names in the cache of shortened names.
+/// Maximum total length of the full names in the cache of shortened names, in bytes.
 const CUT_NAMES: u64 = 1 << 20;
 
-/// How long a growing file is shown in its last seen state.
+/// Time for which a growing file is shown in its last seen state, before the file is checked for
+/// growth again.
 const GROWTH: Duration = Duration::from_millis(200);
 
-/// A shortened name: the group of its directory, and the shown name.
+/// The cache key of a shortened name: the group whose directory has the name, and the name as
+/// shown.
 type CutName = (NodeId, Box<[u8]>);
 
-/// A text of an object: the object, and the name of the text.
+/// The cache key of a text: the object, and the name of the text.
 type TextName = (NodeId, Box<[u8]>);
 
-/// A part of an array: its node, and the selector.
+/// The cache key of a part of an array: the node of the array, and the selector.
 type PartName = (NodeId, Box<[u8]>);
 
-/// An open file with its origin.
+/// An open file, with its state, its watch for changes, and its shown name.
 pub(in crate::fs) struct OpenedFile {
     pub(in crate::fs) container: Arc<dyn Container>,
     pub(in crate::fs) origin: Arc<SourceAttributes>,
     pub(in crate::fs) neighbours: Arc<Neighbours>,
     /// The state in which the file was opened.
     pub(in crate::fs) state: Option<Arc<dyn OpenedState>>,
-    /// The watch for changes; `None` for the source, which is watched elsewhere.
+    /// The watch for changes of an externally linked file. `None` for the source, which
+    /// [`Mount`](super::mount::Mount) watches.
     pub(in crate::fs) watch: Option<Watch>,
-    /// Shown name of the file's directory, or empty for the source.
+    /// Shown name of the file's directory in `.h5fs/external`; empty for the source.
     pub(in crate::fs) shown: Box<[u8]>,
 }
 
-/// A mounted file in one of its states, for one request or for all.
+/// A mounted file in one of its states, with the budget of one request or without a budget.
 pub(in crate::fs) struct FileState {
     pub(in crate::fs) container: Arc<dyn Container>,
-    /// The budget for reads of the container.
+    /// The budget that limits what one request may read from the container.
     pub(in crate::fs) effort: Effort,
     shared: Arc<SharedState>,
 }
 
 /// The part of a file's state that all requests share, with the caches of derived results.
 pub(in crate::fs) struct SharedState {
-    /// Number of the source's state.
+    /// Generation of the source, counted from 0.
     pub(in crate::fs) generation: u32,
-    /// Number of the file's tree.
+    /// Tree number of the file's own tree, which is part of its inode numbers.
     pub(in crate::fs) tree: Tree,
     pub(in crate::fs) engine: Arc<Engine>,
     pub(in crate::fs) origin: Arc<SourceAttributes>,
     pub(in crate::fs) neighbours: Arc<Neighbours>,
-    /// Shown name of the file's directory, or empty for the source.
+    /// Shown name of the file's directory in `.h5fs/external`; empty for the source.
     pub(in crate::fs) shown: Box<[u8]>,
     opened: Instant,
     state: Option<Arc<dyn OpenedState>>,
@@ -99,25 +103,26 @@ pub(in crate::fs) struct SharedState {
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
-    /// Texts, or the errors of creating them.
+    /// Texts about objects, or the permanent errors of creating them.
     texts: Mutex<WeightedLru<TextName, Result<Text>>>,
     counts: CountCache,
     conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
-    /// Whether a group of an ASDF file contains an array, at any depth.
+    /// For groups of an ASDF file: whether the group contains an array, at any depth.
     with_arrays: Mutex<WeightedLru<NodeId, bool>>,
-    /// Whether a group has variables that can share a table.
+    /// For groups: whether the group has netCDF variables with the same dimensions, so that they
+    /// can share a table.
     with_variables: Mutex<WeightedLru<NodeId, bool>>,
-    /// The lengths of unlimited dimensions.
+    /// The lengths of unlimited dimensions, by dimension.
     lengths: Arc<Lengths>,
-    /// Whether all chunks of an array passed through its filters.
+    /// For arrays: whether every stored chunk was encoded by all filters, none skipped.
     filtered: Mutex<WeightedLru<NodeId, bool>>,
 }
 
-/// A cache of a file's state.
+/// A cache of results that are derived from one state of a file.
 trait FileCache {
     fn clear(&self);
 
-    /// Returns the bytes of memory of the cache.
+    /// Returns the memory of the cache in bytes.
     fn weight(&self) -> u64;
 }
 
@@ -132,8 +137,8 @@ impl<K: Hash + Eq, V> FileCache for Mutex<WeightedLru<K, V>> {
 }
 
 impl FileCache for Lengths {
-    /// Keeps the lengths, because a document in progress needs the lengths of its own state until
-    /// it is complete.
+    /// Does nothing: a document that is being written needs the dimension lengths of its own state
+    /// until it is complete.
     fn clear(&self) {}
 
     fn weight(&self) -> u64 {
@@ -189,8 +194,8 @@ impl FileState {
         }
     }
 
-    /// Returns the state with the budget of one request. The budget is limited until the second
-    /// value is dropped, and the request ends with `cancel`.
+    /// Returns this state with a budget for one request, which `cancel` cancels. The budget applies
+    /// until the returned guard is dropped.
     pub(in crate::fs) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, EffortGuard) {
         let effort = Effort::of_a_request();
         let granted = effort.granted(&self.until_over(cancel));
@@ -202,7 +207,8 @@ impl FileState {
         (Arc::new(file), granted)
     }
 
-    /// Returns the state with the budget of the request that uses `other`.
+    /// Returns this state with the budget of the request that uses the state `other` of another
+    /// file.
     pub(in crate::fs) fn for_request_of(&self, other: &FileState) -> Arc<Self> {
         let effort = other.effort.clone();
         Arc::new(FileState {
@@ -212,7 +218,8 @@ impl FileState {
         })
     }
 
-    /// Returns the state with a budget of at most `bytes`, taken from the request's budget.
+    /// Returns this state with a budget of at most `bytes` bytes, which are taken from the budget
+    /// of the request.
     pub(in crate::fs) fn for_a_part(&self, bytes: u64) -> Arc<Self> {
         let effort = self.effort.part(bytes);
         Arc::new(FileState {
@@ -222,37 +229,38 @@ impl FileState {
         })
     }
 
-    /// Returns the same file after a writer has appended to it, opened as `opened_at`. A writer that
-    /// allows readers does not change links, so the path index is kept.
+    /// Returns the state of this file after a writer has appended to it. `opened` is the file
+    /// opened again. The path index is reused, because a writer that permits concurrent readers
+    /// does not change links.
     pub(in crate::fs) fn grown(&self, opened: OpenedFile) -> Self {
         let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
-    /// Grants a budget like [`Effort::granted`], for work that ends when this state ends.
+    /// Grants a budget like [`Effort::granted`]. The end of this state cancels the work too.
     pub(in crate::fs) fn granted(&self, cancel: &CancelToken) -> EffortGuard {
         self.effort.granted(&self.until_over(cancel))
     }
 
-    /// Returns a token like `cancel`, for work that also ends when this state ends.
+    /// Returns a token that is cancelled with `cancel`, or when this state ends.
     pub(in crate::fs) fn until_over(&self, cancel: &CancelToken) -> CancelToken {
         cancel.clone().or_cancelled_by(&self.ended)
     }
 
-    /// Returns the container for cached values that serve other requests. No single request can
-    /// cancel its reads.
+    /// Returns the container without the budget of a request. Values in caches read with it,
+    /// because cancelling one request must not fail the reads of others.
     fn lasting_container(&self) -> Arc<dyn Container> {
         Arc::clone(&self.container).for_request(&Effort::default())
     }
 
-    /// Returns a weak reference to the shared part, which lives while a request runs or a file is
-    /// open.
+    /// Returns a weak reference to the part of this state that all requests share. The shared part
+    /// is dropped when no request runs and no file is open in this state.
     pub(in crate::fs) fn rest(&self) -> Weak<SharedState> {
         Arc::downgrade(&self.shared)
     }
 
     /// Ends the state: cancels running requests and clears the caches. Later requests for this
-    /// state fail as stale.
+    /// state fail with `ESTALE`.
     pub(in crate::fs) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.ended.cancel();
@@ -264,20 +272,20 @@ impl FileState {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Clears the caches, because another state is shown now and an open file may keep this one for
-    /// long.
+    /// Clears the caches, because the mount shows a later state and an open file may keep this
+    /// state in memory for long.
     pub(in crate::fs) fn retire(&self) {
         self.container.forget();
         self.caches().iter().for_each(|kept| kept.clear());
     }
 
-    /// Returns the approximate bytes of memory of the open file.
+    /// Returns the approximate memory of this open file in bytes.
     pub(in crate::fs) fn weight(&self) -> u64 {
         let kept = self.caches().map(FileCache::weight).into_iter();
         kept.fold(self.container.weight(), u64::saturating_add)
     }
 
-    /// Returns the caches of derived results.
+    /// Returns all caches of results that are derived from this state.
     fn caches(&self) -> [&dyn FileCache; 11] {
         [
             &self.readers,
@@ -294,12 +302,13 @@ impl FileState {
         ]
     }
 
-    /// Returns whether `other` is the same state of the same file, for any request.
+    /// Returns whether `other` is the same state of the same file, possibly with the budget of
+    /// another request.
     pub(in crate::fs) fn is_same_state(&self, other: &FileState) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Returns when the file was opened in this state.
+    /// Returns the time when the file was opened in this state.
     pub(in crate::fs) fn opened_at(&self) -> Instant {
         self.opened
     }
@@ -309,7 +318,7 @@ impl FileState {
         self.state.as_ref().map(|state| state.identity().clone())
     }
 
-    /// Returns whether a writer appends to the file.
+    /// Returns whether the file is growing: a writer has it open and may append to it.
     pub(in crate::fs) fn is_growing(&self) -> bool {
         self.container.is_growing()
     }
@@ -321,9 +330,9 @@ impl FileState {
         !self.is_growing() && own && self.neighbours.states().is_settled()
     }
 
-    /// Converts an error for a request about this file to `ESTALE` in two cases. The request was
-    /// cancelled because the state has ended. Or the file appears damaged but changed a moment ago,
-    /// so its writer may not have finished.
+    /// Converts `error`, the result of a request about this file, to `ESTALE` in two cases. The
+    /// request was cancelled because the state has ended. Or the file appears damaged but changed a
+    /// moment ago, so its writer may not have finished.
     pub(in crate::fs) fn convert_error(&self, error: Error) -> Error {
         let is_given_up = error.is_unwanted() && self.has_ended();
         if is_given_up || is_fault(&error) && self.is_half_written() {
@@ -345,21 +354,22 @@ impl FileState {
         self.opened.elapsed() < GROWTH
     }
 
-    /// Returns whether this other file is the file of `watch`, changed or not.
+    /// Returns whether `watch` watches this file, which an external link leads to. The file may
+    /// have changed since.
     pub(in crate::fs) fn is_same_file(&self, watch: &Watch) -> bool {
         let own = self.watch.as_ref().map(Watch::identity);
         own.is_some_and(|own| own.is_of_same_file(&watch.identity()))
     }
 
-    /// Returns whether this other file, or a neighbour of it, has changed since it was opened,
-    /// according to recent checks.
+    /// Returns whether this externally linked file, or a file that it references, has changed since
+    /// it was opened. Uses the results of recent checks.
     pub(in crate::fs) fn is_changed(&self) -> bool {
         let neighbours = self.neighbours.states();
         self.watch.as_ref().is_some_and(Watch::is_changed) || neighbours.is_changed()
     }
 
-    /// Checks now whether this other file has changed since it was opened. Also returns true if a
-    /// changed neighbour was read.
+    /// Checks now whether this externally linked file has changed since it was opened. Also returns
+    /// true if a file that it references was read and has changed.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
         let neighbours = self.neighbours.states();
         self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.has_met_change()
@@ -370,14 +380,14 @@ impl FileState {
         self.tree == SOURCE && group == self.container.root()
     }
 
-    /// Returns the object-to-path index, building it if necessary.
+    /// Returns the index that maps each object to its path, building the index if necessary.
     pub(in crate::fs) fn index(&self) -> Arc<PathIndex> {
         self.crawler
             .look_into(&self.container, self.container.root());
         self.index.get(&self.container)
     }
 
-    /// Returns an empty index for another file of the mount.
+    /// Creates an empty index for an externally linked file of the same mount.
     pub(in crate::fs) fn index_of_another(&self) -> Arc<FileIndex> {
         Arc::new(self.index.of_another())
     }
@@ -403,7 +413,7 @@ impl FileState {
         matlab_empty::empty_array_node(&*self.container, &self.engine, node)
     }
 
-    /// Returns the reader of the array of `node`. Concurrent handles share one reader.
+    /// Returns the reader of the array of `node`. All handles of the array share one reader.
     pub(in crate::fs) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
         // In a growing file, a description read later may contain more elements. A padded variable
         // has another shape.
@@ -430,7 +440,7 @@ impl FileState {
         Ok(reader)
     }
 
-    /// Opens an array of bytes for one reader.
+    /// Opens the raw bytes of an array for one handle.
     ///
     /// # Errors
     /// Fails if it is known before reading that the array cannot be read.
@@ -443,7 +453,7 @@ impl FileState {
         Ok(Box::new(Raw::new(Arc::new(reader))))
     }
 
-    /// Opens a range of bytes for one reader.
+    /// Opens a range of stored bytes of the file for one handle.
     ///
     /// # Errors
     /// Fails as [`open_bytes`](Self::open_bytes) does.
@@ -481,8 +491,9 @@ impl FileState {
         Ok(content)
     }
 
-    /// Returns the variable-length content of the part of an array that `selector` names. Cached,
-    /// because a lookup, `stat` and an open need it one after another, but not for growing files.
+    /// Returns the variable-length content of the part of an array that `selector` names. The
+    /// result is cached, because a lookup, `stat` and an open need it one after another. For
+    /// growing files, the result is not cached.
     pub(in crate::fs) fn variable_length_part(
         &self,
         node: NodeId,
@@ -503,8 +514,8 @@ impl FileState {
         Ok(content)
     }
 
-    /// Returns the text of `object` called `shown`: an attribute file's name, or a suffix for the
-    /// object's own text. The text comes from the cache or from `render`, because a lookup, `stat`
+    /// Returns the text about `object` with the name `shown`: the name of an attribute file, or the
+    /// suffix of a view. The text comes from the cache or from `render`, because a lookup, `stat`
     /// and an open need it one after another. Permanent errors are cached too. Texts of growing
     /// files are not cached.
     ///
@@ -534,8 +545,8 @@ impl FileState {
         text?.open_copy(&self.engine)
     }
 
-    /// Returns the count of `text` from the cache or from `count`, or `None` if the text is too
-    /// long to count. Counts of growing files are not cached.
+    /// Returns the length and the resume points of `text`, from the cache or from `count`. Returns
+    /// `None` if the text is too long to count. Counts of growing files are not cached.
     ///
     /// # Errors
     /// Fails with the errors of `count`.
@@ -551,8 +562,9 @@ impl FileState {
         }
     }
 
-    /// Returns the convention by which `group` is a table, from the cache or from `find`. Cached
-    /// because a listing, a lookup and `stat` need it one after another, but not for growing files.
+    /// Returns the convention by which `group` is a table, from the cache or from `find`. The
+    /// result is cached, because a listing, a lookup and `stat` need it one after another. For
+    /// growing files, the result is not cached.
     pub(in crate::fs) fn convention(
         &self,
         group: NodeId,
@@ -582,8 +594,8 @@ impl FileState {
         Ok(found)
     }
 
-    /// Returns whether `group` has variables that can share a table, from the cache or from `find`.
-    /// Not cached for growing files.
+    /// Returns whether `group` has netCDF variables that can share a table. The result comes from
+    /// the cache or from `find`, and is not cached for growing files.
     pub(in crate::fs) fn has_variables(
         &self,
         group: NodeId,
@@ -599,8 +611,9 @@ impl FileState {
         Ok(found)
     }
 
-    /// Returns whether all chunks of the array of `node` passed through its filters, from the cache
-    /// or from `find`. Returns false for growing files.
+    /// Returns whether every stored chunk of the array of `node` was encoded by all filters of the
+    /// array, none skipped. The result comes from the cache or from `find`. Always false for
+    /// growing files, because later chunks may skip a filter.
     pub(in crate::fs) fn are_all_filtered(
         &self,
         node: NodeId,
@@ -617,13 +630,14 @@ impl FileState {
         Ok(found)
     }
 
-    /// Returns the name in the file of the link that `group` shows as `shown`, or `None` if there
-    /// is no such link.
+    /// Returns the name, as in the file, of the link that the directory of `group` shows as
+    /// `shown`. Returns `None` if the directory shows no such link.
     pub(in crate::fs) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
         self.real_name_within(group, shown, &mut { limits::CUT_NAME_LINKS })
     }
 
-    /// Finds a name like [`real_name`](Self::real_name), examining at most `left` links.
+    /// Finds the name in the file like [`real_name`](Self::real_name), reading at most `left`
+    /// links. Subtracts the links read from `left`.
     pub(in crate::fs) fn real_name_within(
         &self,
         group: NodeId,

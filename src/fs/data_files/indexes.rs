@@ -7,15 +7,15 @@ use h5fs_reader::memory::shared_lru::{FileLru, SharedLru};
 use h5fs_reader::model::Container;
 use h5fs_reader::model::paths::PathIndex;
 
-/// Bytes of the path indexes of all files together, at least as much as one file with the maximum
-/// of links and names needs.
+/// Maximum memory in bytes of the path indexes of all files together. One index with the maximum
+/// number of links and the maximum length of names fits.
 const PATH_INDEXES: u64 = 18 << 20;
 
-/// The indexes of all files.
+/// The path indexes of all files of a mount.
 pub(in crate::fs) struct Indexes {
     kept: Arc<SharedLru<(), Arc<PathIndex>>>,
-    /// Only one file is indexed at a time, because memory for the paths is needed from the first
-    /// link on.
+    /// A lock that permits building only one index at a time, because a build needs memory from the
+    /// first link on.
     walking: Mutex<()>,
 }
 
@@ -28,14 +28,14 @@ impl Default for Indexes {
     }
 }
 
-/// The index of one file.
+/// The path index of one file, which maps objects to paths.
 pub(in crate::fs) struct FileIndex {
     all: Arc<Indexes>,
     own: FileLru<(), Arc<PathIndex>>,
 }
 
 impl FileIndex {
-    /// Creates the index of one more file.
+    /// Creates the index of one file. `all` limits the memory of all indexes.
     pub(in crate::fs) fn new(all: &Arc<Indexes>) -> Self {
         FileIndex {
             all: Arc::clone(all),
@@ -43,7 +43,7 @@ impl FileIndex {
         }
     }
 
-    /// Creates the index of another file of the same mount.
+    /// Creates the index of an externally linked file of the same mount.
     pub(in crate::fs) fn of_another(&self) -> Self {
         Self::new(&self.all)
     }

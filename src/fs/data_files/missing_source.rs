@@ -1,4 +1,5 @@
-//! A source that can no longer be opened. The mount still reports its own state.
+//! The state of a mount whose source can no longer be opened. Only files about the mount itself can
+//! then be read.
 //!
 //! All requests fail, except for the root's attributes, `.h5fs` and the texts about the mount in
 //! it. The operator can thus read why the other files are stale.
@@ -24,16 +25,17 @@ use crate::fs::stat::SourceAttributes;
 use crate::fs::state::errors::timestamp_of;
 use crate::fs::state::inode::{self, Inode, NodeType};
 
-/// A source that is gone, with the reason and the time.
+/// A record of why and since when the source cannot be opened.
 pub(in crate::fs) struct MissingSource {
-    /// A placeholder for the source, with its last owner, mode and generation.
+    /// A stand-in for the file: a root without content, with the last known owner, mode and
+    /// generation of the source.
     pub(in crate::fs) file: Arc<FileState>,
     why: Error,
     since: SystemTime,
 }
 
 impl MissingSource {
-    /// Records that the source is gone from now on, because of `why`.
+    /// Records that the source cannot be opened from now on, because of the error `why`.
     pub(in crate::fs) fn new(
         generation: u32,
         root: NodeId,
@@ -63,18 +65,19 @@ impl MissingSource {
         }
     }
 
-    /// Updates the reason.
+    /// Replaces the reason by the error of the latest attempt to open the source.
     pub(in crate::fs) fn set_reason(&mut self, why: Error) {
         self.why = why;
     }
 
-    /// Returns the text for the status.
+    /// Returns the line for `.h5fs/status`.
     pub(in crate::fs) fn text(&self) -> String {
         stale_text(&self.why, self.since)
     }
 }
 
-/// Returns the text for the status of a source that is gone since `since`, because of `why`.
+/// Returns the line for `.h5fs/status` of a source that has been missing since `since`, because of
+/// the error `why`.
 pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
     let since = timestamp_of(since);
     let gone =
@@ -89,25 +92,26 @@ pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
     }
 }
 
-/// Returns the text for the status of a server that has not responded since `since`.
+/// Returns the line for `.h5fs/status` of a source whose server has not responded since `since`.
 pub(in crate::fs) fn unanswered_text(since: SystemTime) -> String {
     let since = timestamp_of(since);
     format!("stale: the server does not answer (since {since})")
 }
 
-/// Returns whether the inode `ino` can be served without a source.
+/// Returns whether the inode belongs to the mount itself and not to the source: the root, `.h5fs`,
+/// or a text about the mount. Such inodes are served even if the source is missing.
 pub(in crate::fs) fn is_of_mount(ino: u64, inode: &Inode) -> bool {
     let is_directory = ino == inode::ROOT || inode.node_type == NodeType::Views;
     is_directory || is_status_text(inode)
 }
 
-/// Returns whether `inode` is a text about the mount.
+/// Returns whether `inode` is `status`, `errors` or `metrics` in `.h5fs`.
 pub(in crate::fs) fn is_status_text(inode: &Inode) -> bool {
     const TEXTS: [&[u8]; 3] = [b"status", b"errors", b"metrics"];
     inode.node_type == NodeType::Single && TEXTS.contains(&&*inode.name)
 }
 
-/// The container of a source that is gone: a root without content.
+/// The container of a missing source: a root group, with this node ID, without members.
 struct NoContainer(NodeId);
 
 impl Container for NoContainer {

@@ -37,19 +37,19 @@ use crate::fs::state::status_texts::StatusTexts;
 use crate::fs::state::traffic::Traffic;
 use crate::fs::views::trees;
 
-/// How long opening a changed source waits for the requests of its old state, so that both states
-/// are not in memory together.
+/// Maximum time for which opening a changed source waits until requests to its old state have
+/// ended, so that the old and the new state are not in memory together.
 const OLD_STATE: Duration = Duration::from_millis(250);
 
-/// The log target for missing files, which commands print as warnings.
+/// Log target of warnings about referenced files that are missing. Commands print these warnings.
 pub(in crate::fs) const LACKS: &str = "h5fs::lacks";
 
-/// A function that makes the kernel request these inodes again. Requests wait for the function, so
-/// it must not block.
+/// A function that makes the kernel drop what it caches about the inodes with these numbers.
+/// Requests wait for the function, so it must not block.
 pub(in crate::fs) type InodeInvalidator = Box<dyn Fn(&[u64]) + Send + Sync>;
 
-/// A function that returns the inodes that exist in every mount, for the generation and the root
-/// object of the source.
+/// A function that returns the inodes that every mount has, such as the root and `.h5fs`. Its
+/// arguments are the generation and the root object of the source.
 pub(in crate::fs) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>;
 
 /// Resources shared by the files of one mount.
@@ -59,26 +59,29 @@ pub(in crate::fs) struct SharedResources {
     pub(in crate::fs) indexes: Arc<Indexes>,
 }
 
-/// The mounted file.
+/// A mounted file, and everything that its nodes need to serve requests.
 pub(in crate::fs) struct Mount {
     pub(in crate::fs) options: Options,
     origin: Mutex<Arc<SourceAttributes>>,
-    /// The current state, or `None` if the source has changed and cannot be reopened.
+    /// The state of the source that is shown now. `None` if the source has changed and cannot be
+    /// reopened.
     file: Mutex<Option<Arc<FileState>>>,
-    /// The reason and time why there is no current state.
+    /// Why and since when the source cannot be opened; `None` while it is open.
     missing: Mutex<Option<MissingSource>>,
-    /// Number of the source's state.
+    /// Generation of the source: the number of changes other than growth since the mount.
     generation: AtomicU32,
     watch: Option<Watch>,
-    /// Invalidates the kernel's caches of these inodes.
+    /// The function that makes the kernel drop what it caches about inodes of an earlier state.
     outdate: OnceLock<InodeInvalidator>,
-    /// The last state of the source for which the kernel has dropped older listings of the root.
+    /// The latest generation for which the kernel has dropped its cached listings of the root from
+    /// before that generation.
     relisted: AtomicU32,
     renewed: Mutex<LastReopening>,
     pub(in crate::fs) inodes: Arc<Inodes>,
     fixed: FixedInodes,
     indexes: Arc<Indexes>,
-    /// The engine of all files of the mount. Without one, each state of the source has its own.
+    /// The engine that reads arrays for all files of the mount. If `None`, each state of the source
+    /// has its own.
     engine: Option<Arc<Engine>>,
     pub(in crate::fs) others: OtherFiles,
     pub(in crate::fs) pins: Pins,
@@ -90,12 +93,12 @@ pub(in crate::fs) struct Mount {
     pub(in crate::fs) traffic: Traffic,
 }
 
-/// The last time when the source was reopened, successfully or not.
+/// The last attempt to reopen the source, successful or not.
 #[derive(Debug)]
 struct LastReopening {
-    /// The time, or `None` if the attempt was cancelled.
+    /// Time of the attempt, or `None` if the attempt was cancelled.
     time: Option<Instant>,
-    /// The event count of changes before the attempt.
+    /// Number of reported changes of the source before the attempt.
     event_count: u64,
 }
 
@@ -105,7 +108,7 @@ impl LastReopening {
     }
 }
 
-/// The state in which a source was last seen.
+/// The identity and the generation of a source when it was last seen.
 #[derive(Debug, Clone)]
 pub(in crate::fs) struct LastSeenState {
     state: Identity,
@@ -114,8 +117,8 @@ pub(in crate::fs) struct LastSeenState {
 }
 
 impl LastSeenState {
-    /// Returns the generation of the same source in the state `now`. Appending does not change the
-    /// generation.
+    /// Returns the generation of the source now that its identity is `now`. If the source has
+    /// changed other than by appending, the generation increases.
     pub(in crate::fs) fn generation_in(&self, now: &Identity) -> u32 {
         let has_grown = self.is_growing && self.state.is_of_same_file(now);
         if self.state == *now || has_grown {
@@ -175,7 +178,7 @@ impl Mount {
         mount
     }
 
-    /// Makes `opened` the current source.
+    /// Shows the newly opened source from now on, with this generation.
     fn set_current(&self, opened: OpenedFile, generation: u32) {
         let (size, threads) = (self.options.cache_size, self.options.threads);
         let engine = self.engine.clone();
@@ -202,7 +205,8 @@ impl Mount {
         self.faults.clear();
     }
 
-    /// Returns the reason why only a part of the file can be shown.
+    /// Returns the error because of which only a part of the file can be shown, according to its
+    /// root object.
     pub(in crate::fs) fn fault_of_root(&self) -> Option<Error> {
         fault_of_root(&*self.current()?.container)
     }
@@ -216,7 +220,7 @@ impl Mount {
         })
     }
 
-    /// Returns the approximate bytes of memory of the open file.
+    /// Returns the approximate memory of the open file in bytes.
     pub(in crate::fs) fn weight(&self) -> u64 {
         self.current().map_or(0, |file| file.weight())
     }
@@ -226,12 +230,13 @@ impl Mount {
         Arc::clone(&lock(&self.origin))
     }
 
-    /// Returns the current state of the source.
+    /// Returns the current state of the source. Fails if the source cannot be opened.
     pub(in crate::fs) fn current_file(&self) -> Result<Arc<FileState>> {
         self.shown_for(&CancelToken::default())
     }
 
-    /// Returns the current state for a request with the token `cancel`.
+    /// Returns the state of the source for a request, after checking for changes. `cancel` is the
+    /// token of the request.
     ///
     /// # Errors
     /// `ESTALE` if the source cannot be reopened; [`Error::unwanted`] if `cancel` ends the request
@@ -245,8 +250,8 @@ impl Mount {
         self.current().ok_or_else(stale)
     }
 
-    /// Waits until the check of the source for changes is recent. Reopens the source if it has
-    /// changed.
+    /// Checks the source for changes, unless a recent check exists, and reopens the source if it
+    /// has changed. `cancel` cancels waiting.
     ///
     /// # Errors
     /// [`Error::unwanted`] if `cancel` ends the request first.
@@ -261,7 +266,7 @@ impl Mount {
         Ok(())
     }
 
-    /// Returns whether the source must be reopened.
+    /// Returns whether `watch` reports a change, so that the source must be reopened.
     fn is_due(&self, watch: &Watch) -> bool {
         match self.current() {
             Some(file) if file.is_growing() => watch.may_have_grown() || file.is_changed(),
@@ -276,57 +281,59 @@ impl Mount {
         !is_growing && self.watch.as_ref().is_some_and(Watch::is_changed_now)
     }
 
-    /// Reads the system's notifications of changes: completed writes and removed names.
+    /// Reads the pending change notifications of the operating system: completed writes and removed
+    /// names.
     pub(in crate::fs) fn read_notifications(&self) {
         if let Some(changes) = self.changes() {
             changes.read_pending();
         }
     }
 
-    /// Returns the watcher of changes.
+    /// Returns the watcher that receives change notifications from the operating system.
     pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
         self.watch.as_ref()?.changes()
     }
 
-    /// Returns the connection to the store of the source, unless the source is a file.
+    /// Returns the connection to the server of the source, or `None` if the source is a local file.
     pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
         self.watch.as_ref()?.store()
     }
 
-    /// Returns the number of the current state, counted from 0. Returns `None` if the source has
+    /// Returns the generation of the source, counted from 0. Returns `None` if the source has
     /// changed and cannot be reopened.
     pub(in crate::fs) fn generation(&self) -> Option<u32> {
         self.current_file().ok().map(|file| file.generation)
     }
 
-    /// Returns the inode numbers that belonged to another state of the source, with or without
-    /// lookups, and the root's.
+    /// Returns the numbers of all inodes that belong to an earlier state of the source, including
+    /// inodes without lookups, and the number of the root.
     pub(in crate::fs) fn outdated_inodes(&self) -> Vec<u64> {
         self.inodes_outdated_by(self.current().map(|file| file.generation))
     }
 
-    /// Returns the numbers like [`outdated`](Self::outdated), for the state `generation` of the
-    /// source.
+    /// Returns the inode numbers like [`outdated_inodes`](Self::outdated_inodes), for the state
+    /// with the generation `generation`.
     pub(in crate::fs) fn inodes_outdated_by(&self, generation: Option<u32>) -> Vec<u64> {
         let mut outdated = self.inodes.outdated_numbers(generation);
         outdated.push(inode::ROOT);
         outdated
     }
 
-    /// Sets the function that is called with all inodes of a state before the next state is shown.
+    /// Sets the function that makes the kernel drop what it caches. It is called with all inode
+    /// numbers of a state before the next state is shown.
     pub(in crate::fs) fn set_invalidator(&self, outdate: InodeInvalidator) {
         let set = self.outdate.set(outdate);
         debug_assert!(set.is_ok());
     }
 
-    /// Returns whether the kernel has dropped all listings of the root from before the state
-    /// `generation`.
+    /// Returns whether the kernel has dropped all cached listings of the root from before the state
+    /// with this generation.
     pub(in crate::fs) fn is_relisted(&self, generation: u32) -> bool {
         self.relisted.load(Ordering::Acquire) == generation
     }
 
-    /// Records that the kernel has dropped all listings of the root from before the state
-    /// `generation`.
+    /// Records that the kernel has dropped all cached listings of the root from before the state
+    /// with this generation.
     pub(in crate::fs) fn set_relisted(&self, generation: u32) {
         self.relisted.store(generation, Ordering::Release);
     }
@@ -335,7 +342,7 @@ impl Mount {
         lock(&self.file).clone()
     }
 
-    /// Reopens the changed source.
+    /// Reopens the source, which has changed.
     ///
     /// # Errors
     /// [`Error::unwanted`] if `cancel` ends the request first. The next request then starts again.
@@ -381,8 +388,8 @@ impl Mount {
         Ok(())
     }
 
-    /// Records why the source with the root object `root` cannot be opened. A member of a directory
-    /// of files needs no record, because the directory reports the error.
+    /// Records why the source cannot be opened. `root` is its last root object. A data file of a
+    /// mounted directory needs no record, because the directory reports the error.
     fn set_missing(&self, root: Option<NodeId>, why: Error) {
         if self.engine.is_some() {
             return;
@@ -398,7 +405,7 @@ impl Mount {
         }
     }
 
-    /// Returns the state for the status: whether the source is served.
+    /// Returns the line for `.h5fs/status` that says whether the source can be read.
     pub(in crate::fs) fn state_text(&self) -> String {
         if let Some(gone) = lock(&self.missing).as_ref() {
             return gone.text();
@@ -407,8 +414,9 @@ impl Mount {
         unanswered.map_or_else(|| "serving".to_owned(), missing_source::unanswered_text)
     }
 
-    /// Returns the placeholder of a source that is gone, if the inode `ino` can be served without a
-    /// source.
+    /// Returns the stand-in file of a missing source and the inode with the number `ino`, if the
+    /// inode is the root, `.h5fs` or a text about the mount. Returns `None` for all other inodes,
+    /// or if the source is not missing.
     fn without_source(&self, ino: u64) -> Option<(Arc<FileState>, Inode)> {
         let file = lock(&self.missing)
             .as_ref()
@@ -417,8 +425,8 @@ impl Mount {
         missing_source::is_of_mount(ino, &inode).then_some((file, inode))
     }
 
-    /// Drops the current state. Waits a moment until its requests have ended, so that no part of
-    /// the state stays in memory.
+    /// Stops showing the current state. Waits for at most [`OLD_STATE`] until its requests have
+    /// ended, so that no part of it stays in memory.
     fn drop_current(&self) {
         let before = lock(&self.file).take();
         if let Some(before) = &before {
@@ -436,8 +444,9 @@ impl Mount {
         }
     }
 
-    /// Reopens the source. If a writer has only appended, the source stays the same one. Otherwise
-    /// a new generation begins, and everything opened before stays stale.
+    /// Opens the source again and shows its new state. If a writer has only appended, the
+    /// generation stays the same. Otherwise a new generation begins, and earlier handles and inodes
+    /// return `ESTALE`.
     fn reopen(
         &self,
         watch: &Watch,
@@ -487,7 +496,7 @@ impl Mount {
         }
     }
 
-    /// Returns the inode with the number `ino`, and the file that contains it.
+    /// Returns the inode with the number `ino`, and the state of the file that contains the inode.
     pub(in crate::fs) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
         self.read_notifications();
         let source = match self.current_file() {
@@ -501,8 +510,9 @@ impl Mount {
         Ok((self.others.get(&source, inode.tree)?, inode))
     }
 
-    /// Returns the last shown state of the same file as `file`. Never reopens the file: reopening
-    /// waits until the old state is dropped, and the caller may hold that state.
+    /// Returns the most recently shown state of the file of which `file` is a state. Never reopens
+    /// the file: reopening waits until the old state is dropped, and the caller may hold the old
+    /// state.
     pub(in crate::fs) fn last_shown(&self, file: &FileState) -> Option<Arc<FileState>> {
         let source = self.current()?;
         match file.tree {
@@ -519,7 +529,8 @@ impl Mount {
             .ok_or_else(stale)
     }
 
-    /// Returns the entry of a file without content that stays valid until the source changes.
+    /// Returns the entry of an inode of `kind` that has no content, such as a directory. The kernel
+    /// may cache the entry until the source changes.
     pub(in crate::fs) fn fixed(&self, file: &FileState, ino: u64, kind: FileKind) -> LookupEntry {
         LookupEntry {
             ino,
@@ -530,7 +541,8 @@ impl Mount {
         }
     }
 
-    /// Returns the listing entry of `.` or `..`, which is not counted.
+    /// Returns the attributes of `.` or `..` in a listing. The kernel does not count these entries
+    /// as looked up.
     pub(in crate::fs) fn dot(&self, ino: u64) -> ListedAttributes {
         match self.find_inode(ino) {
             Ok((file, _)) => {
@@ -541,8 +553,8 @@ impl Mount {
         }
     }
 
-    /// Prevents the kernel from caching the listing of an open directory, because an entry cannot
-    /// be read now.
+    /// Records that the open directory `ino` has an entry that cannot be read now, so that the
+    /// kernel does not cache the listing.
     pub(in crate::fs) fn mark_unsure(&self, ino: u64, listing: &mut ListingState) {
         listing.is_unsure = true;
         self.inodes.set_unsure(ino, true);
@@ -554,7 +566,8 @@ impl Mount {
         file.origin.stat(ino, kind, &self.options)
     }
 
-    /// Records an object's error, and logs it once.
+    /// Records the error of the object `inode`, and logs it unless the same error was logged
+    /// before.
     pub(in crate::fs) fn record_error(
         &self,
         file: &Arc<FileState>,
@@ -570,8 +583,8 @@ impl Mount {
         self.report(ErrorKind::from_error(error), &object, &error.to_string());
     }
 
-    /// Returns the name of an object for messages: its path. Outside the source's own tree, the
-    /// file and the tree of views come first.
+    /// Returns the path of an object for messages. For an object of an externally linked file, the
+    /// name of the file precedes the path; for a view, the name of its tree does.
     pub(in crate::fs) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
         let path = self.space(file).file_path(inode, 1).unwrap_or_default();
         let tree = trees::tree_with_number(self.others.number_in_source(inode.tree));
@@ -586,7 +599,7 @@ impl Mount {
         format!("{place}{}", quote(&path))
     }
 
-    /// Reports referenced files that were found to be missing.
+    /// Logs the names of referenced files that reads of `file` have found to be missing.
     pub(in crate::fs) fn report_lacks(&self, file: &FileState) {
         for lack in file.neighbours.states().news_of_lacks() {
             let (object, reason) = (&lack.object, &lack.reason);

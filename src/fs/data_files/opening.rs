@@ -1,4 +1,4 @@
-//! Opening a mounted file in the format of its content.
+//! Opens a file to be mounted, in the format that its content has.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::fs::options::Options;
 use crate::fs::stat::SourceAttributes;
 
 /// Refuses to show a file to other users if permission bits cannot express its access control list.
-/// If a list is added later, only its denials take effect.
+/// If an access control list is added while the file is mounted, only its denials take effect.
 pub(in crate::fs) fn refuse_unsupported_acl(
     file: &dyn OpenSource,
     options: &Options,
@@ -31,12 +31,12 @@ pub(in crate::fs) fn refuse_unsupported_acl(
     Ok(())
 }
 
-/// Returns a function that opens files in the format of their content.
+/// Returns a function that detects the format of an open file and parses the file.
 pub(in crate::fs) fn opener(options: &Options) -> ContainerOpener {
     opener_with(options, &detect::Caches::default())
 }
 
-/// Returns a function like [`opener`], for files that share `caches`.
+/// Returns a function like [`opener`], for files that share the caches of parsed structures.
 pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> ContainerOpener {
     let (force, caches) = (options.force, caches.clone());
     Box::new(move |source, neighbours, _| detect::open(source, neighbours, &caches, force))

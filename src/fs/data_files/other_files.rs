@@ -1,9 +1,9 @@
 //! Files that external links lead to, shown as `.h5fs/external/FILE`.
 //!
 //! FILE is the file's path relative to the source's directory, or its absolute path if the file is
-//! elsewhere, escaped to a single name. The path contains no symbolic links. So a file has one
-//! place however links spell its name, and cyclic links end. A link back to the source leads to the
-//! root of the mount.
+//! elsewhere, escaped to a single name. The path contains no symbolic links. So a file has exactly
+//! one directory, however links spell its name, and cyclic links end. A link back to the source
+//! leads to the root of the mount.
 //!
 //! There is one exception: a symbolic link in another directory may lead to the file. Such a file
 //! is shown under the link's path, because the file's own references are resolved there.
@@ -46,28 +46,30 @@ use crate::fs::state::inode::{self, FIRST_FILE, Tree};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
 
-/// The name of the directory of other files in the directory of views.
+/// Name of the directory in `.h5fs` that contains the externally linked files.
 pub(in crate::fs) const NAME: &[u8] = b"external";
 
-/// A function that opens a file in the format of its content, for a request with this token.
+/// A function that detects the format of a file and parses it. Arguments include the token of the
+/// request.
 pub(in crate::fs) type ContainerOpener = Box<
     dyn Fn(SharedSource, Arc<Neighbours>, &CancelToken) -> Result<Arc<dyn Container>> + Send + Sync,
 >;
 
-/// The place where a linked file is shown.
+/// The directory of a file to which an external link leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::fs) enum ShownLocation {
-    /// The file is the source.
+    /// The root of the mount, because the file is the mounted source.
     Root,
-    /// A directory in `.h5fs/external`, by its shown name.
+    /// A directory in `.h5fs/external`, with this shown name.
     Other(Vec<u8>),
-    /// A directory in the mounted directory of files, as names from its root.
+    /// A data file in the mounted directory of files, by the shown names from the root of the
+    /// mount.
     Archive(Vec<Box<[u8]>>),
 }
 
 impl ArchiveLocation {
-    /// Creates the location of the data file at `path` in the directory `root`. `all` are the
-    /// neighbours of files there.
+    /// Creates the location of the data file at `path` in the mounted directory `root`. `all`
+    /// resolves the names of other files that its data files reference.
     pub(in crate::fs) fn new(root: &Path, path: &Path, all: &Arc<Neighbours>) -> Self {
         ArchiveLocation {
             root: root.to_path_buf(),
@@ -81,19 +83,20 @@ fn names(path: &Path) -> Vec<Box<[u8]>> {
     path.iter().map(|name| name.as_bytes().into()).collect()
 }
 
-/// An entry of the directory of other files.
+/// The result of a lookup in `.h5fs/external`.
 pub(in crate::fs) enum OtherName {
-    /// The file.
+    /// An externally linked file, in its current state.
     File(Arc<FileState>),
-    /// Another spelling of the file that is shown at this place.
+    /// A name that spells the path of a file differently from the shown name, with the file's
+    /// location.
     Spelling(ShownLocation),
 }
 
-/// The reason why a linked file is not shown.
+/// The reason why an externally linked file is not shown.
 pub(in crate::fs) enum HiddenReason {
     /// The file does not exist.
     Missing,
-    /// The file may not be opened.
+    /// Opening the file is not permitted, by the options or by the operating system.
     Refused(Error),
 }
 
@@ -102,17 +105,17 @@ pub(in crate::fs) enum HiddenReason {
 pub(in crate::fs) struct ArchiveLocation {
     /// Path of the directory.
     root: PathBuf,
-    /// Names from the directory to the data file.
+    /// Shown names from the root of the directory to the data file.
     own: Vec<Box<[u8]>>,
-    /// Neighbours of a file in the directory.
+    /// The resolver for names of other files that data files of the directory reference.
     all: Arc<Neighbours>,
 }
 
-/// All other files of a mount.
+/// The files to which external links of the source lead, directly or over further such files.
 pub(in crate::fs) struct OtherFiles {
     /// Path of the source, without symbolic links.
     source: PathBuf,
-    /// The source's location, if it is a file of a mounted directory.
+    /// The source's location, if the source is a data file of a mounted directory.
     beside: Option<ArchiveLocation>,
     open: ContainerOpener,
     inodes: Arc<Inodes>,
@@ -120,7 +123,8 @@ pub(in crate::fs) struct OtherFiles {
 }
 
 impl OtherFiles {
-    /// Creates the other files of the source at `source`. Files are opened by `open`.
+    /// Creates an empty set of externally linked files for the source at `source`. `open` opens a
+    /// file.
     pub(in crate::fs) fn new(source: &Path, open: ContainerOpener) -> Self {
         OtherFiles {
             source: source.to_path_buf(),
@@ -131,8 +135,8 @@ impl OtherFiles {
         }
     }
 
-    /// Returns these other files for a source in a mounted directory. `beside` is the source's
-    /// location in the directory, and `inodes` belong to the whole directory.
+    /// Adapts the set to a source that is a data file of a mounted directory. `beside` is the
+    /// source's location in the directory, and `inodes` contains the inodes of the whole directory.
     pub(in crate::fs) fn of_member(self, inodes: Arc<Inodes>, beside: ArchiveLocation) -> Self {
         OtherFiles {
             inodes,
@@ -141,7 +145,8 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the neighbours of the source of `watch`, which is shown to `readers`.
+    /// Returns the resolver for names of other files that the source of `watch` references. The
+    /// source is shown to `readers`.
     pub(in crate::fs) fn neighbours(
         &self,
         watch: &Watch,
@@ -160,7 +165,8 @@ impl OtherFiles {
         neighbours.strict(options.strict)
     }
 
-    /// Returns why the file that `live` calls `name` is not shown, if it is not.
+    /// Returns the reason why the file to which the name `name` in `live` leads is not shown.
+    /// Returns `None` if the file is shown.
     pub(in crate::fs) fn unshown(&self, live: &FileState, name: &[u8]) -> Option<HiddenReason> {
         match live.neighbours.locate(name) {
             Ok(None) => Some(HiddenReason::Missing),
@@ -169,7 +175,7 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the names from the root of the mount to the root of the file at `shown_location`.
+    /// Returns the shown names from the root of the mount to the directory of the file at `place`.
     pub(in crate::fs) fn root_path(&self, place: &ShownLocation) -> Vec<Box<[u8]>> {
         let source = self.beside.as_ref().map_or(&[][..], |beside| &beside.own);
         match place {
@@ -182,7 +188,7 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the names from the root of the mount to the root of an open file.
+    /// Returns the shown names from the root of the mount to the directory of the open file `file`.
     pub(in crate::fs) fn file_root_path(&self, file: &FileState) -> Vec<Box<[u8]>> {
         self.root_path(&match &*file.shown {
             b"" => ShownLocation::Root,
@@ -195,13 +201,14 @@ impl OtherFiles {
         &self.inodes
     }
 
-    /// Resets the state for a new generation of the source.
+    /// Forgets all externally linked files, because a new generation of the source begins.
     pub(in crate::fs) fn reset(&self, generation: u32) {
         let before = std::mem::replace(&mut *lock(&self.state), OtherFilesState::new(generation));
         drop(before);
     }
 
-    /// Opens a file to be mounted.
+    /// Detects the format of `source` and opens it as a container, for a request with the token
+    /// `cancel`.
     pub(in crate::fs) fn container(
         &self,
         source: SharedSource,
@@ -211,8 +218,8 @@ impl OtherFiles {
         (self.open)(source, Arc::clone(neighbours), cancel)
     }
 
-    /// Returns where the file that `live` calls `name` is shown. Returns `None` if the file does
-    /// not exist or may not be opened.
+    /// Returns the location of the file to which the name `name` in `live` leads. Returns `None` if
+    /// the file does not exist or may not be opened.
     pub(in crate::fs) fn shown_location(
         &self,
         live: &FileState,
@@ -229,8 +236,9 @@ impl OtherFiles {
         Some(ShownLocation::Other(self.shown_name(live, &path)))
     }
 
-    /// Returns the path of the file that `live` calls `name`; the inner `None` means the source.
-    /// Returns the outer `None` if the file does not exist or may not be opened.
+    /// Returns the path of the file to which the name `name` in `live` leads. The inner `None`
+    /// means the source itself. The outer `None` means that the file does not exist or may not be
+    /// opened.
     fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
         match live.neighbours.locate(name) {
             Ok(Some(located)) if located.real == self.source => Some(None),
@@ -241,7 +249,8 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the shown name of the file at `path`, and records the file as known.
+    /// Returns the shown name in `.h5fs/external` of the file at `path`, and adds the file to the
+    /// known files.
     fn shown_name(&self, live: &FileState, path: &Path) -> Vec<u8> {
         let name = live.neighbours.name_of(path);
         let shown = name::escape(&name, false);
@@ -252,11 +261,11 @@ impl OtherFiles {
         shown
     }
 
-    /// Returns the entry of the file that `live` calls `name`, in `.h5fs/external` or in the
-    /// mounted directory. Returns `None` for the source.
+    /// Returns the entry of the file to which the name `name` in `live` leads: in `.h5fs/external`,
+    /// or in the mounted directory. Returns `None` if the name leads to the source itself.
     ///
     /// # Errors
-    /// `NotFound` if the file does not exist or may not be opened; else the errors of
+    /// `NotFound` if the file does not exist or may not be opened; otherwise the errors of
     /// [`find`](Self::find).
     pub(in crate::fs) fn entry(
         &self,
@@ -271,15 +280,16 @@ impl OtherFiles {
         self.find_named(source, &shown).map(Some)
     }
 
-    /// Returns the shown name at `position` of the listing.
+    /// Returns the shown name at `position` of the listing of `.h5fs/external`.
     pub(in crate::fs) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
         lock(&self.state).listed(position)
     }
 
-    /// Returns the entry `shown`; `source` is the mounted file.
+    /// Returns the entry of `.h5fs/external` called `shown`. `source` is the mounted file. If the
+    /// name is unknown, searches links that no request has read.
     ///
     /// # Errors
-    /// `NotFound` if no link has named such a file; `EIO` if the file is damaged or its format is
+    /// `NotFound` if no link leads to such a file; `EIO` if the file is damaged or its format is
     /// unknown.
     pub(in crate::fs) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
         name::refuse_long(shown)?;
@@ -292,7 +302,7 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the entry like [`find`](Self::find), without searching further links.
+    /// Returns the entry like [`find`](Self::find), but only for files that are already known.
     fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
         let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
         match known {
@@ -301,8 +311,8 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the place of a file that is known under another name. A file that no link has named
-    /// is not found.
+    /// Returns the location of a known file for a name that spells its path differently. Fails with
+    /// `NotFound` if no link has led to the file.
     fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownLocation> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
         let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
@@ -366,7 +376,8 @@ impl OtherFiles {
         index.check()
     }
 
-    /// Returns the entry `shown` for the file that the source would call `name`.
+    /// Returns the entry `shown` of a known file. `name` is the file's name as a link of the source
+    /// would contain it.
     fn known_entry(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
         let located = source.neighbours.locate_again(name);
         let located = located.map_err(OpenRefusal::error)?;
@@ -442,8 +453,8 @@ impl OtherFiles {
         Ok(OtherName::File(live))
     }
 
-    /// Returns the file shown as `shown`, if it was growing when last opened and is the file of
-    /// `watch`.
+    /// Returns the last state of the file shown as `shown`, if a writer was appending to it when it
+    /// was last opened, and `watch` watches the same file.
     fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<FileState>> {
         let mut state = lock(&self.state);
         let tree = state.names.get(shown)?.tree?;
@@ -484,8 +495,8 @@ impl OtherFiles {
         ))
     }
 
-    /// Returns the tree number in `file` for the trees of views with the number `in_source` in the
-    /// source.
+    /// Returns the number, in `file`, of the tree of views whose number in the source is
+    /// `in_source`. Each file has tree numbers of its own.
     ///
     /// # Errors
     /// `ESTALE` if the file has changed; `Limit` for too many trees.
@@ -496,8 +507,9 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the tree number in the source for the trees of views with the number `tree` in their
-    /// file. Any other tree keeps its number.
+    /// Returns the number, in the source, of the tree of views whose number in its own file is
+    /// `tree`; the inverse of [`tree_number`](Self::tree_number). Returns `tree` itself if it is
+    /// not a tree of views of an externally linked file.
     pub(in crate::fs) fn number_in_source(&self, tree: Tree) -> Tree {
         if tree < FIRST_FILE {
             return tree;
@@ -506,7 +518,7 @@ impl OtherFiles {
         views.map_or(tree, |(_, in_source)| in_source)
     }
 
-    /// Returns the file that owns the tree number `tree`, reopening the file if necessary.
+    /// Returns the file to which the tree number `tree` belongs, reopening the file if necessary.
     ///
     /// # Errors
     /// `ESTALE` if the file has changed or is gone.
@@ -530,7 +542,8 @@ impl OtherFiles {
         self.reopen(source, tree, &shown)
     }
 
-    /// Returns the open state of the file with that tree, if there is one.
+    /// Returns the current state of the file to which the tree number `tree` belongs, if the file
+    /// is open.
     pub(in crate::fs) fn last_shown(&self, tree: Tree) -> Option<Arc<FileState>> {
         lock(&self.state).open.get(&tree).cloned()
     }

@@ -15,7 +15,8 @@ pub enum ServedTree {
 }
 
 impl ServedTree {
-    /// Returns why only a part of the file can be shown, according to its root.
+    /// Returns a warning with the reason why only a part of the file can be shown, according to its
+    /// root object.
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
             ServedTree::File(filesystem) => {
@@ -25,7 +26,7 @@ impl ServedTree {
         }
     }
 
-    /// Returns the handler of requests.
+    /// Returns the implementation of the kernel's requests for this tree.
     pub(crate) fn requests(&self) -> &(dyn Requests + 'static) {
         match self {
             ServedTree::File(filesystem) => filesystem.deref(),

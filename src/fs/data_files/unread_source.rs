@@ -10,7 +10,7 @@ use h5fs_reader::source::remote::connection::Connection;
 
 use crate::fs::data_files::watch::Watch;
 
-/// An open source whose bytes have not been read yet.
+/// An open source whose format has not been detected yet, because none of its bytes were read.
 pub struct UnreadSource {
     pub(in crate::fs) watch: Watch,
 }
@@ -19,7 +19,8 @@ impl UnreadSource {
     /// Opens the regular file at `source`.
     ///
     /// # Errors
-    /// `Io` with the system's error; `Usage` if the path is neither a file nor a directory.
+    /// `Io` with the error of the operating system; `Usage` if the path is neither a file nor a
+    /// directory.
     pub fn open(source: &Path) -> Result<Self> {
         let failed = |error| Error::io(&error, source.display().to_string());
         let kind = source.metadata().map_err(failed)?.file_type();
@@ -35,37 +36,37 @@ impl UnreadSource {
         Ok(UnreadSource { watch })
     }
 
-    /// Opens the object of the URL of `store`.
+    /// Opens the remote object to which the URL of `store` leads.
     ///
     /// # Errors
-    /// `ENOENT` if the object does not exist; else the server's error.
+    /// `ENOENT` if the object does not exist; otherwise the error of the server.
     pub fn of_object(store: &Arc<Connection>) -> Result<Self> {
         let watch = Watch::of_object(store)?;
         Ok(UnreadSource { watch })
     }
 
-    /// Sets the function that reopens the source after a change.
+    /// Sets the function that opens the source again after a change.
     #[must_use]
     pub fn with_reopener(self, opener: SourceOpener) -> Self {
         let watch = self.watch.with_reopener(opener);
         UnreadSource { watch }
     }
 
-    /// Returns the path, without symbolic links.
+    /// Returns the path of the source, without symbolic links.
     pub fn path(&self) -> &Path {
         self.watch.path()
     }
 
-    /// Returns the user ID of the owner.
+    /// Returns the user ID of the source's owner.
     ///
     /// # Errors
-    /// `Io` with the system's error.
+    /// `Io` with the error of the operating system.
     pub fn owner(&self) -> Result<u32> {
         Ok(self.watch.attributes()?.uid)
     }
 }
 
-/// Replaces `path` in the error by the name that the user gave.
+/// Replaces the resolved path `path` in the error by `given`, the path that the user typed.
 fn renamed(error: Error, path: &Path, given: &Path) -> Error {
     match error {
         Error::Io { cause, what } if *what == *path.display().to_string() => {

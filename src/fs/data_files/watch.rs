@@ -1,4 +1,4 @@
-//! Detection of changes of the source since it was opened.
+//! Detects whether the source has changed since it was opened.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,18 +16,19 @@ use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::source::remote::object::RemoteObject;
 use nix::errno::Errno;
 
-/// How long the result of a check is valid while no request reads the source.
+/// Time for which the result of a check for changes is valid while no request reads the source.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Time after a change when another change may get the same time stamp, and the writer may still be
-/// active.
+/// Time after a change during which another change may get the same time stamp, and the writer may
+/// still be active.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Pause after a failed attempt to reopen a file, because a writer may be in the middle of writing
 /// it.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The same pause for an object, where each check is a request.
+/// Pause after a failed attempt to reopen a remote object. It is longer than for files, because
+/// each check is a request to the server.
 const REMOTE_RETRY: Duration = Duration::from_secs(5);
 
 /// The state of the source when it was opened, with a watch for changes.
@@ -35,16 +36,16 @@ pub(in crate::fs) struct Watch {
     path: PathBuf,
     /// The path by which the source was opened. Only its last component may be a symbolic link.
     named: PathBuf,
-    /// Reports writes when they end.
+    /// The watcher that receives a notification when a process completes a write to the source.
     changes: Option<Arc<Changes>>,
-    /// The connection to the store of the source, unless the source is a file.
+    /// The connection to the server of the source, or `None` if the source is a local file.
     store: Option<Arc<Connection>>,
-    /// The function that reopens the source; `None` if this process opens the path itself.
+    /// The function that opens the source again. `None` if this process opens the path itself.
     opener: Option<SourceReopener>,
     state: Mutex<WatchState>,
 }
 
-/// A function that reopens the source, for a request with this token.
+/// A function that opens the source again, for a request with this token.
 pub(in crate::fs) type SourceReopener =
     Box<dyn Fn(&CancelToken) -> Result<SharedOpen> + Send + Sync>;
 
@@ -54,11 +55,11 @@ struct WatchState {
     opened_at: Instant,
     checked_at: Instant,
     is_changed: bool,
-    /// Whether the last change was recent when the source was opened.
+    /// Whether the source had changed recently when it was opened.
     is_young: bool,
 }
 
-/// The reopened source, to be watched in place of the old one.
+/// A source that was opened again, before the watch switches to it.
 pub(in crate::fs) struct ReopenedSource(WatchState);
 
 impl Watch {
@@ -71,10 +72,10 @@ impl Watch {
         })
     }
 
-    /// Opens and watches the object of the URL of `store`.
+    /// Opens the remote object to which the URL of `store` leads, and creates a watch for it.
     ///
     /// # Errors
-    /// `ENOENT` if the object does not exist; else the server's error.
+    /// `ENOENT` if the object does not exist; otherwise the error of the server.
     pub(in crate::fs) fn of_object(store: &Arc<Connection>) -> Result<Self> {
         let object = store_object(store)?;
         let again = Arc::clone(store);
@@ -85,7 +86,7 @@ impl Watch {
         })
     }
 
-    /// Watches the open file `file`.
+    /// Creates a watch for the open file `file`, which was opened at `path`.
     pub(in crate::fs) fn from_file(path: &Path, file: SharedOpen) -> Self {
         Watch {
             path: path.to_path_buf(),
@@ -97,18 +98,18 @@ impl Watch {
         }
     }
 
-    /// Sets the path `given_path` by which the source was opened. Only its last component may be a
+    /// Sets `named`, the path by which the source was opened. Only its last component may be a
     /// symbolic link.
     pub(in crate::fs) fn with_named_path(self, named: PathBuf) -> Self {
         Watch { named, ..self }
     }
 
-    /// Sets the watcher that reports writes to the source.
+    /// Sets the watcher that receives notifications of writes to the source.
     pub(in crate::fs) fn with_changes(self, changes: Option<Arc<Changes>>) -> Self {
         Watch { changes, ..self }
     }
 
-    /// Sets the function that reopens the source.
+    /// Sets the function that opens the source again, for a request with a token.
     pub(in crate::fs) fn reopened_by(self, opener: SourceReopener) -> Self {
         Watch {
             opener: Some(opener),
@@ -116,7 +117,7 @@ impl Watch {
         }
     }
 
-    /// Sets the function that reopens the path.
+    /// Sets the function that opens the source again, without a token.
     pub(in crate::fs) fn with_reopener(self, opener: SourceOpener) -> Self {
         let (path, changes) = (self.path.clone(), self.changes.clone());
         let again = move |_: &CancelToken| -> Result<SharedOpen> {
@@ -136,13 +137,13 @@ impl Watch {
         lock(&self.state).opened.identity().clone()
     }
 
-    /// Returns the connection to the store of the source, unless the source is a file.
+    /// Returns the connection to the server of the source, or `None` if the source is a local file.
     pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
         self.store.as_ref()
     }
 
-    /// Returns the pause after a failed attempt to reopen the source. A writer may be in the middle
-    /// of a file, and each check of an object is a request.
+    /// Returns the pause after a failed attempt to reopen the source. The pause gives a writer time
+    /// to complete a file, and limits the requests to a server.
     pub(in crate::fs) fn retry(&self) -> Duration {
         if self.file().is_far() {
             REMOTE_RETRY
@@ -164,7 +165,8 @@ impl Watch {
         Arc::clone(&lock(&self.state).file)
     }
 
-    /// Returns the watcher that reports writes to the source and its neighbours.
+    /// Returns the watcher that receives notifications of writes to the source and to files that it
+    /// references.
     pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
         self.changes.as_ref()
     }
@@ -174,7 +176,7 @@ impl Watch {
         Arc::clone(&lock(&self.state).opened)
     }
 
-    /// Returns the attributes of the open source.
+    /// Returns the size, owner, mode and times of the open source.
     pub(in crate::fs) fn attributes(&self) -> Result<FileAttributes> {
         lock(&self.state).file.attributes()
     }
@@ -188,7 +190,8 @@ impl Watch {
         state.is_changed
     }
 
-    /// Waits until the check of the source for changes is recent.
+    /// Checks the source for changes, unless a recent check exists. `cancel` cancels waiting for
+    /// the result.
     ///
     /// # Errors
     /// Fails as [`OpenSource::refresh`](h5fs_reader::source::open::OpenSource::refresh) does.
@@ -214,7 +217,7 @@ impl Watch {
         }
     }
 
-    /// Returns whether the last change was recent when the source was opened.
+    /// Returns whether the source had changed recently when it was opened.
     pub(in crate::fs) fn is_young(&self) -> bool {
         lock(&self.state).is_young
     }
@@ -235,14 +238,14 @@ impl Watch {
             .is_of_same_file(reopened.0.opened.identity())
     }
 
-    /// Watches `reopened` from now on.
+    /// Watches the source `reopened` from now on, in place of the old one.
     pub(in crate::fs) fn watch(&self, reopened: ReopenedSource) {
         *lock(&self.state) = reopened.0;
     }
 }
 
 impl ReopenedSource {
-    /// Returns the open file.
+    /// Returns the opened file.
     pub(in crate::fs) fn file(&self) -> SharedOpen {
         Arc::clone(&self.0.file)
     }
@@ -253,7 +256,7 @@ impl ReopenedSource {
         self.0.is_changed
     }
 
-    /// Returns whether the last change was recent when the file was opened.
+    /// Returns whether the file had changed recently when it was opened.
     pub(in crate::fs) fn is_young(&self) -> bool {
         self.0.is_young
     }
@@ -282,7 +285,7 @@ impl WatchState {
     }
 }
 
-/// Opens the object of a store's URL.
+/// Opens the remote object to which the URL of `store` leads.
 fn store_object(store: &Arc<Connection>) -> Result<SharedOpen> {
     let found = RemoteObject::find(store, b"")?;
     let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());

@@ -1,7 +1,7 @@
 //! The files and directories of an archive that the kernel knows, by inode number.
 //!
-//! The number of an entry is derived from its name and its directory's number. A name thus keeps
-//! its number for the life of the mount, even if the kernel forgets it.
+//! An inode number is a hash of the entry's name and of the inode number of its directory. A name
+//! thus keeps its inode number for the life of the mount, even if the kernel forgets the inode.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,28 +15,30 @@ use crate::fs::state::inode::ROOT;
 use crate::fs::state::inodes::table::InodeTable;
 use crate::joined::choice;
 
-/// Number of `.h5fs` at the root of an archive.
+/// Inode number of the directory `.h5fs` at the root of an archive.
 pub(super) const VIEWS: u64 = 2;
 
-/// Number of the tree of the files' own bytes in `.h5fs`.
+/// Inode number of the directory `.h5fs/original`.
 pub(super) const ORIGINAL: u64 = 3;
 
-/// Numbers of the files in `.h5fs` about the mount.
+/// First of the consecutive inode numbers of the text files in `.h5fs` about the mount.
 pub(super) const STATUS: u64 = 4;
 pub(super) const METRICS: u64 = 5;
 pub(super) const ERRORS: u64 = 6;
 
-/// Numbers of the joined file's directory, and of the link to its store.
+/// Inode number of the directory of the joined file of all data files. `JOINED_STORE` is the inode
+/// number of the symbolic link to its Zarr store.
 pub(super) const JOINED: u64 = 7;
 pub(super) const JOINED_STORE: u64 = 8;
 
-/// The last number of an entry that always exists.
+/// Highest inode number of the entries that exist in every archive.
 const LAST: u64 = JOINED_STORE;
 
-/// The bit that marks the number of an entry. Inodes within data files do not have the bit.
+/// The bit that is set in the inode numbers of files and directories of the archive, and clear in
+/// those of inodes within data files.
 const ENTRY: u64 = 1 << 63;
 
-/// The type of an entry.
+/// The type of a file or directory of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Directory,
@@ -55,7 +57,8 @@ impl EntryKind {
         matches!(self, EntryKind::DataFile | EntryKind::Joined)
     }
 
-    /// Returns the kind of file in the mount.
+    /// Returns whether the mount shows an entry of this type as a directory, a regular file or a
+    /// symbolic link.
     pub(super) fn file_kind(self) -> FileKind {
         match self {
             EntryKind::Directory | EntryKind::DataFile | EntryKind::Joined => FileKind::Directory,
@@ -65,43 +68,46 @@ impl EntryKind {
     }
 }
 
-/// Properties of an entry.
+/// Properties of a file or directory of an archive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryProperties {
     pub(super) parent: u64,
     pub(super) kind: EntryKind,
-    /// Whether the entry is in the tree of the files' own bytes.
+    /// Whether the entry is in the directory `.h5fs/original`, where no file is shown as a
+    /// directory of objects.
     pub(super) is_original: bool,
     /// A hash of the state of the file for which `kind` was determined.
     pub(super) state: u32,
-    /// Inode number of the file in its own filesystem.
+    /// Inode number of the file in the filesystem that contains it, not in the mount.
     pub(super) file: u64,
 }
 
-/// All entries that the kernel knows.
+/// The files and directories of an archive with lookups that the kernel has not released.
 #[derive(Debug, Default)]
 pub(super) struct KnownEntries {
     table: Mutex<InodeTable<EntryProperties>>,
 }
 
-/// Returns whether `ino` is the number of an entry, including entries that always exist.
+/// Returns whether `ino` is the inode number of a file or directory of the archive, not of an inode
+/// within a data file. Entries that exist in every archive count too.
 pub(super) fn is_entry(ino: u64) -> bool {
     ino & ENTRY != 0 || ino <= LAST
 }
 
-/// Returns the number of an entry before collisions are resolved: an FNV-1a hash.
+/// Returns the inode number of `name` in the directory `parent`: an FNV-1a hash.
+/// [`KnownEntries::enter`] resolves collisions.
 pub(super) fn number(parent: u64, name: &[u8]) -> u64 {
     hash(parent, name) | ENTRY
 }
 
-/// Returns the number in the mount of the inode `local` of the data file `entry`, before collisions
-/// are resolved.
+/// Returns the inode number in the mount for the inode `local` of the data file `entry`. The caller
+/// resolves collisions with other inodes.
 pub(super) fn inner_number(entry: u64, local: u64) -> u64 {
     let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY;
     hashed.max(LAST + 1)
 }
 
-/// Returns the next number to try after a hash collision.
+/// Returns the inode number to try next if `ino` belongs to another entry with the same hash.
 pub(super) fn next(ino: u64) -> u64 {
     match ino & ENTRY {
         0 => (ino.wrapping_add(1) & !ENTRY).max(LAST + 1),
@@ -118,7 +124,8 @@ fn hash(number: u64, bytes: &[u8]) -> u64 {
 }
 
 impl KnownEntries {
-    /// Counts a lookup of `name`, stores `properties` as its properties, and returns its number.
+    /// Increments the lookup count of `name`, stores the properties `place` for it, and returns its
+    /// inode number.
     pub(super) fn enter(&self, name: &[u8], place: EntryProperties) -> u64 {
         let mut table = lock(&self.table);
         let mut ino = number(place.parent, name);
@@ -142,7 +149,8 @@ impl KnownEntries {
         }
     }
 
-    /// Subtracts `count` lookups.
+    /// Subtracts `count` from the lookup count of the inode `ino`. Removes the inode if no lookup
+    /// remains.
     pub(super) fn forget(&self, ino: u64, count: u64) {
         let mut table = lock(&self.table);
         let Some(left) = table.lookups(ino) else {
@@ -154,14 +162,16 @@ impl KnownEntries {
         }
     }
 
-    /// Returns the properties of `name` in the directory `parent`, if known.
+    /// Returns the properties of `name` in the directory `parent` from its last lookup, unless the
+    /// kernel has forgotten it.
     pub(super) fn known_properties(&self, parent: u64, name: &[u8]) -> Option<EntryProperties> {
         let table = lock(&self.table);
         let (place, known) = table.get(number(parent, name))?;
         (place.parent == parent && known == name).then_some(place)
     }
 
-    /// Returns the properties of the entry `ino`, and its path from the root of the archive.
+    /// Returns the properties of the file or directory with the inode number `ino`, and its path
+    /// from the root of the archive.
     pub(super) fn get(&self, ino: u64) -> Option<(EntryProperties, PathBuf)> {
         let table = lock(&self.table);
         let (place, _) = place_of(&table, ino)?;
@@ -176,7 +186,7 @@ impl KnownEntries {
     }
 }
 
-/// Returns the properties of a joined file in the directory `parent`.
+/// Returns the properties of a joined file whose directory is in the directory `parent`.
 pub(super) fn joined_properties(parent: u64) -> EntryProperties {
     EntryProperties {
         parent,
@@ -187,8 +197,8 @@ pub(super) fn joined_properties(parent: u64) -> EntryProperties {
     }
 }
 
-/// Returns the properties and the name of the entry `ino`. Entries that always exist are not in the
-/// table.
+/// Returns the properties and the name for the inode number `ino`. The table does not contain the
+/// entries that exist in every archive; their properties are built in.
 fn place_of(table: &InodeTable<EntryProperties>, ino: u64) -> Option<(EntryProperties, &[u8])> {
     let fixed = |parent, is_original| EntryProperties {
         parent,

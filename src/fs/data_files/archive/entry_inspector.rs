@@ -26,32 +26,33 @@ use crate::fs::options::Options;
 use crate::fs::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
 use crate::limits;
 
-/// How long the kernel may cache a reply: the maximum time that a name may be stale.
+/// Time for which the kernel may cache a reply. A change in the directory is thus visible after at
+/// most this time.
 pub(super) const LIFETIME: Duration = Duration::from_secs(1);
 
-/// Number of files whose type is cached.
+/// Maximum number of files whose type is cached.
 const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
-/// Determines the types of entries.
+/// Determines the type of an entry: directory, data file, other file, or symbolic link.
 pub(super) struct EntryInspector {
     root: Arc<dyn Directory>,
     options: Options,
-    /// File types by state, as determined from the first bytes. A name is often looked up after it
-    /// was listed.
+    /// The types of files by file state, as determined from the first bytes of each file. A lookup
+    /// often follows a listing of the same name, and then needs no read.
     kinds: Mutex<LruCache<Identity, EntryKind>>,
 }
 
-/// The entry found at a path.
+/// The file, directory or link found at a path, with its type.
 pub(super) struct FoundEntry {
     pub(super) kind: EntryKind,
     pub(super) there: PathInfo,
     state: u32,
-    /// The error because of which the type of a regular file is unknown.
+    /// The error that prevented determining the type of a regular file from its content.
     pub(super) unread: Option<Error>,
 }
 
 impl FoundEntry {
-    /// Returns the properties of the entry in the directory `parent`.
+    /// Returns the properties to store for the found entry in the directory `parent`.
     pub(super) fn properties(&self, parent: u64, is_original: bool) -> EntryProperties {
         EntryProperties {
             parent,
@@ -73,10 +74,12 @@ impl EntryInspector {
     }
 
     /// Returns the entry at `path`. With `is_original`, every regular file is an ordinary file.
-    /// `known` is the previous result: the first bytes are read again only if the file has changed.
+    /// `known` contains the properties from the previous lookup: the first bytes are read again
+    /// only if the file has changed.
     ///
     /// # Errors
-    /// `NotFound` if no entry that can be shown exists; else the system's error.
+    /// `NotFound` if the path does not exist, or is a type of file that is not shown. Otherwise the
+    /// error of the operating system.
     pub(super) fn inspect(
         &self,
         path: &Path,
@@ -125,8 +128,9 @@ impl EntryInspector {
         })
     }
 
-    /// Returns an entry from the listing of a remote directory. Returns `None` if its first bytes
-    /// would have to be read.
+    /// Returns the entry for a name in the listing of a remote directory, whose metadata is
+    /// `there`. Returns `None` if the type depends on the file's first bytes, because listings do
+    /// not read files.
     pub(super) fn listed(
         &self,
         path: &Path,
@@ -149,19 +153,22 @@ impl EntryInspector {
         })
     }
 
-    /// Returns whether each look may need a request to a server.
+    /// Returns whether the directory is remote, so that inspecting an entry may need a request to a
+    /// server.
     pub(super) fn is_far(&self) -> bool {
         self.root.is_far()
     }
 
-    /// Returns the type of an object by its name only. A name like a data file's is a data file or
-    /// a directory; both are shown as directories.
+    /// Returns the type of a remote object if its name alone decides it, else `None`. A name with
+    /// the suffix of data files counts as a data file even if it is a directory: both are shown as
+    /// directories.
     pub(super) fn kind_by_name(&self, path: &Path, is_original: bool) -> Option<EntryKind> {
         let is_data = !is_original && detect::is_named(path.as_os_str().as_bytes());
         is_data.then_some(EntryKind::DataFile)
     }
 
-    /// Returns the type of a regular file by its content.
+    /// Returns the type of the regular file at `path` in the state `state`: the cached type, or the
+    /// type that its first bytes show.
     ///
     /// # Errors
     /// Fails if the file cannot be opened.
@@ -202,13 +209,13 @@ impl EntryInspector {
         self.cached_type(state).or_else(by_name)
     }
 
-    /// Returns the cached type of the file in this state.
+    /// Returns the cached type of the file with the identity `state`.
     fn cached_type(&self, state: &Identity) -> Option<EntryKind> {
         lock(&self.kinds).get(state).copied()
     }
 
-    /// Returns whether the file at `path`, which could not be opened, was taken for a data file
-    /// only by its name.
+    /// Returns whether the remote file at `path`, which could not be opened as a data file, is an
+    /// ordinary file according to its content. Its name alone had suggested a data file.
     pub(super) fn was_mistyped(&self, path: &Path) -> bool {
         let there = self.root.path_info(path, false);
         let Some(there) = there.ok().filter(|_| self.root.is_far()) else {
@@ -219,8 +226,8 @@ impl EntryInspector {
         kind == Ok(EntryKind::File)
     }
 
-    /// Fails if `path` leads into the mount itself, which may be inside the directory that it
-    /// shows.
+    /// Checks that `path` does not lead into the mount itself: the mount point may be inside the
+    /// directory that the mount shows, and a read would wait for its own reply.
     fn refuse_own_mount(&self, path: &Path) -> Result<()> {
         let guard = self.options.guard.as_ref().filter(|_| !self.root.is_far());
         let absolute = self.root.absolute(path);
@@ -231,7 +238,8 @@ impl EntryInspector {
         }
     }
 
-    /// Returns the entry `ino` found at a path, which may be among the originals.
+    /// Returns the reply to a lookup of `found`, with the inode number `ino`. `at` is the path, and
+    /// whether it is below `.h5fs/original`.
     pub(super) fn entry(&self, ino: u64, found: &FoundEntry, at: (&Path, bool)) -> LookupEntry {
         let kind = found.kind.file_kind();
         let attributes = match found.kind {
@@ -260,7 +268,7 @@ impl EntryInspector {
         }
     }
 
-    /// Returns the attributes of the file itself.
+    /// Returns the attributes of an ordinary file or a link, copied from the file itself.
     fn own_stat(&self, ino: u64, kind: FileKind, found: &FoundEntry) -> Stat {
         let (options, attributes) = (&self.options, &found.there.attributes);
         let mode = match kind {
@@ -282,10 +290,10 @@ impl EntryInspector {
     }
 
     /// Returns the text of the symbolic link at `path`, adjusted to lead to the same target in the
-    /// mount. If `is_original`, it leads below the directory of original files.
+    /// mount. If `is_original`, the link leads to the target below `.h5fs/original`.
     ///
     /// # Errors
-    /// Fails with the system's error.
+    /// Fails with the error of the operating system.
     pub(super) fn link_text(&self, (path, is_original): (&Path, bool)) -> Result<Vec<u8>> {
         let text = PathBuf::from(self.root.read_link(path)?);
         let own = || text.as_os_str().as_bytes().to_vec();

@@ -1,4 +1,5 @@
-//! A limit for the memory of heavy members with running requests.
+//! A limit for the total memory of the heavy data files (members) that requests use at the same
+//! time. A member is heavy if it occupies more than [`LIGHT`] bytes.
 //!
 //! A closed member occupies its memory until its last request ends. Requests to heavy members
 //! therefore wait, in order of arrival, until all running ones together are within
@@ -16,16 +17,18 @@ use h5fs_reader::memory::gate::{Gate, Works, fits};
 use crate::fs::requests::Ino;
 use crate::limits;
 
-/// Weight in bytes up to which a member is light, so that its requests do not wait.
+/// Maximum memory in bytes of a light member. Requests to light members do not wait for admission.
 pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
 
-/// How long a member keeps its place without a request.
+/// Time for which a member without requests stays admitted, so that the next request of the same
+/// reader does not wait.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long after its admission a member's requests need not wait.
+/// Time after its admission for which further requests to a member start without waiting. After
+/// that, the member waits for admission again.
 const STAY: Duration = Duration::from_secs(1);
 
-/// The heavy members with running requests.
+/// The heavy members that are admitted: their requests may run.
 #[derive(Default)]
 pub(super) struct HeavyMembers(Arc<Gate<BusyMembers>>);
 
@@ -35,23 +38,23 @@ struct BusyMember {
     weight: u64,
     requests: usize,
     since: Instant,
-    /// Time when the last request ended.
+    /// Time when the member's last request ended.
     idle_since: Instant,
 }
 
-/// A running request in a heavy member. Dropping the value ends the request.
+/// A guard for a running request to a heavy member. Dropping the guard ends the request.
 pub(super) struct HeavyRequest<'a> {
     heavy: &'a HeavyMembers,
     entry: Ino,
 }
 
 impl HeavyMembers {
-    /// Waits until a request in the member `entry`, of `weight` bytes, may begin. A request in a
-    /// light member begins at once.
+    /// Waits until a request to the member with the inode number `entry` and `weight` bytes of
+    /// memory may start. A request to a light member starts at once, and returns `None`.
     ///
     /// # Errors
-    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request must end, or must wait in
-    /// a heavy slot.
+    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request is cancelled, or if
+    /// it runs in a quick slot and must be tried again in a heavy slot.
     pub(super) fn begin(
         &self,
         entry: Ino,
@@ -69,7 +72,8 @@ impl HeavyMembers {
         Ok(Some(HeavyRequest { heavy: self, entry }))
     }
 
-    /// Begins a request in a member that has kept its place. Returns whether the member has.
+    /// Starts a request to the member `entry` if the member is still admitted. Returns whether it
+    /// is.
     fn begin_again(&self, entry: Ino) -> bool {
         self.0.inspect(|members, _| {
             let own = members.get_mut(&entry);
@@ -81,7 +85,7 @@ impl HeavyMembers {
 }
 
 impl BusyMember {
-    /// Creates the state of a member without requests.
+    /// Creates the state of a member that has no requests.
     fn new() -> Self {
         let now = Instant::now();
         BusyMember {
@@ -92,7 +96,8 @@ impl BusyMember {
         }
     }
 
-    /// Begins a request that has waited for the member's admission.
+    /// Registers a request to this member, after the member was admitted with `weight` bytes of
+    /// memory.
     fn begin(&mut self, weight: u64) {
         self.weight = self.weight.max(weight);
         self.requests = self.requests.saturating_add(1);
@@ -104,7 +109,8 @@ impl BusyMember {
     }
 }
 
-/// Begins a request in a member if the member fits next to the other members.
+/// Admits the member and registers a request to it, if its memory and the memory of the other
+/// admitted members are within the limit. Returns whether the member was admitted.
 fn admit(members: &mut BusyMembers, entry: Ino, weight: u64) -> bool {
     members.retain(|_, at_work| at_work.is_active());
     let others = members.iter().filter(|(other, _)| **other != entry);

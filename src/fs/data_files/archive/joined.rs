@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `listing` | the files at one time, and the omitted ones |
+//! | `listing` | the joined files at one time, and the omitted files |
 //! | `temporary` | names of temporary files, which are omitted |
 //! | `watcher` | checks in the background whether the directory has changed |
 //! | `source` | the files as the source of a joined file |
@@ -38,29 +38,31 @@ use crate::fs::data_files::archive::joined::watcher::Watcher;
 use crate::fs::options::Options;
 use crate::joined::choice::Choice;
 
-/// Time for which a check of the directory is valid.
+/// Time for which the result of checking a local directory for changes is valid.
 const VALID: Duration = Duration::from_secs(1);
 
-/// The same time for a remote directory, where a check needs a request for each listing.
+/// Time for which the result of checking a remote directory for changes is valid. Each check needs
+/// a request for each page of the listing.
 const FAR_VALID: Duration = Duration::from_secs(30);
 
-/// Limit of omitted files that a writer has locked. Each check tries them again.
+/// Maximum number of files, omitted because a writer has locked them, whose lock is tried again by
+/// each check.
 const LOCKED: usize = 64;
 
-/// The files that are joined.
+/// The files of a directory that form a joined file, and the detection of changes.
 pub(super) struct JoinedFiles {
     lister: Lister,
-    /// The files when they were last opened.
+    /// The listing of the files when the joined file was last opened.
     opened: Mutex<Arc<FileListing>>,
-    /// The result of the last check with its time, if it differs from `opened_listing`.
+    /// The last check's time and its listing of the files, if this listing differs from `opened`.
     found: Mutex<Option<(Instant, FileListing)>>,
     /// Files that are omitted while a writer has locked them.
     locked: Mutex<Vec<PathBuf>>,
-    /// Number of times that such a file was found unlocked.
+    /// Number of times that a file in `locked` was found unlocked. Part of the hash of a listing.
     freed: AtomicUsize,
     was_opened: AtomicBool,
-    /// Remote files whose state differed from their listing. Stored scans of earlier mounts are not
-    /// used for them.
+    /// Remote files whose state when opened differed from their state in the listing. Scan results
+    /// stored by earlier mounts are not used for these files.
     distrusted: Mutex<HashSet<(PathBuf, Identity)>>,
     pub(super) progress: Arc<ScanProgress>,
 }
@@ -90,7 +92,7 @@ impl JoinedFiles {
         })
     }
 
-    /// Opens the current files as a source that detects changes.
+    /// Lists the files and opens them as one source, which reports when the files change.
     ///
     /// # Errors
     /// Fails as [`Lister::list`] does.
@@ -128,17 +130,17 @@ impl JoinedFiles {
         }))
     }
 
-    /// Returns the directory.
+    /// Returns the directory that contains the files.
     pub(super) fn root(&self) -> &Arc<dyn Directory> {
         &self.lister.root
     }
 
-    /// Returns the choice of the files and of the dimension that joins them.
+    /// Returns which files are joined, and along which dimension.
     pub(super) fn choice(&self) -> &Choice {
         &self.lister.choice
     }
 
-    /// Returns the files when they were last opened.
+    /// Returns the listing of the files when the joined file was last opened.
     pub(super) fn opened_listing(&self) -> Arc<FileListing> {
         Arc::clone(&lock(&self.opened))
     }
@@ -147,7 +149,7 @@ impl JoinedFiles {
         self.lister.list(self.freed.load(Ordering::Relaxed), cancel)
     }
 
-    /// Returns whether the files differ from the listing with this hash.
+    /// Lists the files again. Returns whether the new listing has a hash other than `hash`.
     fn differ_from(&self, hash: u64) -> bool {
         let is_one_free = self.is_one_free();
         let when = Instant::now();
@@ -162,7 +164,8 @@ impl JoinedFiles {
         differ
     }
 
-    /// Records a file that a writer has locked, so that it is tried again.
+    /// Records that the file at `path` is omitted because a writer has locked it. Later checks try
+    /// to lock it again.
     fn set_locked(&self, path: &Path) {
         let mut locked = lock(&self.locked);
         if locked.len() < LOCKED && !locked.iter().any(|own| own == path) {
@@ -170,7 +173,8 @@ impl JoinedFiles {
         }
     }
 
-    /// Records a remote file whose state differed from its listing.
+    /// Records that the state of the remote file `file` when opened differed from its state in the
+    /// listing.
     fn mark_distrusted(&self, file: &ListedFile) {
         if self.root().is_far() {
             let own = (file.path.clone(), file.state.clone());
@@ -191,7 +195,8 @@ impl JoinedFiles {
         opened.is_ok_and(|source| detect::refuse_locked(&*source).is_err())
     }
 
-    /// Returns whether one of the locked files is unlocked now, so that the listing changes.
+    /// Returns whether a writer has unlocked one of the omitted files. If so, the next listing has
+    /// another hash.
     fn is_one_free(&self) -> bool {
         let locked = lock(&self.locked).clone();
         let is_free = locked.iter().any(|path| !self.is_locked(path));

@@ -1,4 +1,4 @@
-//! Listings of the directories of an archive, and of data files.
+//! Directory listings of an archive, including the directories within data files.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -31,8 +31,8 @@ struct ListedDirectory {
 }
 
 impl Archive {
-    /// Passes the entries of an open directory from `cookie` to `take`. Each entry taken with
-    /// attributes is counted.
+    /// Passes the entries of an open directory to `take`, from the position `cookie` on. Increments
+    /// the lookup count of each entry that `take` accepts with attributes.
     pub(super) fn list(
         &self,
         handle: Handle,
@@ -69,7 +69,8 @@ impl Archive {
         }
     }
 
-    /// Passes an entry of a member's directory to `take`, with its number in the mount.
+    /// Passes an entry of a directory within a data file to `take`, with its inode number in the
+    /// mount.
     fn pass_inner(
         &self,
         member: &Arc<ArchiveMember>,
@@ -91,7 +92,8 @@ impl Archive {
         is_full
     }
 
-    /// Returns the number in the mount of an entry of a member's directory.
+    /// Returns the inode number in the mount for the entry `listed` of a directory within a data
+    /// file.
     fn listed_number(&self, member: &ArchiveMember, directory: Ino, listed: &DirEntry<'_>) -> Ino {
         match (listed.name, listed.ino) {
             (b"..", _) if directory == ROOT => {
@@ -103,7 +105,9 @@ impl Archive {
         }
     }
 
-    /// Passes an entry of a directory to `take`, with attributes if they are wanted and available.
+    /// Passes an entry of a directory to `take`, with attributes if `detail` requests them and they
+    /// are available. Returns whether `take` had no room for the entry. An entry that is not shown
+    /// is skipped.
     fn pass_entry(
         &self,
         directory: &ListedDirectory,
@@ -135,8 +139,8 @@ impl Archive {
         is_full
     }
 
-    /// Counts a lookup of a listed name, and returns its entry. Returns `None` if that fails, or
-    /// would read a file of a remote directory.
+    /// Increments the lookup count of a listed name, and returns its entry. Returns `None` if the
+    /// entry cannot be read, or if that would read a file of a remote directory.
     fn enter_listed(
         &self,
         directory: &ListedDirectory,
@@ -155,7 +159,8 @@ impl Archive {
         Some(self.add_found((ino, is_original), listed.name, (&path, &found)))
     }
 
-    /// Returns the number and kind of a name, or `None` if the name is not shown.
+    /// Returns the inode number of a listed name, and the kind of file, if known. Returns `None` if
+    /// the name is not shown.
     fn describe(
         &self,
         directory: &ListedDirectory,
@@ -171,8 +176,9 @@ impl Archive {
         })
     }
 
-    /// Returns the kind of a name, or `None` if the name is not shown. The first bytes of a local
-    /// file determine its kind. A remote file is not read, so the inner kind may be unknown.
+    /// Returns the kind of file of a listed name. The outer `None` means that the name is not
+    /// shown. The inner `None` means that the kind is unknown, because a listing does not read
+    /// files of a remote directory. The first bytes of a local file determine its kind.
     fn listed_kind(
         &self,
         directory: &ListedDirectory,

@@ -1,4 +1,4 @@
-//! The inodes within data files, by their numbers in the mount of an archive.
+//! The inodes within data files, by inode number in the mount of the whole directory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use crate::fs::data_files::archive::entries::{inner_number, next};
 use crate::fs::data_files::archive::members::ArchiveMember;
 use crate::fs::requests::Ino;
 
-/// The inodes within data files that the kernel knows.
+/// The inodes within data files that have lookups which the kernel has not released.
 #[derive(Default)]
 pub(super) struct MemberInodes {
     known: Mutex<HashMap<Ino, MemberInode>>,
@@ -17,14 +17,14 @@ pub(super) struct MemberInodes {
 
 struct MemberInode {
     member: Arc<ArchiveMember>,
-    /// Inode number within the member.
+    /// Inode number in the data file's own tree.
     local: Ino,
     lookups: u64,
 }
 
 impl MemberInodes {
-    /// Counts a lookup of the inode `local` of `member`. Returns its number in the mount, and
-    /// whether the inode is new.
+    /// Increments the lookup count of the inode that has the number `local` in `member`. Returns
+    /// its inode number in the mount, and whether this is its first lookup.
     pub(super) fn enter(&self, member: &Arc<ArchiveMember>, local: Ino) -> (Ino, bool) {
         let mut known = lock(&self.known);
         let mut ino = inner_number(member.entry, local);
@@ -54,8 +54,8 @@ impl MemberInodes {
         }
     }
 
-    /// Subtracts `count` lookups. Returns the member, the number in it, and whether the inode was
-    /// removed.
+    /// Subtracts `count` from the lookup count of the inode `ino`. Returns the data file, the inode
+    /// number in the data file's own tree, and whether no lookup remains.
     pub(super) fn forget(&self, ino: Ino, count: u64) -> Option<(Arc<ArchiveMember>, Ino, bool)> {
         let mut known = lock(&self.known);
         let own = known.get_mut(&ino)?;
@@ -71,7 +71,8 @@ impl MemberInodes {
         Some((member, local, is_forgotten))
     }
 
-    /// Returns the member that contains the inode `ino`, and the number in it.
+    /// Returns the data file that contains the inode `ino` of the mount, and the inode number in
+    /// the data file's own tree.
     pub(super) fn get(&self, ino: Ino) -> Option<(Arc<ArchiveMember>, Ino)> {
         let known = lock(&self.known);
         let own = known.get(&ino)?;

@@ -27,31 +27,34 @@ use crate::limits;
 /// A function that opens a member.
 pub(super) type OpenMember = Box<dyn Fn(&OpeningArguments<'_>) -> Result<Filesystem> + Send + Sync>;
 
-/// The arguments for opening a member, partly from the last time.
+/// The arguments for opening a data file. Inodes and the last seen state come from the previous
+/// time that the file was open.
 pub(super) struct OpeningArguments<'a> {
     /// Path from the root of the archive.
     pub(super) path: &'a Path,
-    /// Whether the member is a joined file, whose name is the path.
+    /// Whether to open a joined file. Then `path` is its name, which selects the data files to
+    /// join.
     pub(super) is_joined: bool,
-    /// Cancels the work if no request waits for it.
+    /// The token that cancels the opening if no request waits for it.
     pub(super) cancel: &'a CancelToken,
     pub(super) inodes: &'a Arc<Inodes>,
-    /// The state in which the member was last seen.
+    /// The state of the data file when it was last open; `None` if it was never open.
     pub(super) seen: Option<LastSeenState>,
 }
 
-/// A data file of the archive.
+/// A data file of the archive, open or closed, or a joined file.
 pub(super) struct ArchiveMember {
-    /// Inode number of the member's entry, which is also its root's.
+    /// Inode number of the data file's directory in the mount.
     pub(super) entry: Ino,
     path: PathBuf,
-    /// Whether the member is a joined file.
+    /// Whether this is a joined file.
     pub(super) is_joined: bool,
     inodes: Arc<Inodes>,
     state: Mutex<MemberState>,
-    /// Held by the thread that opens the member, which may take long.
+    /// A lock held by the thread that opens the data file, so that others wait for the result.
+    /// Opening may take long.
     opening: Mutex<()>,
-    /// Bytes of memory at the last measurement, when the member was open or closed.
+    /// Memory of the data file in bytes at the last measurement. Stays set after it is closed.
     weight: AtomicU64,
 }
 
@@ -61,17 +64,18 @@ struct MemberState {
     seen: Option<LastSeenState>,
 }
 
-/// A member that is open.
+/// An open data file.
 pub(super) struct OpenMemberFile {
     pub(super) filesystem: Filesystem,
-    /// Bytes of memory at the last measurement.
+    /// Memory in bytes at the last measurement.
     weighed: AtomicU64,
 }
 
-/// Number of joined files that are open at the same time. Scanning the files takes long.
+/// Maximum number of joined files that stay open for later requests. Opening a joined file again
+/// scans all its data files, which takes long.
 const OPEN_JOINED: usize = 4;
 
-/// All members.
+/// All data files of the archive that are open or have inodes known to the kernel.
 pub(super) struct ArchiveMembers {
     open: OpenMember,
     most: usize,
@@ -82,19 +86,20 @@ pub(super) struct ArchiveMembers {
     heavy: HeavyMembers,
 }
 
-/// A list of open members.
+/// A list of open data files, in the order of their last use.
 struct RecentMembers {
-    /// The maximum number of open members, and the maximum of their bytes together.
+    /// Maximum number of open data files, and maximum of their total memory in bytes.
     most: usize,
     most_bytes: u64,
-    /// Members by entry, each with its bytes of memory.
+    /// Open data files by the inode number of their directory, each with its memory in bytes.
     members: LruCache<Ino, (Arc<ArchiveMember>, u64)>,
-    /// Total bytes of all members.
+    /// Total memory of all data files in the list, in bytes.
     weight: u64,
 }
 
 impl RecentMembers {
-    /// Removes and returns members while `is_too_much` returns true, the least recently used first.
+    /// Removes the least recently used data files from the list while `is_too_much` returns true.
+    /// Returns the removed ones, which the caller closes.
     fn close_while(&mut self, is_too_much: impl Fn(&Self) -> bool) -> Vec<Arc<ArchiveMember>> {
         let mut closed = Vec::new();
         while is_too_much(self) {
@@ -117,16 +122,16 @@ impl RecentMembers {
     }
 }
 
-/// A member that is or was open.
+/// A data file that is open, or that has handles or inodes in use.
 struct KnownMember {
     member: Arc<ArchiveMember>,
     is_open: bool,
-    /// Number of handles and inodes of the member that are in use.
+    /// Number of handles and inodes of the data file that are in use.
     uses: u64,
 }
 
 impl ArchiveMembers {
-    /// Creates an empty set of members that are opened by `open`. At most `most` are open at the
+    /// Creates an empty set of data files. `open` opens a data file; at most `most` are open at the
     /// same time.
     pub(super) fn new(open: OpenMember, most: usize) -> Self {
         ArchiveMembers {
@@ -139,7 +144,8 @@ impl ArchiveMembers {
         }
     }
 
-    /// Returns the data file at `path` with the entry `entry`, or a joined file.
+    /// Returns the data file at `path`, or the joined file named `path`. `entry` is the inode
+    /// number of its directory.
     pub(super) fn get(&self, entry: Ino, path: &Path, is_joined: bool) -> Arc<ArchiveMember> {
         let mut known = lock(&self.known);
         let known = known.entry(entry).or_insert_with(|| KnownMember {
@@ -158,7 +164,8 @@ impl ArchiveMembers {
         Arc::clone(&known.member)
     }
 
-    /// Opens the joined file that `name` selects, without adding it to a list of open members.
+    /// Opens the joined file that `name` selects. The caller owns the opened file, which does not
+    /// count as an open member.
     ///
     /// # Errors
     /// Fails if the files cannot be joined.
@@ -172,7 +179,8 @@ impl ArchiveMembers {
         })
     }
 
-    /// Returns the list of open members that contains `member`.
+    /// Returns the list of open files that `member` belongs to: joined files have a list of their
+    /// own.
     fn list_of(&self, member: &ArchiveMember) -> &Mutex<RecentMembers> {
         if member.is_joined {
             &self.joined
@@ -181,14 +189,14 @@ impl ArchiveMembers {
         }
     }
 
-    /// Returns the number of open members, and their bytes of memory.
+    /// Returns the number of open data files, and their total memory in bytes.
     pub(super) fn open_now(&self) -> (usize, u64) {
         let recent = lock(&self.recent);
         (recent.members.len(), recent.weight)
     }
 
-    /// Calls `answer` with the member's filesystem, in the current state of its directory. Opens
-    /// the member if necessary.
+    /// Calls `answer` with the filesystem of `member`, opening it if necessary. A joined file is
+    /// first updated if its directory has changed.
     ///
     /// # Errors
     /// Fails if the member cannot be opened, or with the error of `answer`.
@@ -206,8 +214,9 @@ impl ArchiveMembers {
         })
     }
 
-    /// Calls `answer` like [`with_member`](Self::with_member), for open files. A joined file is used in the last
-    /// known state of its directory, because a read does not list directories.
+    /// Calls `answer` like [`with_member`](Self::with_member), for requests about open files. A
+    /// joined file is not updated for changes of its directory, because a read must not list
+    /// directories.
     pub(super) fn with_member_as_seen<T>(
         &self,
         member: &Arc<ArchiveMember>,
@@ -223,7 +232,8 @@ impl ArchiveMembers {
         answered
     }
 
-    /// Opens the member for a request. If the member is heavy, the request waits for admission.
+    /// Opens `member` if necessary, and registers a request to it. A request to a heavy member
+    /// waits for admission.
     fn begin(
         &self,
         member: &Arc<ArchiveMember>,
@@ -284,15 +294,15 @@ impl ArchiveMembers {
         Ok(opened)
     }
 
-    /// Returns the member if it is open, and marks it as most recently used.
+    /// Returns the filesystem of `member` if it is open, and marks `member` as most recently used.
     fn used(&self, member: &ArchiveMember) -> Option<Arc<OpenMemberFile>> {
         let opened = member.open_already()?;
         lock(self.list_of(member)).members.promote(&member.entry);
         Some(opened)
     }
 
-    /// Updates the member's bytes of memory. Closes the least recently used members until their
-    /// number and their bytes are within the limits.
+    /// Measures the memory of `member`. Then closes the least recently used data files until the
+    /// number of open files and their memory are within the limits.
     fn make_room(&self, member: &ArchiveMember, opened: &OpenMemberFile) {
         let weight = opened.filesystem.weight();
         if !member.is_joined {
@@ -312,8 +322,8 @@ impl ArchiveMembers {
         closed.iter().for_each(|member| self.close(member));
     }
 
-    /// Closes the least recently used joined files before another one is opened. The new one is
-    /// assumed to need as much memory as the heaviest of them.
+    /// Closes the least recently used joined files so that another one can be opened. The joined
+    /// file to be opened is assumed to need as much memory as the heaviest open one.
     fn make_room_for_joined(&self) {
         let mut recent = lock(&self.joined);
         let heaviest = recent.members.iter().map(|(_, (_, weight))| *weight).max();
@@ -344,14 +354,15 @@ impl ArchiveMembers {
         drop(closed);
     }
 
-    /// Counts one more use of the member. A member in use keeps its numbers.
+    /// Counts one more handle or inode of `member` that is in use. While any is in use, `member`
+    /// keeps its inode numbers.
     pub(super) fn add_use(&self, member: &Arc<ArchiveMember>) {
         let mut known = lock(&self.known);
         let own = known_member(&mut known, member);
         own.uses = own.uses.saturating_add(1);
     }
 
-    /// Subtracts one use.
+    /// Subtracts one use of the data file whose directory has the inode number `entry`.
     pub(super) fn release(&self, entry: Ino) {
         let mut known = lock(&self.known);
         if let Some(own) = known.get_mut(&entry) {
@@ -376,12 +387,12 @@ fn known_member<'a>(
 }
 
 impl ArchiveMember {
-    /// Returns the member's inodes.
+    /// Returns the inodes within the data file.
     pub(super) fn inodes(&self) -> &Inodes {
         &self.inodes
     }
 
-    /// Returns the bytes of memory at the last measurement.
+    /// Returns the memory in bytes at the last measurement.
     fn weight(&self) -> u64 {
         self.weight.load(Ordering::Relaxed)
     }
@@ -393,7 +404,8 @@ impl ArchiveMember {
 }
 
 impl OpenMemberFile {
-    /// Returns the difference between the current bytes of memory and the last measurement.
+    /// Returns how much the memory differs from the last measurement, in bytes. The difference is
+    /// absolute.
     fn weigh(&self) -> u64 {
         let counted = self.weighed.load(Ordering::Relaxed);
         self.filesystem.weight().abs_diff(counted)
@@ -401,7 +413,7 @@ impl OpenMemberFile {
 }
 
 impl ArchiveMember {
-    /// Releases `handle`, if the member is open.
+    /// Closes the file or directory of `handle`, unless the data file is closed.
     pub(super) fn release(&self, handle: Handle) {
         if let Some(open) = self.open_already() {
             open.filesystem.release(handle);

@@ -1,5 +1,5 @@
-//! Opening a data file of an archive as a filesystem of its own. Its links to other files of the
-//! archive lead to their entries there.
+//! Opens a data file of an archive as a filesystem of its own. External links to other data files
+//! of the archive lead to the directories of those data files.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -33,18 +33,18 @@ use crate::joined::choice::Choice;
 use crate::joined::{ScanOptions, join};
 use crate::limits;
 
-/// The opener of data files.
+/// Opens the data files of an archive.
 pub(super) struct MemberOpener {
     root: Arc<dyn Directory>,
     look: Arc<EntryInspector>,
-    /// Progress of scanning files for joining.
+    /// Progress of scanning the data files to join them.
     progress: Arc<ScanProgress>,
     shared: SharedResources,
     caches: detect::Caches,
     changes: Option<Arc<Changes>>,
-    /// The neighbours of a file in the directory.
+    /// The resolver for names of other files that a data file in the directory references.
     neighbours: Arc<Neighbours>,
-    /// Errors of all files.
+    /// Errors of all data files of the directory.
     errors: Arc<Errors>,
     options: Options,
 }
@@ -111,7 +111,8 @@ impl MemberOpener {
         ))
     }
 
-    /// Joins the files that the name of `opening` selects.
+    /// Opens the joined file whose name `opening` contains; the name selects the data files to
+    /// join.
     fn open_joined(&self, opening: &OpeningArguments<'_>) -> Result<Filesystem> {
         let name = opening.path.as_os_str().as_bytes();
         let choice = Choice::parse(name).ok_or(Error::NotFound)?;
@@ -148,8 +149,8 @@ impl MemberOpener {
         ))
     }
 
-    /// Returns a function that joins the files of the last listing, and reports the ones that are
-    /// not joined.
+    /// Returns a function that joins the files of the most recent listing, and reports omitted
+    /// files in `errors` and in the log.
     fn joiner(&self, files: Arc<JoinedFiles>, errors: Errors) -> other_files::ContainerOpener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
         let threads = self.options.threads;
@@ -183,7 +184,8 @@ impl MemberOpener {
         })
     }
 
-    /// Returns a function that opens the file, and opens it again after a change.
+    /// Returns a function that opens the data file at `path`. The watch for changes calls it to
+    /// reopen the data file.
     fn opens(&self, path: &Path) -> SourceReopener {
         let (root, changes) = (Arc::clone(&self.root), self.changes.clone());
         let (path, absolute) = (path.to_path_buf(), self.root.absolute(path));
@@ -195,7 +197,8 @@ impl MemberOpener {
     }
 }
 
-/// Reports parts that are not joined, in the list of errors and in the log.
+/// Reports files and variables that are omitted from a joined file, in the list of errors and in
+/// the log.
 struct OmissionReporter<'a> {
     errors: &'a Errors,
     count: usize,
@@ -214,7 +217,7 @@ impl<'a> OmissionReporter<'a> {
         }
     }
 
-    /// Logs how many lines were omitted from the log.
+    /// Logs how many reports did not appear in the log.
     fn finish(self) {
         if let Some(more @ 1..) = self.count.checked_sub(limits::JOINED_TOLD) {
             let reason = format!("{more} more are not joined; see `.h5fs/errors`");

@@ -25,14 +25,15 @@ use crate::fs::requests::{Ino, SeekKind, Version};
 use crate::fs::state::handle::Caching;
 use crate::limits;
 
-/// Number of files whose state is remembered.
+/// Maximum number of files for which the state at the last open is remembered.
 const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
 /// The ordinary files of an archive.
 pub(super) struct OrdinaryFiles {
-    /// The states in which files were last opened.
+    /// The states of files when they were last opened, by inode number. An unchanged state means
+    /// that the kernel's cached pages are still valid.
     states: Mutex<LruCache<Ino, Identity>>,
-    /// A counter of open local files: each holds one clone.
+    /// A reference count of open local files: each open file holds a clone.
     open: Arc<()>,
 }
 
@@ -45,14 +46,14 @@ impl Default for OrdinaryFiles {
     }
 }
 
-/// An open file.
+/// An open ordinary file.
 pub(super) enum OrdinaryFile {
     Local {
         file: File,
-        /// Length when the file was opened, which the kernel may still assume. 0 if the kernel
-        /// caches nothing.
+        /// Length in bytes when the file was opened. The kernel may still assume this length. 0 if
+        /// the kernel caches nothing.
         length: u64,
-        /// Counts the file as open.
+        /// A clone of the reference count of open local files.
         _open: Arc<()>,
     },
     Object {
@@ -62,10 +63,11 @@ pub(super) enum OrdinaryFile {
 }
 
 impl OrdinaryFiles {
-    /// Opens the entry `ino` at `path`. Returns the file, and how the kernel may cache it.
+    /// Opens the ordinary file at `path` with the inode number `ino`. Returns the file, and how the
+    /// kernel may cache its bytes.
     ///
     /// # Errors
-    /// Fails with the system's error.
+    /// Fails with the error of the operating system.
     pub(super) fn open(
         &self,
         ino: Ino,
@@ -93,10 +95,10 @@ impl OrdinaryFiles {
         }
     }
 
-    /// Records that the file is opened in this state, and returns how the kernel may cache it.
-    /// Pages cached earlier are valid if the state is unchanged and no write was in progress. A
-    /// recently written file is not cached: after a truncation, the kernel would pad it with zeros
-    /// to its old length.
+    /// Records that the file was opened in this `state`, and returns how the kernel may cache its
+    /// bytes. Pages that the kernel has cached are valid if the state is the same as at the last
+    /// open and no write was in progress. A recently written file is not cached: after a
+    /// truncation, the kernel would pad it with zeros to its old length.
     fn record_open(&self, ino: Ino, state: Identity) -> Caching {
         let mut states = lock(&self.states);
         if !state.is_calm_for(limits::UNSEEN_WRITE) {
@@ -113,7 +115,7 @@ impl OrdinaryFiles {
 }
 
 impl OrdinaryFile {
-    /// Creates the open local file with this caching mode and length.
+    /// Creates an open local file. `length` is the length that the kernel may assume, in bytes.
     fn local((file, open): (File, Arc<()>), caching: Caching, length: u64) -> Self {
         let length = if caching == Caching::Never { 0 } else { length };
         OrdinaryFile::Local {
@@ -126,8 +128,8 @@ impl OrdinaryFile {
     /// Reads `length` bytes at `offset`. Fewer bytes are returned only at the end of the file.
     ///
     /// # Errors
-    /// `ESTALE` if the file is shorter than the kernel assumes; else the error of the system or the
-    /// server.
+    /// `ESTALE` if the file is shorter than the kernel assumes; otherwise the error of the
+    /// operating system or the server.
     pub(super) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
         match self {
             OrdinaryFile::Local {
@@ -139,10 +141,10 @@ impl OrdinaryFile {
         }
     }
 
-    /// Returns the current version of the content.
+    /// Returns the version of the file's current content, for clients that cache a copy.
     ///
     /// # Errors
-    /// Fails with the system's error.
+    /// Fails with the error of the operating system.
     pub(super) fn version(&self) -> Result<Version> {
         let (length, identity) = match self {
             OrdinaryFile::Local { file, .. } => {
@@ -160,10 +162,11 @@ impl OrdinaryFile {
         })
     }
 
-    /// Returns the offset of the next data or hole at or after `offset`. An object has no holes.
+    /// Returns the offset of the next data or hole at or after `offset`. A remote object has no
+    /// holes.
     ///
     /// # Errors
-    /// `ENXIO` past the end; else the system's error.
+    /// `ENXIO` past the end; otherwise the error of the operating system.
     pub(super) fn seek(&self, offset: u64, whence: SeekKind) -> Result<u64> {
         match (self, whence) {
             (OrdinaryFile::Local { file, .. }, whence) => {

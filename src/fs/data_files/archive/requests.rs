@@ -1,5 +1,5 @@
-//! The kernel's requests for a directory of files. Each is handled here, or by the data file that
-//! it concerns.
+//! The kernel's requests for a directory of files. A request about an inode within a data file is
+//! passed to the filesystem of that data file.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -8,15 +8,15 @@ use std::path::{Component, Path};
 use crate::fs::name::{self, VIEWS};
 use crate::fs::names::symlink;
 
-/// Returns the real name of the entry shown as `shown`. `is_top` says whether the directory is the
-/// root.
+/// Returns the name in the directory on disk for the name `shown` in the mount. `is_top` says
+/// whether the directory is the root of the archive.
 pub(super) fn real_name(is_top: bool, shown: &[u8]) -> Cow<'_, [u8]> {
     let real = is_escaped(shown).then(|| name::unescape(shown, true));
     let real = real.flatten().filter(|_| is_top);
     real.map_or(shown.into(), Cow::Owned)
 }
 
-/// Converts a real name to the shown name; the inverse of [`real_name`].
+/// Returns the name in the mount for the name `real` on disk; the inverse of [`real_name`].
 pub(super) fn shown_name(is_top: bool, real: &[u8]) -> Cow<'_, [u8]> {
     if is_top && (real == VIEWS || is_escaped(real)) {
         name::escape(real, true).into()
@@ -25,7 +25,8 @@ pub(super) fn shown_name(is_top: bool, real: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns whether a name is the name of the views, escaped at least once.
+/// Returns whether `name` is `%2Eh5fs`, `%252Eh5fs` and so on: the name `.h5fs` with one or more
+/// levels of escaping.
 fn is_escaped(name: &[u8]) -> bool {
     let mut rest = name.strip_prefix(b"%");
     while let Some(inner) = rest.and_then(|rest| rest.strip_prefix(b"25")) {
@@ -34,9 +35,10 @@ fn is_escaped(name: &[u8]) -> bool {
     rest == Some(b"2Eh5fs")
 }
 
-/// Returns the adjusted text of a link at `path` below the directory `top`, whose own text is
-/// `text`. The text is adjusted if it is absolute and leads into the directory, or if it leads to
-/// an escaped name. Names among the originals are never escaped.
+/// Returns the text of a symbolic link with paths on disk replaced by paths in the mount. `path` is
+/// the path of the link below the directory `top`, and `text` is the link's text on disk. The text
+/// is replaced if it is absolute and leads into `top`, or if its target is shown under an escaped
+/// name. Names below `.h5fs/original` are never escaped. Returns `None` if the text stays as it is.
 pub(super) fn link_text(
     top: &Path,
     (path, is_original): (&Path, bool),

@@ -16,7 +16,8 @@ use crate::fs::stat::{FileKind, LookupEntry, Stat};
 use crate::view::View;
 
 impl Archive {
-    /// Returns the entry of one of these files, with the length of its current text.
+    /// Returns the entry of `.h5fs/status`, `.h5fs/metrics` or `.h5fs/errors`. Its size is the
+    /// length of the current text.
     pub(super) fn status_entry(&self, told: &ArchiveStatusFile) -> Result<LookupEntry> {
         let entry = self.fixed(told.ino)?;
         let text = self
@@ -38,7 +39,7 @@ impl Archive {
         })
     }
 
-    /// Returns the current text of the status.
+    /// Returns the current text of `.h5fs/status`.
     pub(super) fn status_text(&self) -> Vec<u8> {
         // Special characters are escaped, so that a hostile name cannot forge lines.
         let source = self.root.path().as_os_str().as_bytes().escape_ascii();
@@ -52,7 +53,7 @@ impl Archive {
         status::lines(&facts)
     }
 
-    /// Returns the state for the status: whether the directory is served.
+    /// Returns the line of `.h5fs/status` that says whether the directory can still be read.
     fn state_text(&self) -> String {
         let mut gone = lock(&self.gone);
         match self.root.refuse_removed() {
@@ -65,7 +66,7 @@ impl Archive {
         }
     }
 
-    /// Returns the current metrics for Prometheus.
+    /// Returns the current text of `.h5fs/metrics`, for Prometheus.
     pub(super) fn metrics_text(&self) -> Vec<u8> {
         metrics::text(&[self.figures()]).into_bytes()
     }

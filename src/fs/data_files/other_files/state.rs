@@ -1,4 +1,4 @@
-//! The other files that a mount knows, and their tree numbers.
+//! The externally linked files that a mount knows, and their tree numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -19,53 +19,54 @@ use crate::limits;
 
 pub(super) struct OtherFilesState {
     pub(super) generation: u32,
-    /// Shown names, in the order in which they were found.
+    /// Shown names of the files, in the order in which links to them were found.
     pub(super) found_names: Vec<Box<[u8]>>,
     pub(super) names: HashMap<Box<[u8]>, NamedFile>,
-    /// The trees of the numbers from [`FIRST_FILE`] on.
+    /// The tree for each tree number from [`FIRST_FILE`] on.
     pub(super) numbers: Vec<NumberedTree>,
-    /// Numbers of trees of views, by the number of the file's own tree and the number in the
-    /// source.
+    /// Numbers of trees of views of externally linked files. The key is the tree number of the
+    /// file's own tree, and the number of the same tree of views in the source.
     pub(super) views: HashMap<(Tree, Tree), Tree>,
     pub(super) search: Search,
-    /// Numbers of ended trees, the oldest first.
+    /// Numbers of ended trees, which can be reused, in the order of their end.
     pub(super) ended: VecDeque<Tree>,
     pub(super) open: LruCache<Tree, Arc<FileState>>,
 }
 
-/// The search for names in links that no request has read.
+/// The progress of searching links that no request has read, for the names of further files.
 pub(super) struct Search {
-    /// Number of files searched so far: the source, followed by known files.
+    /// Number of files whose links were searched so far: the source, followed by the known files.
     pub(super) searched: u64,
-    /// When the last search ended.
+    /// Time when the last search ended.
     pub(super) ended: Option<Instant>,
 }
 
-/// A file that a link led to.
+/// A file to which an external link leads.
 pub(super) struct NamedFile {
-    /// The file's name from the source's point of view.
+    /// The file's name as a link of the source would contain it.
     pub(super) name: Vec<u8>,
-    /// The tree in which the file was last seen.
+    /// Tree number of the file's own tree when the file was last open.
     pub(super) tree: Option<Tree>,
     /// The error of the last failed attempt to open the file.
     pub(super) failed: Option<String>,
 }
 
-/// The tree that a number refers to.
+/// The use of a tree number.
 pub(super) enum NumberedTree {
-    /// A tree that has ended.
+    /// The tree has ended, because its file has changed.
     Ended,
-    /// A file's own tree.
+    /// The file's own tree.
     File(Box<FileTree>),
-    /// A tree of views: the number of the file's own tree, and the number of that tree of views in
-    /// the source.
+    /// A tree of views: the tree number of its file's own tree, and the number of the same tree of
+    /// views in the source.
     Views(Tree, Tree),
 }
 
-/// A file that was opened.
+/// A file that was opened, and the state in which it was last seen.
 pub(super) struct FileTree {
     pub(super) shown: Box<[u8]>,
-    /// The state, which is watched while the kernel may cache bytes of the file, open or not.
+    /// The last seen state. It is checked for changes even while the file is closed, because the
+    /// kernel may cache bytes of the file.
     pub(super) state: SharedState,
     pub(super) readers: Readers,
 }
@@ -88,8 +89,8 @@ impl OtherFilesState {
         }
     }
 
-    /// Returns the file shown as `shown`, adding it if necessary. Returns `None` if too many files
-    /// are known.
+    /// Returns the record of the file shown as `shown`, adding a record with `name` if necessary.
+    /// Returns `None` if too many files are known.
     pub(super) fn find_or_add(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut NamedFile> {
         if !self.names.contains_key(shown) {
             if self.found_names.len() >= limits::MOUNTED_FILES {
@@ -106,14 +107,15 @@ impl OtherFilesState {
         self.names.get_mut(shown)
     }
 
-    /// Returns the shown name at `position` of the listing.
+    /// Returns the shown name at `position` of the listing of `.h5fs/external`.
     pub(super) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
         self.found_names
             .get(usize::try_from(position).ok()?)
             .cloned()
     }
 
-    /// Adds an open file. Returns the files that are no longer kept open.
+    /// Adds an open file to the list of open files. Returns the files that must be closed because
+    /// of the limit.
     pub(super) fn add_open(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
         let pushed = self.open.push(tree, live);
         let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
@@ -121,8 +123,8 @@ impl OtherFilesState {
         gone
     }
 
-    /// Removes and returns open files until their weight is within the limit, or only `least` are
-    /// left.
+    /// Removes the least recently used open files until their memory is within the limit, or only
+    /// `least` are left. Returns the removed files, which the caller drops.
     pub(super) fn make_room(&mut self, least: usize) -> Vec<Arc<FileState>> {
         let mut gone = Vec::new();
         while self.open.len() > least
@@ -151,8 +153,8 @@ impl OtherFilesState {
         self.numbers.get_mut(usize::from(place))
     }
 
-    /// Returns the number of the file's own tree and the number in the source, if `tree` is a tree
-    /// of views.
+    /// If `tree` is a tree of views, returns the tree number of its file's own tree, and the number
+    /// of the same tree of views in the source.
     pub(super) fn views(&mut self, tree: Tree) -> Option<(Tree, Tree)> {
         match self.numbered_tree(tree)? {
             NumberedTree::Views(of, in_source) => Some((*of, *in_source)),
@@ -160,7 +162,8 @@ impl OtherFilesState {
         }
     }
 
-    /// Ends the trees of a file that has changed.
+    /// Ends the file's own tree, with the number `tree`, and its trees of views, because the file
+    /// has changed.
     pub(super) fn end(&mut self, tree: Tree, inodes: &Inodes) {
         self.open.pop(&tree);
         let place = self.numbered_tree(tree);
@@ -182,8 +185,8 @@ impl OtherFilesState {
         }
     }
 
-    /// Returns the number of a tree of views of the file `of`, which has the number `in_source` in
-    /// the source.
+    /// Returns the number of a tree of views in the file whose own tree is `of`, assigning a number
+    /// if necessary. `in_source` is the number of the same tree of views in the source.
     pub(super) fn number_views(
         &mut self,
         of: Tree,
@@ -204,7 +207,7 @@ impl OtherFilesState {
         Ok(tree)
     }
 
-    /// Returns an unused tree number.
+    /// Returns a free tree number, or `None` if all are in use.
     pub(super) fn unused(&mut self, inodes: &Inodes) -> Option<Tree> {
         let next = u16::try_from(self.numbers.len()).ok();
         if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
@@ -219,7 +222,8 @@ impl OtherFilesState {
         Some(tree)
     }
 
-    /// Returns the number of the file's tree. The number is kept until the file changes.
+    /// Returns the number of the file's own tree, assigning a number if necessary. The file keeps
+    /// the number until it changes.
     pub(super) fn number(
         &mut self,
         shown: &[u8],

@@ -17,8 +17,8 @@ use crate::fs::state::inodes::Inodes;
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{FileKind, Filesystem, Requests};
 
-/// Creates `main` and `sub/part`, whose objects have the same numbers, with links in both
-/// directions.
+/// Creates the files `main` and `sub/part`, whose objects have the same node IDs, with external
+/// links in both directions.
 fn pair(directory: &std::path::Path) -> Filesystem {
     let mut main = Fake::new();
     main.group(800, 1);
@@ -197,7 +197,8 @@ fn a_file_that_changes_is_another_one() {
     assert_eq!(fs.getattr(new.ino).unwrap().attributes, new.attributes);
 }
 
-/// Makes `path` look changed, with a different time for each number.
+/// Sets the modification time of `path`, so that the file looks changed. Each `number` gives a
+/// different time.
 fn touch(path: &std::path::Path, number: u64) {
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(number);
     let file = fs::File::options().write(true).open(path).unwrap();

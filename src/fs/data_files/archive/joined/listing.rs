@@ -1,4 +1,4 @@
-//! The data files of a directory at one time, and the omitted ones.
+//! The list of the data files of a directory at one time, and of the omitted files.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -21,20 +21,22 @@ use crate::fs::errno::{self, is_denied};
 use crate::joined::choice::Choice;
 use crate::limits;
 
-/// Limit of consecutive symbolic links.
+/// Maximum number of symbolic links followed to one file.
 const LINKS: usize = 8;
 
-/// Limit of nested directories.
+/// Maximum depth of nested directories that are searched for data files.
 const DEPTH: usize = 32;
 
-/// Lists the files that are joined.
+/// Options and directory for listing the files that are joined.
 pub(super) struct Lister {
     pub(super) root: Arc<dyn Directory>,
     pub(super) look: Arc<EntryInspector>,
     pub(super) choice: Choice,
-    /// Whether other users read the joined file, which shows them the content of every member.
+    /// Whether other users can read the joined file. If so, files that these users cannot read are
+    /// omitted, because the joined file shows their content.
     pub(super) allow_other: bool,
-    /// Whether files and directories that cannot be read now are omitted.
+    /// Whether files and directories are omitted that cannot be read because of a temporary error.
+    /// If false, such an error ends the listing.
     pub(super) partial: bool,
 }
 
@@ -43,16 +45,17 @@ pub(super) struct Lister {
 pub(in crate::fs::data_files::archive) struct FileListing {
     pub(super) names: Vec<Arc<[u8]>>,
     pub(super) files: Vec<ListedFile>,
-    /// Omitted files and directories, with reasons.
+    /// Paths of omitted files and directories, each with the reason.
     pub(in crate::fs::data_files::archive) left_out: Vec<(String, String)>,
-    /// A hash of the files and their states.
+    /// A hash of the paths and states of all files.
     pub(super) hash: u64,
 }
 
 impl FileListing {
     /// Returns the approximate memory of the listing, in bytes.
     pub(super) fn weight(&self) -> u64 {
-        /// Memory of an allocation in addition to its bytes, and of the names, which are shared.
+        /// Bytes that an allocation needs in addition to its content. Names are shared, but counted
+        /// here.
         const OWN: usize = 64;
         let file =
             |file: &ListedFile| size_of::<ListedFile>().with_more(file.path.as_os_str().len());
@@ -69,16 +72,17 @@ impl FileListing {
 /// A data file, and its state when it was listed.
 #[derive(Debug)]
 pub(super) struct ListedFile {
-    /// The path of the file itself. If the name is a symbolic link, this is the path of its target.
+    /// The path of the file. For a symbolic link, the path of the link's target.
     pub(super) path: PathBuf,
     pub(super) state: Identity,
 }
 
-/// The results of a search in progress.
+/// The files found so far by a search of the directory.
 struct DirectoryScan<'a> {
     files: Vec<(Arc<[u8]>, ListedFile)>,
     left_out: Vec<(String, String)>,
-    /// Symbolic links, which are followed last.
+    /// Symbolic links. Their targets are added after all other files, so that a file is listed by
+    /// its own path.
     links: Vec<PathBuf>,
     cancel: &'a CancelToken,
 }
@@ -123,8 +127,9 @@ impl DirectoryScan<'_> {
 }
 
 impl Lister {
-    /// Lists the files. `freed` counts the files that writers have unlocked. It changes the hash of
-    /// the listing, even if no file has changed.
+    /// Lists the data files of the directory. `freed` is the number of times that a writer has
+    /// unlocked an omitted file. This number is part of the listing's hash, so that an unlocked
+    /// file counts as a change.
     ///
     /// # Errors
     /// Fails if the directory cannot be listed. `Limit` if there are too many files. Returns
@@ -203,11 +208,12 @@ impl Lister {
         Ok(())
     }
 
-    /// Omits a file or directory that could not be read, if the error is permanent or the user
-    /// permits a partial result. A server may refuse access now and permit it after the next login.
+    /// Adds the file or directory at `path`, which could not be read because of `error`, to the
+    /// omitted ones. This applies if the error is permanent, or if the user permits partial
+    /// results.
     ///
     /// # Errors
-    /// Fails with the given error in all other cases.
+    /// Fails with `error` in all other cases.
     fn leave_out(&self, path: &Path, error: Error, found: &mut DirectoryScan<'_>) -> Result<()> {
         let lasts = !error.is_passing()
             || is_own_mount(&error)
@@ -219,7 +225,7 @@ impl Lister {
         found.leave_out(path, &error.to_string())
     }
 
-    /// Adds the object at `path`: a file, or all files in a directory.
+    /// Adds the data file at `path` or, if `path` is a directory, all data files below it.
     fn add_found(
         &self,
         path: PathBuf,
@@ -244,8 +250,8 @@ impl Lister {
         }
     }
 
-    /// Adds the targets of links, unless a target was added before by its own name or by another
-    /// link.
+    /// Adds the target of each symbolic link, unless the target was already added by its own path
+    /// or for another link.
     fn follow(&self, found: &mut DirectoryScan<'_>) -> Result<()> {
         let taken = found.files.iter().map(|(_, file)| file.path.clone());
         let mut taken: HashSet<PathBuf> = taken.collect();
@@ -266,12 +272,13 @@ impl Lister {
         Ok(())
     }
 
-    /// Returns whether the choice includes the file of this name.
+    /// Returns whether the user's choice of files includes the file with this path.
     fn is_chosen(&self, name: &Path) -> bool {
         self.choice.has_path(name.as_os_str().as_bytes())
     }
 
-    /// Returns whether other users, who can read the joined file, must not read this file.
+    /// Returns whether some users who can read the joined file have no permission to read this
+    /// file.
     fn is_private(&self, looked: &Looked) -> bool {
         const ALL: u32 = 0o444;
         const ALL_SEARCH: u32 = 0o555;
@@ -284,7 +291,8 @@ impl Lister {
         self.allow_other && looked.there.attributes.mode & wanted != wanted
     }
 
-    /// Returns whether a directory above a file is private.
+    /// Returns whether some users who can read the joined file may not enter a directory on the
+    /// path of this file.
     fn is_hidden(&self, path: &Path) -> bool {
         self.allow_other
             && path.ancestors().skip(1).any(|above| {
@@ -312,11 +320,11 @@ impl Lister {
         Ok(())
     }
 
-    /// Returns the data file in the directory to which a symbolic link leads, or `None` if the
-    /// target is another kind of file.
+    /// Returns the path and the state of the data file to which the symbolic link `link` leads.
+    /// Returns `None` if the target is not a data file.
     ///
     /// # Errors
-    /// `Usage` for a link that leads out of the directory. Fails if the target cannot be read.
+    /// `Usage` if the link leads out of the joined directory. Fails if the target cannot be read.
     fn link_target(&self, link: &Path) -> Result<Option<(PathBuf, Identity)>> {
         let refused = |why: &str| Err(Error::Usage(why.to_owned()));
         let mut at = link.to_path_buf();
@@ -348,7 +356,7 @@ fn is_own_mount(error: &Error) -> bool {
     errno::from_error(error) == Errno::EDEADLK as i32
 }
 
-/// Returns a relative path without `..`, or `None` if the path leads out of the directory.
+/// Resolves `..` in a relative path. Returns `None` if the path leads out of the directory.
 fn within(path: &Path) -> Option<PathBuf> {
     let mut own = PathBuf::new();
     for component in path.components() {

@@ -22,34 +22,35 @@ use crate::fs::data_files::archive::joined::listing::{FileListing, ListedFile};
 use crate::fs::errno;
 use crate::joined::members::{MemberKey, OpenMember, OpenedMember};
 
-/// Minimum age of a file's last change before its scan is stored for the next mount. If a program
-/// writes to a memory map, the file's time changes only when the system writes the page to disk, up
-/// to half a minute later.
+/// Minimum time since a file's last modification before the result of scanning the file is stored
+/// for later mounts. If a program writes to a memory map, the file's time changes only when the
+/// system writes the page to disk, up to half a minute later.
 const CALM: Duration = Duration::from_secs(60);
 
-/// Options for opening members.
+/// Options for opening the data files that form a joined file.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::fs::data_files::archive) struct MemberOptions {
     pub(in crate::fs::data_files::archive) force: bool,
     pub(in crate::fs::data_files::archive) verify: bool,
-    /// Whether a member that cannot be read now is omitted.
+    /// Whether a data file is omitted that cannot be opened because of a temporary error.
     pub(in crate::fs::data_files::archive) partial: bool,
 }
 
-/// Opens the files of a listing.
+/// Opens the data files of one listing, for a joined file.
 pub(in crate::fs::data_files::archive) struct ListingOpener {
     files: Arc<JoinedFiles>,
     listing: Arc<FileListing>,
     neighbours: Arc<Neighbours>,
     caches: detect::Caches,
     options: MemberOptions,
-    /// The states in which remote members were scanned, by their numbers. Contains only members
-    /// whose state has facts that the listing lacks.
+    /// States in which remote data files were scanned, by the index of the file in the listing.
+    /// Contains only files whose scanned state has information that the listing lacks, such as a
+    /// version.
     scanned: Mutex<HashMap<usize, Identity>>,
 }
 
 impl ListingOpener {
-    /// Creates an opener for the last listing of the files.
+    /// Creates an opener for the files of the most recent listing of `files`.
     pub(in crate::fs::data_files::archive) fn new(
         files: &Arc<JoinedFiles>,
         neighbours: Arc<Neighbours>,
@@ -70,7 +71,7 @@ impl ListingOpener {
         self.listing.files.get(number).ok_or(Error::NotFound)
     }
 
-    /// Opens a file in its current state.
+    /// Opens the bytes of a data file in its current state.
     fn source(&self, file: &ListedFile) -> Result<SharedOpen> {
         let root = self.files.root();
         let opened = root.open(&file.path);
@@ -87,7 +88,7 @@ impl ListingOpener {
         Ok(opened)
     }
 
-    /// Opens the container of an open file.
+    /// Parses an open data file and returns it as a member of the joined file.
     fn member(&self, file: &ListedFile, source: SharedOpen) -> Result<OpenedMember> {
         let (options, absolute) = (self.options, self.files.root().absolute(&file.path));
         if !options.force {
@@ -122,7 +123,8 @@ impl ListingOpener {
         })
     }
 
-    /// Returns the state in which a member was scanned.
+    /// Returns the state in which the data file with the index `number` was scanned, or else its
+    /// state in the listing.
     fn expected(&self, number: usize, file: &ListedFile) -> Identity {
         let scanned = lock(&self.scanned).get(&number).cloned();
         scanned.unwrap_or_else(|| file.state.clone())
@@ -218,12 +220,13 @@ impl OpenMember for ListingOpener {
     }
 }
 
-/// Returns the error for a file that has changed since it was listed or scanned.
+/// Creates the error that `file` has changed since it was listed or scanned.
 fn stale(file: &ListedFile) -> Error {
     Error::caused(Cause::Stale, file.path.display().to_string())
 }
 
-/// Returns whether a regular file was removed, or replaced by a directory, a FIFO or a link.
+/// Returns whether the error means that a file was removed, or replaced by a directory, a FIFO or a
+/// link.
 fn is_of_another_kind(error: &Error) -> bool {
     const OTHERS: [Errno; 5] = [
         Errno::ENOENT,
@@ -235,15 +238,15 @@ fn is_of_another_kind(error: &Error) -> bool {
     OTHERS.contains(&Errno::from_raw(errno::from_error(error)))
 }
 
-/// Returns the key of a file in one state. The key depends on `force`, `verify`, and whether other
-/// users read the file.
+/// Returns the key under which the scan result of a file in one state is stored. The key depends on
+/// the options `force` and `verify`, and on whether other users read the file.
 fn key_of(file: (&Path, &Identity), how: (bool, bool, bool)) -> MemberKey {
     let mut hasher = KeyHasher::default();
     (file, how).hash(&mut hasher);
     hasher.0.finalize().into()
 }
 
-/// A hasher that writes facts into a cryptographic hash.
+/// A [`Hasher`](std::hash::Hasher) that computes a SHA-256 digest of the hashed values.
 #[derive(Default)]
 struct KeyHasher(Sha256);
 

@@ -1,4 +1,5 @@
-//! The files of a directory as the source of a joined file. This source has no bytes.
+//! The data files of a directory as the source of a joined file. This source has no bytes of its
+//! own; it only reports changes of the files.
 
 use std::fmt;
 use std::path::Path;
@@ -14,7 +15,7 @@ use h5fs_reader::source::open::{OpenSource, OpenedState, SharedState};
 
 use crate::fs::data_files::archive::joined::watcher::Watcher;
 
-/// The files of one listing.
+/// The files of one listing, as the open source of a joined file.
 pub(super) struct OpenFiles {
     pub(super) root: Arc<dyn Directory>,
     pub(super) state: Arc<FilesState>,
@@ -22,7 +23,7 @@ pub(super) struct OpenFiles {
     pub(super) allow_other: bool,
 }
 
-/// The common state of all files.
+/// A state of a joined file's source: one hash for the states of all its data files.
 #[derive(Debug)]
 pub(super) struct FilesState(pub(super) Identity);
 

@@ -1,5 +1,6 @@
 //! Recognizes names of temporary files, which are not joined. A program that replaces a file writes
-//! the new file under such a name first, and both files would have the same place.
+//! the new file under such a name first, and both files would have the same coordinates in the
+//! joined file.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -15,32 +15,35 @@ use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
 
-/// Time for which a request waits for a check before it counts as a heavy request. Also the
-/// interval at which the request then checks whether it is cancelled.
+/// Time for which a request in a quick slot waits for a check of the directory. After that, the
+/// request continues in a heavy slot. Also the interval at which a waiting request checks whether
+/// it is cancelled.
 const QUICK: Duration = Duration::from_millis(10);
 
-/// The result of the last check of a directory.
+/// Checks a directory for changes in a background thread, and keeps the result of the last check.
 pub(super) struct Watcher {
-    /// Time for which the result is valid.
+    /// Time after a check for which its result is valid.
     valid: Duration,
     look: Box<ChangeCheck>,
-    /// Whether the directory has changed. This never becomes false again.
+    /// Whether the directory has changed since the watcher was created. Never becomes false again.
     is_changed: AtomicBool,
     state: Mutex<WatcherState>,
     ended: Condvar,
 }
 
-/// Lists the directory. Returns whether it has changed.
+/// A function that lists the directory, and returns whether it has changed since the watcher was
+/// created.
 type ChangeCheck = dyn Fn() -> bool + Send + Sync;
 
 struct WatcherState {
-    /// End of the last check.
+    /// Time when the last check ended.
     checked_at: Instant,
     is_looking: bool,
 }
 
 impl Watcher {
-    /// Creates a watcher of a directory that has just been listed.
+    /// Creates a watcher for a directory that has just been listed. A check calls `look`, and its
+    /// result is valid for the time `valid`.
     pub(super) fn new(valid: Duration, look: Box<ChangeCheck>) -> Arc<Self> {
         Arc::new(Watcher {
             valid,
@@ -54,7 +57,8 @@ impl Watcher {
         })
     }
 
-    /// Returns the result of the last check, and starts another one if the last is old.
+    /// Returns the result of the last check without waiting. Starts another check if the result is
+    /// no longer valid.
     pub(super) fn is_changed(self: &Arc<Self>) -> bool {
         let mut state = lock(&self.state);
         if self.is_due(&state) {
@@ -63,7 +67,7 @@ impl Watcher {
         self.is_changed.load(Ordering::Relaxed)
     }
 
-    /// Waits until the result of the last check is valid.
+    /// Waits until a check has ended whose result is still valid. Starts a check if necessary.
     ///
     /// # Errors
     /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if `cancel` ends the request first.
@@ -139,7 +143,8 @@ mod tests {
 
     use super::*;
 
-    /// The number of checks that have started, and a channel that ends each with its result.
+    /// The number of checks that were started, and a channel: each value sent ends one check with
+    /// this result.
     struct PendingChecks {
         begun: Arc<AtomicUsize>,
         end: Sender<bool>,
