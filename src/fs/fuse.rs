@@ -1,4 +1,5 @@
-//! The mount in the kernel. Only the files of this folder know the crate fuser.
+//! Mounts a tree with FUSE and serves the kernel's requests. Only this module and its submodules
+//! use the crate fuser.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -29,60 +30,63 @@ mod reply;
 #[cfg(test)]
 mod tests;
 
-/// Interval at which an idle mount checks its source for changes, if the system cannot report
-/// changes.
+/// Interval at which an idle mount checks its source for changes, if the operating system cannot
+/// report them.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Pause of the watching thread after a change, because a writer may write continuously.
+/// Pause of the thread that watches the source, after each change. It limits the work if a writer
+/// writes continuously.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Interval at which waiting callers are checked for cancellation, and the minimum wait before the
-/// first check.
+/// Interval at which the mount checks whether the threads that wait for replies still exist. Only
+/// threads that have waited for at least this time are checked.
 const ASKERS: Duration = Duration::from_secs(1);
 
-/// A function that returns those of the threads that have ended, or will end once they receive a
-/// reply.
+/// A function that receives the IDs of threads which wait for replies. It returns the threads that
+/// have ended, or will end as soon as they receive a reply.
 pub type EndedThreadFinder = Box<dyn Fn(&[u32]) -> Vec<u32> + Send>;
 
 /// Options of the mount.
 #[derive(Debug, Clone, Default)]
 pub struct MountOptions {
-    /// Whether other users have access. The kernel then checks permission bits.
+    /// Whether other users may access the mount. The kernel then checks permission bits.
     pub allow_other: bool,
-    /// Name of the source in the table of mounts.
+    /// Name of the source that the operating system shows in its list of mounts.
     pub fsname: OsString,
-    /// Options passed to the kernel unchanged (`context=…`).
+    /// Further mount options, passed to the kernel unchanged (`context=…`).
     pub kernel: Vec<String>,
-    /// Whether to keep inodes that the kernel has forgotten, for an NFS server.
+    /// Whether inodes remain available after the kernel has forgotten them, as an NFS server needs.
     pub no_forget: bool,
-    /// Number of requests handled concurrently, at least one. Slow requests are not counted.
+    /// Maximum number of requests handled concurrently, at least one. Slow requests do not count.
     pub threads: usize,
-    /// Whether a process that waits for a reply can be interrupted, for a slow source. Interruption
-    /// costs one more copy of each request and reply, except the bytes of reads.
+    /// Whether a signal can interrupt a process that waits for a reply from a slow source.
+    /// Interruption costs one more copy of each request and reply, except the bytes of reads.
     pub interruptible: bool,
 }
 
-/// A mount that is not served yet: requests wait. Dropping the value unmounts.
+/// A mount without a tree: requests of the kernel wait until [`serve`](Self::serve) is called.
+/// Dropping the value unmounts.
 pub struct UnservedMount {
     session: Session<Adapter>,
     relayed: Option<RelaySession>,
     filesystem: Arc<ServedTreeCell>,
     callers: WaitingCallers,
-    /// Number of threads of the session.
+    /// Number of threads that receive requests.
     threads: usize,
 }
 
-/// The relay of an interruptible mount, whose session uses a socket in place of `/dev/fuse`.
+/// The relay of an interruptible mount. fuser reads requests from a socket of the relay in place of
+/// `/dev/fuse`.
 struct RelaySession {
-    /// The session that owns `/dev/fuse`: it is mounted, but receives no requests.
+    /// The fuser session that owns the mount and `/dev/fuse`. It receives no requests itself.
     outer: Session<Adapter>,
     relay: Arc<Relay>,
 }
 
-/// A mounted filesystem. Dropping the value unmounts.
+/// A mounted and served filesystem. Dropping the value unmounts.
 pub struct Mounted {
     session: BackgroundSession,
-    /// The mounted session, if the mount is relayed.
+    /// The fuser session that owns the mount, if the requests pass through a relay.
     outer: Option<Session<Adapter>>,
 }
 
@@ -90,7 +94,7 @@ pub struct Mounted {
 /// privileges before it reads the source.
 ///
 /// # Errors
-/// `Io` if the system refuses to mount, `Usage` if the helper does.
+/// `Io` if the operating system refuses to mount, `Usage` if the mount helper (`fusermount3`) does.
 pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount> {
     let filesystem = Arc::new(ServedTreeCell::default());
     let workers = Workers::new(options.threads);
@@ -136,8 +140,8 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
     })
 }
 
-/// Converts an error of mounting. Without an errno, the error is the text of the mount helper, or
-/// fuser's text with all mount options.
+/// Converts an error of mounting. An error without an errno contains a text of the mount helper, or
+/// a text of fuser that lists all mount options.
 fn failed(error: &std::io::Error) -> Error {
     if error.raw_os_error().is_some() {
         return Error::io(error, "mounting");
@@ -152,8 +156,8 @@ fn failed(error: &std::io::Error) -> Error {
 }
 
 impl UnservedMount {
-    /// Returns the device number of this filesystem, or `None` if the kernel does not report it
-    /// (before 6.17).
+    /// Returns the device number (`st_dev`) of the mount, or `None` if the kernel does not report
+    /// it (before 6.17).
     pub fn device(&self) -> Option<Device> {
         let relayed = self.relayed.as_ref();
         let mounted = relayed.map_or(&self.session, |relayed| &relayed.outer);
@@ -161,8 +165,8 @@ impl UnservedMount {
         format!("0:{number}").parse().ok()
     }
 
-    /// Serves `what`. The mount responds to requests when this function returns. Work for threads
-    /// that `find_gone` returns is cancelled.
+    /// Serves the tree `what`. The mount responds to requests when this function returns. Cancels
+    /// work for the threads that `find_gone` reports as ended.
     ///
     /// # Errors
     /// `Io` if a thread cannot be started.
@@ -191,7 +195,7 @@ impl UnservedMount {
     }
 }
 
-/// Cancels the work for threads that have ended.
+/// Repeatedly cancels the work for callers whose threads have ended, according to `find_gone`.
 fn watch_callers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
     while let Some(waiting) = callers.waiting_for(ASKERS) {
         let gone = match &*waiting {
@@ -205,8 +209,8 @@ fn watch_callers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
     }
 }
 
-/// Creates a function that makes the kernel request names and attributes again. Cached pages are
-/// kept, because invalidating a page that is being read would block.
+/// Creates a function that makes the kernel drop its cached names and attributes of inodes. Cached
+/// pages are kept, because invalidating a page that is being read would block.
 fn attribute_invalidator(notifier: Notifier) -> InodeInvalidator {
     Box::new(move |outdated| {
         for ino in outdated {
@@ -216,9 +220,9 @@ fn attribute_invalidator(notifier: Notifier) -> InodeInvalidator {
     })
 }
 
-/// Invalidates everything that the kernel caches, including pages, when the source changes. A
-/// separate thread does this: a request handler would deadlock if the kernel held a page that is
-/// being read.
+/// Waits for changes of the source in the calling thread. After a change, makes the kernel drop
+/// everything that it has cached about the mount, including pages. A request handler cannot do
+/// this: the handler would deadlock if the kernel holds a page that is being read.
 fn watch(filesystem: &Weak<ServedTreeCell>, changes: Option<&Changes>, notifier: &Notifier) {
     let mut seen = Some(0);
     loop {
@@ -294,8 +298,8 @@ fn config(options: &MountOptions) -> Config {
     config
 }
 
-/// Returns the name for the table of mounts. The mount helper for users splits its options at
-/// commas.
+/// Returns the source's name for the list of mounts. For users other than root, commas and
+/// backslashes are escaped, because the mount helper splits its options at commas.
 fn source_name(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     if nix::unistd::geteuid().is_root() {

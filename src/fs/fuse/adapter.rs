@@ -1,4 +1,5 @@
-//! The kernel's requests: decode, call, reply.
+//! The methods that fuser calls for the kernel's requests. Each decodes the request, calls the
+//! method of [`Requests`](crate::fs::Requests), and encodes the reply.
 //!
 //! A handler that panics returns `EIO`, because fuser sends that when a reply is dropped unsent.
 
@@ -37,11 +38,12 @@ use crate::fs::state::traffic::RequestType;
 use crate::fs::workers::{Caller, RequestObject, Workers, guarded};
 use crate::limits;
 
-/// Maximum number of queued read-ahead and direct I/O requests. Further requests wait in the
-/// kernel, even if they are for other files and the queued ones are slow.
+/// Maximum number of read-ahead and direct I/O requests that the kernel sends before it receives
+/// replies. Further requests wait in the kernel, even if they are for other files and the sent ones
+/// are slow.
 const MAX_BACKGROUND: u16 = u16::MAX;
 
-/// The served tree, set when the mount is served. No request is received before that.
+/// The tree that the mount serves, set when serving begins. No request is received before that.
 #[derive(Default)]
 pub(super) struct ServedTreeCell(pub(super) OnceLock<ServedTree>);
 
@@ -54,26 +56,28 @@ impl Deref for ServedTreeCell {
     }
 }
 
-/// The methods that fuser calls for the kernel's requests.
+/// The implementation of fuser's trait `Filesystem`.
 pub(super) struct Adapter {
     pub(super) filesystem: Arc<ServedTreeCell>,
     pub(super) workers: Workers,
     pub(super) readers: Arc<Readers>,
-    /// Maximum bytes of a read, if the kernel does not decide.
+    /// Maximum bytes of a read to negotiate with the kernel; `None` for the kernel's own maximum.
     pub(super) longest_read: Option<u32>,
-    /// The relay that receives the bytes of reads, if the mount has one.
+    /// The relay, which sends the bytes of reads to the kernel, if the mount is interruptible.
     pub(super) relay: Option<Arc<Relay>>,
-    /// The inodes that the kernel has forgotten, if they are kept.
+    /// Inodes that the kernel has forgotten but an NFS server may request, with the mount option
+    /// `no_forget`.
     pub(super) forgotten: Option<Arc<ReleasedLookups>>,
 }
 
-/// A request that is handled in this or another thread.
+/// A request of the kernel, to be handled in the receiving thread or in a worker thread.
 struct AdapterRequest<R> {
     call: RequestType,
     object: RequestObject,
     ino: INodeNo,
     caller: Caller,
-    /// Cancelled when the reader of an open file ends.
+    /// The token of the request. For a read, it is cancelled when the reading thread closes the
+    /// file.
     cancel: CancelToken,
     reply: R,
 }
@@ -99,15 +103,16 @@ impl<R: Send + 'static> AdapterRequest<R> {
         }
     }
 
-    /// Creates a request about an inode.
+    /// Creates a request about the inode `ino`.
     fn for_inode(call: RequestType, request: &Request, ino: INodeNo, reply: R) -> Self {
         AdapterRequest::new(call, request, RequestObject::Description(ino.0), ino, reply)
     }
 }
 
 impl Adapter {
-    /// Schedules `answer` to handle a request, in this or another thread and possibly twice, so
-    /// that other requests need not wait. `tell` sends the reply.
+    /// Schedules a request. `answer` handles it in the calling thread or in a worker thread. A
+    /// request that takes long is postponed, and `answer` is then called a second time. `tell`
+    /// sends the reply.
     fn answer<R: Send + 'static, T>(
         &self,
         asked: AdapterRequest<R>,
@@ -129,15 +134,16 @@ impl Adapter {
     }
 }
 
-/// Returns the object of requests about a name in a directory.
+/// Returns the key that identifies requests about `name` in the directory `parent`, so that
+/// requests to one object are handled in order.
 fn of_name(parent: INodeNo, name: &OsStr) -> RequestObject {
     let mut hasher = DefaultHasher::new();
     (parent.0, name).hash(&mut hasher);
     RequestObject::Description(hasher.finish())
 }
 
-/// Returns the result of a listing. If it was postponed after some entries, those entries are
-/// returned.
+/// Returns the result of listing a directory. If the listing was postponed or cancelled after some
+/// entries, returns success, so that the reply contains these entries.
 fn a_part(read: Result<()>, has_some: bool) -> Result<()> {
     match read {
         Err(error) if has_some && error.is_unwanted() => Ok(()),
@@ -145,7 +151,7 @@ fn a_part(read: Result<()>, has_some: bool) -> Result<()> {
     }
 }
 
-/// Rejects requests that would change the filesystem.
+/// Defines methods that reject requests to change the filesystem with `EROFS`.
 macro_rules! read_only {
     ($($call:ident($($argument:ty),* $(,)?) $reply:ty;)*) => {$(
         fn $call(&self, _: &Request, $(_: $argument,)* reply: $reply) {

@@ -1,9 +1,9 @@
-//! Reads in progress, which are cancelled when their reader has ended.
+//! Reads in progress. They are cancelled when the thread that reads closes the file.
 //!
-//! The kernel reports an interrupted request by `FUSE_INTERRUPT`, which fuser does not pass on. But
-//! a thread that closes a file has stopped reading it. Its reads still in progress are read-ahead,
-//! or were abandoned when it was killed. If another thread waits for the same pages, the kernel
-//! repeats the request.
+//! If a signal interrupts a read, the kernel sends `FUSE_INTERRUPT`, but fuser does not pass this
+//! request on. But a thread that closes a file has stopped reading it. Its reads still in progress
+//! are read-ahead, or were abandoned when it was killed. If another thread waits for the same
+//! pages, the kernel repeats the request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,21 +11,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use h5fs_reader::array::{CancelToken, Canceller};
 use h5fs_reader::memory::lock::lock;
 
-/// The handle of an open file, and the thread that reads it.
+/// A reader: the handle of an open file, and the ID of a thread that reads the file.
 type HandleReader = (u64, u32);
 
-/// The reads in progress.
+/// The reads in progress of each reader.
 #[derive(Default)]
 pub(super) struct Readers(Mutex<HashMap<HandleReader, ActiveReads>>);
 
-/// The reads of one reader.
+/// The number of reads in progress of one reader, and their cancellation.
 #[derive(Default)]
 struct ActiveReads {
     count: usize,
     canceller: Canceller,
 }
 
-/// A read in progress.
+/// A guard for a read in progress. Dropping the guard ends the registration.
 pub(super) struct ActiveRead {
     readers: Arc<Readers>,
     reader: HandleReader,
@@ -33,7 +33,8 @@ pub(super) struct ActiveRead {
 }
 
 impl Readers {
-    /// Registers a read of the open file by a thread; 0 is an unknown thread.
+    /// Registers a read of the file `handle` by the thread `thread`. A thread ID of 0 means that
+    /// the thread is unknown.
     pub(super) fn begin(readers: &Arc<Readers>, handle: u64, thread: u32) -> ActiveRead {
         let reader = (handle, thread);
         let mut all = readers.lock();
@@ -51,7 +52,8 @@ impl Readers {
         }
     }
 
-    /// Cancels the thread's reads, because it has closed the file.
+    /// Cancels all reads of the file `handle` by the thread `thread`, because the thread has closed
+    /// the file.
     pub(super) fn cancel_closed(&self, handle: u64, thread: u32) {
         if let Some(reads) = self.lock().get(&(handle, thread)) {
             reads.canceller.cancel();

@@ -1,4 +1,5 @@
-//! Support for interrupted requests, which fuser lacks.
+//! A relay between the kernel and fuser that handles interrupted requests. fuser does not support
+//! them.
 //!
 //! If a signal interrupts a process that waits for a reply of this filesystem, the process keeps
 //! waiting until the reply arrives. Over a network, that may take long. The kernel asks for an
@@ -29,33 +30,35 @@ use rustix::net::{SendFlags, send};
 
 use crate::fs::workers::WaitingCallers;
 
-/// Maximum bytes of one read, the same as the kernel requests without a relay.
+/// Maximum bytes of one read. The kernel uses the same maximum without a relay.
 pub(super) const READ: u32 = 1 << 20;
 
-/// Maximum bytes of one packet without headers. A packet must fit into the smallest socket buffer
-/// of any system.
+/// Maximum bytes of one socket packet, in addition to the headers. A packet must fit into the
+/// smallest socket buffer that an operating system may have.
 const PAYLOAD: u32 = 128 << 10;
 
-/// How long an interrupted request may continue.
+/// Time for which an interrupted request may continue before the relay replies `EINTR`.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Maximum bytes of the headers of one message.
+/// Maximum bytes of the headers of one message between the kernel and fuser.
 const HEADERS: usize = 8192;
 
-/// `struct fuse_in_header`: length, opcode, unique, node, user, group, process, padding.
+/// Length in bytes of `struct fuse_in_header`: length, opcode, unique, node, user, group, process,
+/// padding.
 const IN_HEADER: usize = 40;
 
-/// `struct fuse_out_header`: length, error, unique.
+/// Length in bytes of `struct fuse_out_header`: length, error, unique.
 const OUT_HEADER: usize = 16;
 
-/// `struct fuse_entry_out`, which starts with the node.
+/// Length in bytes of `struct fuse_entry_out`, which starts with the node.
 const ENTRY: usize = 128;
 
-/// `struct fuse_dirent` without the name: inode, offset, length of the name, type.
+/// Length in bytes of `struct fuse_dirent` without the name: inode, offset, length of the name,
+/// type.
 const DIRENT: usize = 24;
 
-/// The file type of sockets, which marks unknown types for fuser, and the kernel's value for
-/// unknown types.
+/// The file type of sockets, followed by the kernel's value for an unknown type. fuser cannot send
+/// the latter, so listings mark unknown types as sockets and the relay replaces the type.
 const DT_SOCK: u32 = 12;
 const DT_UNKNOWN: u32 = 0;
 
@@ -80,26 +83,27 @@ pub(super) struct Relay {
     requests: Mutex<HashMap<u64, UnansweredRequest>>,
 }
 
-/// The packets for fuser. Packets of one thread keep their order.
+/// The queue of packets from one relay thread to fuser. The packets keep their order.
 #[derive(Clone)]
 struct Packets {
-    /// Channel to the thread that waits for room in the socket.
+    /// Channel to the thread that sends packets when the socket has no room.
     sender: Sender<Vec<u8>>,
-    /// Number of packets that the thread has not written yet.
+    /// Number of packets in the channel that were not sent yet.
     waiting: Arc<AtomicUsize>,
 }
 
-/// A request that fuser has not answered yet.
+/// A request that was sent to fuser and has no reply yet.
 struct UnansweredRequest {
     opcode: u32,
     node: u64,
-    /// Whether the kernel already has a reply.
+    /// Whether the relay has already replied `EINTR`, so that fuser's reply must be dropped.
     is_given_up: bool,
 }
 
 impl Relay {
-    /// Creates a relay for `device`, and the end of the socket for fuser. The first request of a
-    /// session is already queued there; the caller must [read](Self::receive_reply) its reply.
+    /// Creates a relay for the FUSE device `device`. Returns the relay, and the end of its socket
+    /// for fuser. The first request of a session (`FUSE_INIT`) is already queued in the socket; the
+    /// caller must [read](Self::receive_reply) its reply.
     ///
     /// # Errors
     /// Fails if the system cannot create more sockets.
@@ -114,8 +118,8 @@ impl Relay {
         Ok((relay, other))
     }
 
-    /// Reads fuser's reply to the first request. The kernel got its own reply when the filesystem
-    /// was mounted.
+    /// Reads and drops fuser's reply to the first request. The kernel received a reply when the
+    /// filesystem was mounted.
     ///
     /// # Errors
     /// Fails if the socket fails.
@@ -124,8 +128,9 @@ impl Relay {
         Ok(())
     }
 
-    /// Starts threads that forward messages until the filesystem is unmounted. `threads` is the
-    /// number of the session's threads. Work for interrupted requests is cancelled.
+    /// Starts the threads that forward messages until the filesystem is unmounted. `threads` is the
+    /// number of threads with which fuser receives requests. `callers` cancels the work for
+    /// interrupted requests.
     pub(super) fn start(relay: &Arc<Self>, threads: usize, callers: WaitingCallers) {
         let (sender, to_feed) = channel();
         let waiting = Arc::<AtomicUsize>::default();
@@ -153,8 +158,9 @@ impl Relay {
         }));
     }
 
-    /// Forwards the kernel's requests until the filesystem is unmounted. The thread never waits for
-    /// fuser, so that interrupts are handled at once.
+    /// Forwards the kernel's requests to fuser until the filesystem is unmounted. Interrupted
+    /// requests are sent to the channel `interrupted`. The calling thread never waits for fuser, so
+    /// that it receives interrupts at once.
     fn pass_requests(&self, packets: &Packets, interrupted: &Sender<(Instant, u64)>) {
         // The kernel requires room for a write of the same length as a read.
         let mut buffer = vec![0; READ as usize + HEADERS];
@@ -192,7 +198,7 @@ impl Relay {
         lock(&self.requests).insert(unique, asked);
     }
 
-    /// Sends a packet to fuser. If the socket has no room, another thread sends the packet.
+    /// Sends a packet to fuser. If the socket has no room, queues the packet for another thread.
     fn send_packet(&self, packets: &Packets, packet: &[u8]) {
         let is_first = packets.waiting.load(Ordering::Acquire) == 0;
         if is_first && send(&self.socket, packet, SendFlags::DONTWAIT) == Ok(packet.len()) {
@@ -202,7 +208,7 @@ impl Relay {
         let _ = packets.sender.send(packet.to_vec());
     }
 
-    /// Sends the packets that wait for room.
+    /// Sends the queued packets to fuser, waiting until the socket has room.
     fn send_queued(&self, packets: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
         for packet in packets {
             while rustix::io::write(&self.socket, &packet) == Err(Errno::INTR) {}
@@ -218,7 +224,7 @@ impl Relay {
         }
     }
 
-    /// Replies to an interrupted request, unless the kernel already has a reply.
+    /// Replies `EINTR` to the interrupted request `unique`, unless fuser has already replied.
     fn give_up(&self, unique: u64) {
         let mut requests = lock(&self.requests);
         if let Some(asked) = requests.get_mut(&unique)
@@ -231,7 +237,8 @@ impl Relay {
         }
     }
 
-    /// Replies to a read with these bytes. fuser's own reply is then ignored.
+    /// Sends `bytes` to the kernel as the reply to the read `unique`. The reply that fuser sends
+    /// for this read is then dropped.
     pub(super) fn answer_read(&self, unique: u64, bytes: &[u8]) {
         let asked = lock(&self.requests).remove(&unique);
         if asked.is_some_and(|asked| !asked.is_given_up) {
@@ -242,7 +249,8 @@ impl Relay {
         }
     }
 
-    /// Forwards fuser's replies and notifications.
+    /// Forwards fuser's replies and notifications to the kernel. `undone` receives requests to
+    /// fuser that undo replies which the kernel does not get.
     fn pass_replies(&self, undone: &Packets) {
         let mut buffer = vec![0; PAYLOAD as usize + HEADERS];
         loop {
@@ -276,19 +284,19 @@ impl Relay {
     }
 }
 
-/// Returns the descriptor of `/dev/fuse` of a session.
+/// Returns a descriptor of the device `/dev/fuse` of a fuser session.
 pub(super) fn device_of(session: &impl AsFd) -> io::Result<OwnedFd> {
     session.as_fd().try_clone_to_owned()
 }
 
-/// Returns whether a read must be repeated, for example because a request was withdrawn before it
-/// was read.
+/// Returns whether reading a request from the device must be repeated, for example because the
+/// kernel withdrew the request.
 fn is_passing(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::INTR | Errno::AGAIN)
 }
 
-/// Limits a request for a listing to one packet. In `struct fuse_read_in`, the buffer size follows
-/// a handle and an offset.
+/// Limits the buffer size in a request to list a directory, so that the reply fits into one packet.
+/// In `struct fuse_read_in`, the buffer size follows a handle and an offset.
 fn shorten_listing(request: &mut [u8]) {
     let room = request.get_mut(IN_HEADER + 16..).unwrap_or_default();
     if let Some(room) = room.first_chunk_mut() {
@@ -296,8 +304,9 @@ fn shorten_listing(request: &mut [u8]) {
     }
 }
 
-/// Returns the requests that undo a successful reply that the kernel does not get: a found name
-/// must be forgotten, and an open file closed.
+/// Returns requests to fuser that undo the successful `reply` to the interrupted request `asked`,
+/// because the kernel does not get this reply. Lookups must be forgotten, and an opened file must
+/// be closed.
 fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
     let body = match u32_at(reply, 4) {
         Some(0) => reply.get(OUT_HEADER..).unwrap_or_default(),
@@ -314,22 +323,24 @@ fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Ve
     }
 }
 
-/// Returns a request that releases the one lookup of an entry, or `None` for an entry without a
-/// lookup.
+/// Returns a request to fuser that releases one lookup of an entry, or `None` for an entry that is
+/// not a lookup. `entry` is a `struct fuse_entry_out`.
 fn forget(entry: &[u8]) -> Option<Vec<u8>> {
     let node = u64_at(entry, 0).filter(|node| *node != 0)?;
     Some(request(FORGET, 0, node, &1_u64.to_ne_bytes()))
 }
 
-/// Returns a request that closes the handle at the start of an open reply. The kernel's request
-/// numbers are even, so the reply to this odd number matches no kernel request.
+/// Returns a request to fuser that closes the handle in `opened`, the content of the reply to an
+/// open. The kernel's request numbers are even, so the reply to this odd number matches no kernel
+/// request.
 fn release(opcode: u32, asked: &UnansweredRequest, unique: u64, opened: &[u8]) -> Option<Vec<u8>> {
     let handle = opened.get(..8)?;
     let body = [handle, &[0; 16]].concat();
     Some(request(opcode, unique | 1, asked.node, &body))
 }
 
-/// Iterates over the entries of a listing with attributes, each padded to 8 bytes.
+/// Iterates over the entries of `body`, the content of a `FUSE_READDIRPLUS` reply. Each entry is
+/// padded to a multiple of 8 bytes.
 fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let entry = body;
@@ -340,8 +351,10 @@ fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Sets unknown types in a listing to `DT_UNKNOWN`. Each name follows `attributes` bytes of
-/// attributes, which are cleared for such a name, so that the kernel looks the name up.
+/// Replaces the file type `DT_SOCK`, which marks names of unknown type, by `DT_UNKNOWN` in the
+/// reply to a listing. In a `FUSE_READDIRPLUS` reply, `attributes` bytes of attributes precede each
+/// entry; otherwise `attributes` is 0. For names of unknown type, the inode number in the
+/// attributes is cleared, so that the kernel looks the name up.
 fn open_types(reply: &mut [u8], attributes: usize) {
     let mut rest = reply.get_mut(OUT_HEADER..).unwrap_or_default();
     while let Some(name) = u32_at(rest, attributes + 16) {
@@ -357,7 +370,7 @@ fn open_types(reply: &mut [u8], attributes: usize) {
     }
 }
 
-/// Copies `from` to a range of `to`.
+/// Copies `from` to the range `place` of `to`.
 fn copy_into(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
     let place = to.get_mut(place).unwrap_or_default();
     place
@@ -366,8 +379,8 @@ fn copy_into(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
         .for_each(|(to, from)| *to = *from);
 }
 
-/// Returns the first request of a session: version 7.40 with every capability. The capabilities
-/// that fuser chooses are sent to the kernel when it mounts.
+/// Returns a `FUSE_INIT` request, the first request of a session, with version 7.40 and every
+/// capability. The kernel learns which capabilities fuser uses when fuser mounts.
 fn first_request() -> Vec<u8> {
     let fields = [7, 40, PAYLOAD, u32::MAX, u32::MAX];
     let mut body: Vec<u8> = fields.into_iter().flat_map(u32::to_ne_bytes).collect();
@@ -387,7 +400,7 @@ fn request(opcode: u32, unique: u64, node: u64, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Returns the header of a reply of `length` bytes.
+/// Returns the `struct fuse_out_header` of a reply of `length` bytes to the request `unique`.
 fn out_header(length: usize, error: i32, unique: u64) -> Vec<u8> {
     let mut packet = u32::try_from(length)
         .unwrap_or_default()

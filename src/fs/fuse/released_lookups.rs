@@ -2,7 +2,7 @@
 //!
 //! An NFS server gives its clients handles, which outlive the kernel's inodes. For such a handle,
 //! the kernel looks up `.` in the inode, and `..` in a directory, to find the path to the root. So
-//! forgotten inodes are kept for a while; the oldest are removed first.
+//! a limited number of forgotten inodes stays available; the oldest are removed first.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -18,7 +18,8 @@ use crate::limits;
 
 const MOST: NonZeroUsize = NonZeroUsize::new(limits::FORGOTTEN_INODES).unwrap();
 
-/// For each inode, the lookups that the kernel has released minus the lookups by number since then.
+/// For each forgotten inode, the number of lookups that the kernel has released, minus the number
+/// of lookups of `.` and `..` since then.
 #[derive(Debug)]
 pub(super) struct ReleasedLookups(Mutex<LruCache<Ino, i64>>);
 
@@ -27,14 +28,14 @@ impl ReleasedLookups {
         ReleasedLookups(Mutex::new(LruCache::sparse(MOST)))
     }
 
-    /// Keeps an inode whose `count` lookups were released. Returns another inode with its lookups
-    /// if that one must be forgotten instead.
+    /// Keeps the inode `ino`, of which the kernel has released `count` lookups. If the limit is
+    /// exceeded, returns the oldest inode and its number of lookups, which the caller must forget.
     pub(super) fn add_released(&self, ino: Ino, count: u64) -> Option<(Ino, u64)> {
         self.add(ino, i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// Returns the entry that the kernel looks up as `name`, `.` or `..`, in the inode `ino`. The
-    /// entry is counted.
+    /// Looks up `name`, which is `.` or `..`, in the inode `ino`. Increments the lookup count of
+    /// the resulting inode.
     pub(super) fn find(&self, tree: &dyn Requests, ino: Ino, name: &[u8]) -> Result<LookupEntry> {
         let found = match name {
             b"." => ino,

@@ -1,4 +1,4 @@
-//! Replies in the kernel's terms.
+//! Converts results to replies of the FUSE protocol.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,8 @@ pub(super) fn number(error: &Error) -> Errno {
     Errno::from_i32(errno::from_error(error))
 }
 
-/// Returns how long the kernel may cache `entry`: `lifetime` if the entry is cacheable.
+/// Returns the time for which the kernel may cache `entry`: `lifetime` if the entry is cacheable,
+/// otherwise zero.
 pub(super) fn ttl(entry: &LookupEntry, lifetime: Duration) -> Duration {
     if entry.cacheable {
         lifetime
@@ -24,7 +25,7 @@ pub(super) fn ttl(entry: &LookupEntry, lifetime: Duration) -> Duration {
     }
 }
 
-/// The entry that makes the kernel cache that a name does not exist.
+/// A reply to a lookup that makes the kernel cache that a name does not exist.
 pub(super) const NOTHING: Stat = Stat {
     ino: 0,
     kind: FileKind::File,
@@ -37,8 +38,9 @@ pub(super) const NOTHING: Stat = Stat {
     modified: (0, 0),
 };
 
-/// Returns the type of a name in a listing. fuser has no value for an unknown type. Such a name
-/// gets a type that this filesystem never uses, which the relay replaces.
+/// Returns the file type of a name in a listing. fuser has no value for an unknown type. A name of
+/// unknown type gets the type of sockets, which this filesystem never uses. The relay replaces it
+/// by `DT_UNKNOWN`.
 pub(super) fn listed_type(kind: Option<FileKind>) -> FileType {
     kind.map_or(FileType::Socket, file_type)
 }
@@ -84,7 +86,7 @@ pub(super) fn attributes(stat: &Stat) -> FileAttr {
     }
 }
 
-/// The reply to a read.
+/// A reply to a read, sent by the relay if there is one, else by fuser.
 pub(super) struct ReadReply {
     pub(super) reply: ReplyData,
     pub(super) unique: u64,
@@ -109,7 +111,7 @@ impl ReadReply {
     }
 }
 
-/// Returns the kernel's flags for an open file. With `is_direct`, every read bypasses the page
+/// Returns the FUSE flags for an open file. If `is_direct` is true, every read bypasses the page
 /// cache.
 pub(super) fn file_flags(opened: &OpenedHandle, is_direct: bool) -> FopenFlags {
     let flags = match opened.caching {
@@ -126,7 +128,7 @@ pub(super) fn file_flags(opened: &OpenedHandle, is_direct: bool) -> FopenFlags {
     }
 }
 
-/// Returns the kernel's flags for an open directory.
+/// Returns the FUSE flags for an open directory.
 pub(super) fn directory_flags(opened: &OpenedHandle) -> FopenFlags {
     match opened.caching {
         Caching::Lasting => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
@@ -134,7 +136,7 @@ pub(super) fn directory_flags(opened: &OpenedHandle) -> FopenFlags {
     }
 }
 
-/// An entry of a listing in the kernel's format.
+/// An entry of a directory listing, with the values that fuser needs.
 pub(super) struct KernelEntry {
     pub(super) ino: INodeNo,
     pub(super) ttl: Duration,
@@ -143,8 +145,8 @@ pub(super) struct KernelEntry {
 }
 
 impl KernelEntry {
-    /// Converts `entry` for a listing. Without an entry, the attributes expire at once, so that the
-    /// kernel looks the name up before use.
+    /// Converts the listed name `listed` and its attributes `entry`. If `entry` is `None`, the
+    /// attributes in the reply expire at once, so that the kernel looks the name up before use.
     pub(super) fn new(
         listed: &DirEntry<'_>,
         entry: Option<&LookupEntry>,
@@ -174,7 +176,8 @@ impl KernelEntry {
     }
 }
 
-/// Replies with an extended attribute or a list of names, or with its size if `room` is 0.
+/// Replies with `value`: an extended attribute, or a list of the names of extended attributes. If
+/// `room`, the size of the caller's buffer, is 0, replies with the length of `value`.
 pub(super) fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
     let value = match value {
         Ok(value) => value,

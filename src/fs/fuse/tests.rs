@@ -1,4 +1,5 @@
-//! Tests with a small graph through the kernel. Skipped if the machine does not support FUSE.
+//! Tests of the mount with a small graph, through the kernel. Skipped if the machine does not
+//! support FUSE.
 
 use std::ffi::{CString, OsStr};
 use std::fs;
