@@ -1,8 +1,8 @@
-//! The trees over HTTP/1.1, without a mount. HTTP clients make the same requests as the kernel.
-//! Only `server` knows hyper and tokio, and no file here knows a data format.
+//! The trees over HTTP/1.1, without a mount. The server uses the trees by the same requests as the
+//! kernel. Only `server` uses hyper and tokio, and no file here depends on a data format.
 //!
 //! A request goes from `server` through `access` to `site`, and from there to a tree as lookups and
-//! an open. The content is returned in pieces.
+//! an open. The content is generated piece by piece while it is sent.
 //!
 //! | file | content |
 //! |---|---|

@@ -32,11 +32,11 @@ pub struct Access {
     pub address: Option<SocketAddr>,
     /// Additional host names of this server.
     pub hosts: Vec<String>,
-    /// Origins whose scripts may read responses.
+    /// Origins (scheme, host and port of a site) whose scripts may read responses.
     pub origins: Vec<String>,
 }
 
-/// A secret, which is never displayed.
+/// The secret text that a client must present. It is never displayed.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -53,8 +53,8 @@ impl Token {
         Token(text)
     }
 
-    /// Returns the host name of this run. The name is a digest of the token: it is new for each run,
-    /// and does not reveal the token.
+    /// Returns the host name of this run, `h5fs-DIGITS.localhost`. The digits are a digest of the
+    /// token, so the name is new for each run and does not reveal the token.
     #[must_use]
     pub fn host_name(&self) -> String {
         format!("h5fs-{}.localhost", self.digest("host name"))
@@ -66,7 +66,7 @@ impl Token {
         self.digest(&format!("cookie {host}"))
     }
 
-    /// Returns 128 bits of a digest of the token and of a purpose, as hexadecimal digits.
+    /// Returns 128 bits of a digest of the token and of the text `purpose`, as hexadecimal digits.
     fn digest(&self, purpose: &str) -> String {
         let digest = Sha256::digest(format!("h5fs {purpose}\n{}", self.0));
         let (half, _) = digest.split_at(digest.len() / 2);
@@ -84,20 +84,20 @@ fn is_same(one: &str, other: &str) -> bool {
     Sha256::digest(one) == Sha256::digest(other)
 }
 
-/// The host named in a request.
+/// The host that a request names, if it is this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RequestHost {
-    /// A host name or address of this server, in small letters. Cookies may be set for this name.
+    /// A host name or address of this server, in lowercase. Cookies may be set for this name.
     Own(String),
-    /// A name of every server on a machine: `localhost` or a loopback address. Other users' servers
-    /// would receive its cookies.
+    /// A name that every server on a machine has: `localhost` or a loopback address. The browser
+    /// would also send cookies of this name to servers of other users.
     Shared,
 }
 
 /// The result of a successful access check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// The request has access.
+    /// The request has access and is handled.
     In,
     /// A browser has presented the token in the URL. The browser must store this cookie and repeat
     /// the request without the token, to keep the token out of history, bookmarks and referrers.
@@ -145,7 +145,8 @@ impl Access {
             .any(|(own, text)| own == name && is_same(text, value))
     }
 
-    /// Refuses a browser that presents the token under a name common to all servers of its machine.
+    /// Creates the refusal for a browser that presents the token under `localhost` or a loopback
+    /// address, with a URL to use in its place.
     fn shared(&self, token: &Token) -> Fault {
         let name = token.host_name();
         let port = self.address.map_or(0, |address| address.port());
@@ -157,7 +158,8 @@ impl Access {
         Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
     }
 
-    /// Returns the origin of the request, if its scripts may read responses.
+    /// Returns the origin of the page whose script sent the request, if scripts of this origin may
+    /// read responses.
     pub(super) fn origin<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         let origin = headers.get(ORIGIN)?.to_str().ok()?;
         let is_named = self.origins.iter().any(|own| own == origin);
@@ -205,7 +207,7 @@ impl Access {
         })
     }
 
-    /// Classifies a host name in small letters. Returns `None` if it does not name this server. The
+    /// Classifies a host name in lowercase. Returns `None` if it does not name this server. The
     /// port is not compared, because a tunnel uses another one.
     fn known_host(&self, name: String, listening: IpAddr) -> Option<RequestHost> {
         let is_of_run = self
@@ -230,7 +232,7 @@ impl Access {
     }
 }
 
-/// Returns whether names below `localhost` resolve to this address.
+/// Returns whether the name `localhost` and names below it usually resolve to this address.
 #[must_use]
 pub fn is_usual_loopback(address: IpAddr) -> bool {
     address == Ipv4Addr::LOCALHOST || address == Ipv6Addr::LOCALHOST
@@ -242,7 +244,7 @@ fn unknown() -> Fault {
     Fault::new(StatusCode::UNAUTHORIZED, reason)
 }
 
-/// Returns whether the request is from a browser that shows a page.
+/// Returns whether the request comes from a browser that displays the response as a page.
 fn is_of_browser(headers: &HeaderMap) -> bool {
     weight(headers, &ACCEPT, "text/html") > 0.0
 }
@@ -277,7 +279,7 @@ mod tests {
             .map_err(|fault| fault.status.as_u16())
     }
 
-    /// The headers of a browser that has opened a URL with the token.
+    /// The `Accept` header of a browser that opens a page.
     const PAGE: (HeaderName, &str) = (ACCEPT, "text/html,*/*;q=0.8");
 
     #[test]

@@ -1,8 +1,8 @@
 //! Entity tags and conditional requests; RFC 9110, sections 8.8 and 13.
 //!
-//! No dates are sent, and conditions with dates are ignored, as section 13.1 requires in that case.
-//! A file that replaces another may have the same date. A different version of this program may
-//! show a different text for the same file.
+//! Responses contain no dates, and conditions with dates are ignored, as section 13.1 requires in
+//! that case. Dates would not be reliable: a file that replaces another may have the same date, and
+//! another version of this program may show another text for the same file.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName};
 
 use crate::fs::requests::Version;
 
-/// The validators of a content.
+/// The validators of a response's content, which a client sends back to revalidate its copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Validators {
     /// Strong entity tag, with quotes.
@@ -24,14 +24,14 @@ pub(super) enum Verdict {
     Send,
     /// 304: the client has a current copy.
     Unchanged,
-    /// 412: the content is not in the state that the client requires.
+    /// 412: the content is not in the state that the request requires (`If-Match`).
     Failed,
 }
 
 impl Validators {
-    /// Returns the validators of the content at `path`. There are none if its states cannot be
-    /// distinguished. `seed` identifies this server process, because another version may show
-    /// different content.
+    /// Returns the validators of the content at `path`. The validators are empty if two states of
+    /// the content cannot be distinguished. `seed` identifies this server process, because another
+    /// version may show different content.
     pub(super) fn for_version(path: &[u8], version: &Version, seed: u64) -> Self {
         if version.identity.is_none() {
             return Validators::default();
@@ -47,7 +47,8 @@ impl Validators {
         }
     }
 
-    /// Returns the validators of the compressed content, whose bytes need a different tag.
+    /// Returns the validators of the gzip-compressed content. A strong entity tag identifies bytes,
+    /// so the compressed content has a tag of its own.
     pub(super) fn packed(&self) -> Self {
         let tag = self.tag.as_deref().map(|tag| tag.trim_matches('"'));
         Validators {
@@ -70,8 +71,8 @@ impl Validators {
         }
     }
 
-    /// Returns whether a range request may be answered with ranges: the client's copy is of the
-    /// same content. A date is not sufficient.
+    /// Returns whether a request for ranges may be answered with ranges (`If-Range`): the client's
+    /// earlier bytes must be of the same content. A date in `If-Range` never matches.
     pub(super) fn allow_ranges(&self, headers: &HeaderMap) -> bool {
         match headers.get(&IF_RANGE) {
             Some(field) => self.tag.as_deref().is_some_and(|tag| *tag == *field),
@@ -79,7 +80,8 @@ impl Validators {
         }
     }
 
-    /// Returns whether one of the tags matches the bytes to be sent, by weak or strong comparison.
+    /// Returns whether one of the entity tags `tags` matches the content. If `weakly` is true, uses
+    /// the weak comparison of RFC 9110, section 8.8.3.2, else the strong one.
     fn is_among(&self, tags: &[&str], weakly: bool) -> bool {
         tags.iter().any(|&tag| {
             let strong = tag.strip_prefix("W/").filter(|_| weakly).unwrap_or(tag);
@@ -88,7 +90,8 @@ impl Validators {
     }
 }
 
-/// Returns the members of a list of tags. The server's own tags contain no commas.
+/// Returns the entity tags in the list header field `name`. Splitting at commas suffices, because
+/// the server's own tags contain none.
 fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Vec<&'h str>> {
     headers.get(name)?;
     let fields = headers.get_all(name).into_iter();

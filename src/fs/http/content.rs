@@ -15,39 +15,39 @@ use crate::fs::workers::{RequestObject, RequestSubject};
 
 /// The content of a response.
 pub(super) enum ResponseContent {
-    /// An empty content.
+    /// No content.
     Empty,
-    /// The complete content.
+    /// The complete content in memory.
     Whole(bytes::Bytes),
-    /// Content that is generated while it is sent.
+    /// A content that is generated piece by piece while it is sent.
     Pieces(Box<dyn StreamedContent>),
 }
 
-/// A content that is generated while it is sent. An error closes the connection, so that the client
-/// does not mistake a part for the whole.
+/// A content that is generated piece by piece while it is sent. An error closes the connection, so
+/// that the client does not mistake an incomplete response for a complete one.
 pub(super) trait StreamedContent: Send {
-    /// Returns the object for scheduling the requests for pieces.
+    /// Returns the object and file to which the scheduler assigns the work of generating pieces.
     fn subject(&self) -> RequestSubject;
 
-    /// Returns the number of remaining bytes, or `None` if it is unknown.
+    /// Returns the number of bytes that were not returned yet, or `None` if the number is unknown.
     fn remaining(&self) -> Option<u64>;
 
-    /// Returns the next bytes, about `most` of them, or `None` at the end. A cancelled call changes
-    /// no state.
+    /// Returns the next bytes, about `most` of them, or `None` at the end. After a cancelled call,
+    /// the next call returns the same bytes.
     ///
     /// # Errors
     /// Fails if the bytes cannot be read.
     fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>>;
 }
 
-/// Parts of an open file, with texts between them.
+/// A content made of byte ranges of an open file, with texts between them.
 pub(super) struct FileParts {
     open: OpenedEntry,
     version: Version,
     parts: VecDeque<ContentPart>,
 }
 
-/// A part of a content.
+/// A section of a [`FileParts`] content.
 pub(super) enum ContentPart {
     Text(Bytes),
     /// A range of bytes of the file.
@@ -64,7 +64,8 @@ impl ContentPart {
 }
 
 impl FileParts {
-    /// Creates the content of these `parts` of an open file in this `version`.
+    /// Creates a content from byte ranges of the open file and texts. `version` is the version of
+    /// the file's content.
     pub(super) fn new(open: OpenedEntry, version: Version, parts: Vec<ContentPart>) -> Self {
         let parts = parts.into();
         FileParts {
@@ -74,12 +75,12 @@ impl FileParts {
         }
     }
 
-    /// Returns the open file.
+    /// Returns the open file, without the parts.
     pub(super) fn into_open(self) -> OpenedEntry {
         self.open
     }
 
-    /// Returns all bytes of a small content.
+    /// Reads the whole content at once. It must be small.
     ///
     /// # Errors
     /// Fails if the bytes cannot be read.

@@ -1,4 +1,4 @@
-//! Error responses, with the reason as text.
+//! Responses to refused and failed requests, with the reason as text.
 
 use h5fs_reader::error::Error;
 use http::StatusCode;
@@ -19,12 +19,12 @@ impl Fault {
         Fault { status, reason }
     }
 
-    /// Creates a fault for an invalid request.
+    /// Creates a fault with the status 400 (Bad Request).
     pub(super) fn bad(reason: &str) -> Self {
         Fault::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// Converts an error of the tree.
+    /// Converts an error of a served tree to a status and a reason.
     pub(super) fn from_error(error: &Error) -> Self {
         let status = match error {
             // A usage error explains why a path leads nowhere.

@@ -1,4 +1,4 @@
-//! Compressed texts.
+//! Compresses responses that are texts, with gzip.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use libdeflater::{CompressionLvl, Compressor};
 use crate::fs::http::preferences::weight;
 use crate::limits;
 
-/// The lowest compression level that shortens a text.
+/// The gzip compression level: the fastest one that shortens texts.
 const FAST: i32 = 1;
 
 /// Minimum length in bytes of a text that is compressed.
 const LEAST: u64 = 512;
 
-/// Returns whether a text of `length` bytes is compressed. The text is in memory during
-/// compression.
+/// Returns whether a text of `length` bytes is compressed. Texts have a maximum length, because
+/// they are in memory during compression.
 pub(super) fn is_worthwhile(length: u64) -> bool {
     (LEAST..=limits::HTTP_GZIP).contains(&length)
 }
@@ -28,22 +28,22 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     weight(headers, &ACCEPT_ENCODING, "gzip") > 0.0
 }
 
-/// A compressor for the texts of all clients, within a memory limit.
+/// Compresses the texts for all clients, within a limit of memory.
 #[derive(Default)]
 pub(super) struct TextCompressor(Arc<Turns>);
 
-/// Reserved memory for a text, and then for the compressed text.
+/// Memory reserved for one text, and after compression for the compressed text.
 pub(super) struct TextReservation(Turn);
 
-/// A compressed text, with its reserved memory.
+/// A compressed text, with the memory reserved for it.
 struct CompressedText {
     bytes: Vec<u8>,
     _room: TextReservation,
 }
 
 impl TextCompressor {
-    /// Reserves memory for compressing a text of `length` bytes. Returns `None` if other texts use
-    /// too much.
+    /// Reserves memory for compressing a text of `length` bytes. Returns `None` if the texts of
+    /// other responses use too much memory.
     pub(super) fn room(&self, length: u64) -> Option<TextReservation> {
         // The text and, in the worst case, the same length again.
         let weight = length.saturating_mul(2);
@@ -59,7 +59,7 @@ impl TextCompressor {
 }
 
 impl TextReservation {
-    /// Compresses the text. Returns `None` if that does not make it shorter.
+    /// Compresses `text`. Returns `None` if the result is not shorter than the text.
     pub(super) fn packed(self, text: &[u8]) -> Option<bytes::Bytes> {
         let bytes = packed(text, CompressionLvl::new(FAST).ok()?)?;
         self.0.lighten(to_u64(bytes.len()));
@@ -76,7 +76,8 @@ impl AsRef<[u8]> for CompressedText {
     }
 }
 
-/// Compresses a text once for all clients. Returns `None` if that does not make it shorter.
+/// Compresses a text that is served to all clients. Returns `None` if the result is not shorter
+/// than the text.
 pub(super) fn packed_once(text: &[u8]) -> Option<Vec<u8>> {
     packed(text, CompressionLvl::best())
 }
@@ -109,8 +110,8 @@ mod tests {
         assert!(!is_accepted(&HeaderMap::new()));
     }
 
-    /// Decompresses with another library: the data is between a header of ten bytes and a trailer
-    /// of eight (RFC 1952, section 2.3).
+    /// Decompresses gzip data with another library. The compressed data is between a header of ten
+    /// bytes and a trailer of eight (RFC 1952, section 2.3).
     fn unpacked(packed: &[u8]) -> Vec<u8> {
         let deflated = &packed[10..packed.len() - 8];
         miniz_oxide::inflate::decompress_to_vec(deflated).unwrap()

@@ -20,7 +20,7 @@ use crate::fs::workers::{RequestObject, RequestSubject};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListingFormat {
     Page,
-    /// An array with an object for each entry.
+    /// A JSON array with an object for each entry.
     Json,
 }
 
@@ -33,17 +33,17 @@ impl ListingFormat {
     }
 }
 
-/// Approximate bytes of an entry in addition to its name.
+/// Approximate number of bytes that a listing needs for an entry, in addition to its name.
 const ROW: usize = 64;
 
-/// An entry to be written.
+/// An entry to write to a listing.
 struct Row<'a> {
     name: &'a [u8],
     kind: FileKind,
     size: Option<u64>,
 }
 
-/// The text of a listing.
+/// The listing's text written so far, in one of the formats.
 struct ListingText {
     form: ListingFormat,
     text: String,
@@ -59,8 +59,9 @@ impl ListingText {
         }
     }
 
-    /// Writes the text before the entries of the directory at `path`. With `is_below`, adds a link
-    /// to the parent directory; with `has_views`, a link to the views.
+    /// Writes the text that precedes the entries of the directory at `path`. If `is_below` is true,
+    /// adds a link to the parent directory. If `has_views` is true, adds a link to the directory
+    /// `.h5fs`.
     fn begin(&mut self, path: &[u8], is_below: bool, has_views: bool) {
         if self.form == ListingFormat::Json {
             self.text.push('[');
@@ -129,7 +130,7 @@ fn object(row: &Row<'_>) -> String {
     object.finish()
 }
 
-/// Escapes a name for a page.
+/// Escapes a name for HTML.
 fn escaped(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
@@ -154,7 +155,7 @@ fn escaped(name: &[u8]) -> String {
     text
 }
 
-/// Returns the listing of the root of several sources.
+/// Returns the listing of the root directory of a server with several sources.
 pub(super) fn of_sources<'n>(
     names: impl Iterator<Item = &'n [u8]>,
     form: ListingFormat,
@@ -169,11 +170,11 @@ pub(super) fn of_sources<'n>(
     text.text.into_bytes()
 }
 
-/// The listing of a directory, written while it is sent.
+/// The listing of a directory, generated while it is sent.
 pub(super) struct StreamedListing {
     open: OpenedEntry,
     form: ListingFormat,
-    /// Path in the title of a page.
+    /// The directory's path, for the title of the HTML page.
     path: Vec<u8>,
     has_views: bool,
     step: ListingStep,
@@ -182,14 +183,15 @@ pub(super) struct StreamedListing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListingStep {
     Begin,
-    /// Position of the next entry, and whether an entry was already written.
+    /// Position of the next entry, and whether an entry was already written, so that a separator is
+    /// needed.
     Entries(u64, bool),
     Over,
 }
 
 impl StreamedListing {
-    /// Creates the listing of an open directory with the title `path`. With `has_views`, the
-    /// listing links to the views.
+    /// Creates the listing of an open directory with the title `path`. If `has_views` is true, the
+    /// listing links to the directory `.h5fs`.
     pub(super) fn new(
         open: OpenedEntry,
         form: ListingFormat,
@@ -205,8 +207,8 @@ impl StreamedListing {
         }
     }
 
-    /// Returns the text of the entries from a position, up to about `most` bytes, and the next
-    /// position. The position is `None` at the end.
+    /// Returns the text of the entries from the position `from`, about `most` bytes, and the
+    /// position of the next entry. The returned position is `None` after the last entry.
     fn entries(
         &self,
         (from, has_rows): (u64, bool),
@@ -254,7 +256,8 @@ impl StreamedListing {
         Ok((text.text, next))
     }
 
-    /// Returns the kind and size of a name that a listing does not describe.
+    /// Looks up `name` in the directory and returns its kind and size, for a name whose listing
+    /// entry has no attributes.
     fn kind_and_size(&self, name: &[u8], cancel: &CancelToken) -> Result<(FileKind, Option<u64>)> {
         let tree = self.open.requests();
         let found = tree.lookup_for(self.open.place.ino(), name, cancel);
@@ -270,7 +273,7 @@ impl StreamedListing {
     }
 }
 
-/// Returns the size of a file, if it is known.
+/// Returns the size of the regular file `entry` in bytes, if the size is known.
 fn size(entry: &LookupEntry) -> Option<u64> {
     let stat = entry.is_sized.then_some(entry.attributes)?;
     (stat.kind == FileKind::File).then_some(stat.size)
@@ -314,7 +317,7 @@ impl StreamedContent for StreamedListing {
     }
 }
 
-/// Returns whether views exist below a place. Listings omit them.
+/// Returns whether the open directory contains a directory `.h5fs`, which listings omit.
 pub(super) fn has_views(open: &OpenedEntry, cancel: &CancelToken) -> bool {
     let tree = open.requests();
     let found = tree.lookup_for(open.place.ino(), VIEWS, cancel);

@@ -3,20 +3,20 @@
 //! Only content that h5fs has generated gets a specific type. The bytes of a source are never a
 //! page, a script or a picture, whatever their names suggest.
 
-/// The type for bytes that a browser does not display.
+/// Media type of bytes that a browser downloads and does not display.
 const BYTES: &str = "application/octet-stream";
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The type of a page about an object.
+/// Media type of the HTML page about an object.
 pub(super) const PAGE: &str = "text/html; charset=utf-8";
 
 const JSON: &str = "application/json";
 
 const YAML: &str = "application/yaml";
 
-/// Returns the media type of a path. `view` contains the names after the last directory of views,
-/// or is `None` outside views.
+/// Returns the media type of the file at a path. `view` contains the names after the last `.h5fs`
+/// of the path, or is `None` if the path has no `.h5fs`.
 pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
     let Some([tree, inside @ ..]) = view else {
         return BYTES;
@@ -32,7 +32,7 @@ pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
     }
 }
 
-/// Returns the media type of a document directly in `.h5fs`.
+/// Returns the media type of the file `name` directly in `.h5fs`.
 fn of_document(name: &[u8]) -> &'static str {
     match name {
         b"ndl.yaml" | b"tree.yaml" => YAML,
@@ -42,7 +42,7 @@ fn of_document(name: &[u8]) -> &'static str {
     }
 }
 
-/// Returns the media type of a file of a tree of views.
+/// Returns the media type of the file `name` in the tree of views `tree`.
 fn of_view(tree: &[u8], name: &[u8]) -> &'static str {
     let suffix = name.iter().rposition(|byte| *byte == b'.');
     let suffix = suffix.and_then(|at| name.get(at..)).unwrap_or_default();
@@ -61,7 +61,7 @@ fn of_view(tree: &[u8], name: &[u8]) -> &'static str {
     }
 }
 
-/// Returns whether the type is a text, which is worth compressing.
+/// Returns whether the media type `kind` is a text, which is worth compressing.
 pub(super) fn is_text(kind: &str) -> bool {
     kind.starts_with("text/") || [JSON, YAML].contains(&kind)
 }

@@ -1,4 +1,4 @@
-//! Several ranges in one response: `multipart/byteranges`; RFC 9110, section 14.6.
+//! Responses with several byte ranges: `multipart/byteranges`; RFC 9110, section 14.6.
 
 use std::ops::Range;
 
@@ -7,17 +7,18 @@ use h5fs_reader::error::Result;
 use crate::fs::http::content::ContentPart;
 use crate::fs::http::random;
 
-/// Returns the value of a `Content-Range` field.
+/// Returns the value of the header field `Content-Range` for a range of a content of `length`
+/// bytes.
 pub(super) fn content_range(range: &Range<u64>, length: u64) -> String {
     let last = range.end.saturating_sub(1);
     format!("bytes {}-{last}/{length}", range.start)
 }
 
-/// Returns the media type and the parts of a response with these ranges, for a content of `length`
-/// bytes and this `kind`. The boundary is random, so that no content can contain it.
+/// Returns the media type and the parts of a response with these ranges. The content has `length`
+/// bytes and the media type `kind`. The boundary is random, so that no content can contain it.
 ///
 /// # Errors
-/// Fails if the system cannot provide random numbers.
+/// Fails if the operating system cannot provide random numbers.
 pub(super) fn parts(
     ranges: &[Range<u64>],
     length: u64,

@@ -1,8 +1,8 @@
-//! Preferences of clients; RFC 9110, section 12.
+//! Parses header fields in which clients state preferences; RFC 9110, section 12.
 
 use http::{HeaderMap, HeaderName};
 
-/// Returns the values of all fields called `name` that are text.
+/// Returns the values of all header fields called `name`. Values that are not text are skipped.
 pub(super) fn texts<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -11,8 +11,8 @@ pub(super) fn texts<'h>(
     fields.filter_map(|field| field.to_str().ok())
 }
 
-/// Returns the weight of `word` in these fields, from 0 to 1. A word that is not listed literally
-/// has weight 0.
+/// Returns the weight (quality value) that the header fields `name` give to `word`, from 0 to 1. A
+/// word that is not listed literally has weight 0.
 pub(super) fn weight(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 {
     let members = texts(headers, name).flat_map(|text| split(text, ','));
     let weights = members.filter_map(|member| {
@@ -27,7 +27,7 @@ pub(super) fn weight(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 
     weights.fold(0.0, f32::max)
 }
 
-/// Splits a text at separators outside quotes.
+/// Splits a text at each `separator` that is outside quotes.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     text.split(move |character| {

@@ -1,4 +1,4 @@
-//! Random words that cannot be guessed.
+//! Random words that cannot be guessed, for tokens and boundaries.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const BYTES: usize = 16;
 /// Returns a new random word of 128 bits, as hexadecimal digits.
 ///
 /// # Errors
-/// Fails if the system cannot provide random numbers.
+/// Fails if the operating system cannot provide random numbers.
 pub fn random_word() -> Result<String> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);

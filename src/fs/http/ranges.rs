@@ -1,22 +1,21 @@
-//! Byte ranges; RFC 9110, section 14.
+//! Parses requests for byte ranges; RFC 9110, section 14.
 
 use std::ops::Range;
 
 use crate::limits;
 
-/// The part of a content to send.
+/// The part of a content that a request selects by byte ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestedRanges {
     /// The whole content: no range was requested, or none that is valid.
     Whole,
     /// These ranges: at least one, all non-empty.
     Ranges(Vec<Range<u64>>),
-    /// All requested ranges are outside the content, or there are too many.
+    /// All requested ranges are outside the content, or there are too many (status 416).
     Unsatisfiable,
 }
 
-/// Parses a `Range` field for a content of `length` bytes. Overlapping and adjacent ranges are
-/// merged.
+/// Parses the header field `Range` for a content of `length` bytes.
 pub(super) fn wanted(field: &str, length: u64) -> RequestedRanges {
     let Some((unit, set)) = field.split_once('=') else {
         return RequestedRanges::Whole;
@@ -46,12 +45,12 @@ pub(super) fn wanted(field: &str, length: u64) -> RequestedRanges {
     }
 }
 
-/// A requested range.
+/// A byte range as written in a request, before it is applied to a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RangeSpec {
     /// From a first byte to a last byte, or to the end.
     From(u64, Option<u64>),
-    /// A number of bytes at the end.
+    /// The last bytes of the content; the value is their number.
     Last(u64),
 }
 
@@ -69,7 +68,8 @@ impl RangeSpec {
         }
     }
 
-    /// Returns the part of the range inside the content.
+    /// Applies the range to a content of `length` bytes. Returns `None` if no byte of the content
+    /// is in the range.
     fn within(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
             RangeSpec::From(first, last) => {
@@ -82,7 +82,7 @@ impl RangeSpec {
     }
 }
 
-/// Parses a decimal number. Numbers above the maximum become the maximum.
+/// Parses a decimal number. A number above `u64::MAX` becomes `u64::MAX`.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))

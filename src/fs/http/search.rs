@@ -28,29 +28,30 @@ use crate::fs::views::trees::view_tree::ViewTree;
 use crate::fs::workers::{RequestObject, RequestSubject};
 use crate::limits;
 
-/// The tree of pages.
+/// Name of the tree of views with a page for each object, `.h5fs/html`.
 const PAGES: &[u8] = b"html";
 
-/// The prefix of attribute names.
+/// The prefix of the names of extended attributes.
 const ATTRIBUTE: &[u8] = b"user.";
 
-/// The prefix of built-in attributes, which are not the object's own.
+/// The prefix of the names of built-in extended attributes. They are not attributes of the object
+/// and are not searched.
 const BUILTIN: &[u8] = b"user.h5fs.";
 
-/// Number of characters of a value that are shown.
+/// Maximum number of characters of an attribute's value in a result.
 const SHOWN: usize = 200;
 
-/// Number of objects examined for one piece of the response.
+/// Number of objects that are examined before the next piece of the response is sent.
 const LOOKS: usize = 64;
 
-/// A search that runs while its results are sent.
+/// A search in progress, whose results are sent while it runs.
 pub(super) struct Search {
-    /// Root of the data file.
+    /// Root directory of the data file to search.
     root: Arc<ResolvedPath>,
-    /// Text to find, in small letters.
+    /// Text to find, in lowercase.
     wanted: String,
     tree: &'static ViewTree,
-    /// Names from the root to the last of `levels`.
+    /// Names from the root to the last directory in `levels`.
     names: Vec<Vec<u8>>,
     levels: Vec<SearchLevel>,
     objects: u64,
@@ -58,19 +59,21 @@ pub(super) struct Search {
     is_over: bool,
 }
 
-/// A directory being searched.
+/// A directory on the path of the search, which is not completely searched.
 struct SearchLevel {
     root: Arc<ResolvedPath>,
     opened: OpenedHandle,
-    /// The directory's inode, which is counted; `None` for the root.
+    /// The directory's inode, to be forgotten after the search of the directory; `None` for the
+    /// root.
     directory: Option<Ino>,
-    /// Position of the next entry, or `None` at the end.
+    /// Position of the next entry to examine, or `None` after the last one.
     next: Option<u64>,
-    /// Directories among the previous entries that are still to be searched. Each is counted.
+    /// Directories among the examined entries that are still to be searched. Each must be forgotten
+    /// afterwards.
     pending: VecDeque<SearchEntry>,
 }
 
-/// An entry to be examined.
+/// An entry of a directory, to be examined. Its inode must be forgotten afterwards.
 struct SearchEntry {
     name: Vec<u8>,
     ino: Ino,
@@ -78,7 +81,8 @@ struct SearchEntry {
 }
 
 impl SearchLevel {
-    /// Opens the directory with this number. `counted` is released on drop.
+    /// Opens the directory with the inode number `ino`. Dropping the value forgets the inode
+    /// `counted`.
     fn new(
         root: &Arc<ResolvedPath>,
         (ino, counted): (Ino, Option<Ino>),
@@ -105,7 +109,7 @@ impl Drop for SearchLevel {
 }
 
 impl Search {
-    /// Creates a search for `wanted` in the data file whose tree of pages is at `pages`.
+    /// Creates a search for `wanted` in the data file whose directory `.h5fs/html` is at `pages`.
     ///
     /// # Errors
     /// `NotFound` if `pages` is not a tree of pages; fails if the root cannot be listed.
@@ -132,8 +136,8 @@ impl Search {
         self.root.requests()
     }
 
-    /// Examines some more entries, and appends result lines to `out`. After an error, the position
-    /// is unchanged.
+    /// Examines the next entries, and appends lines with results to `out`. After an error, the next
+    /// call examines the same entries again.
     fn examine_some(&mut self, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
         let Some(level) = self.levels.last() else {
             return Ok(());
@@ -168,7 +172,8 @@ impl Search {
         self.names.pop();
     }
 
-    /// Enters the next directory, or reports that it cannot be read.
+    /// Enters the next pending directory. If it cannot be read, appends a line with the error to
+    /// `out`.
     fn descend(&mut self, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
         let depth = self.levels.len();
         let Some(level) = self.levels.last_mut() else {
@@ -239,8 +244,8 @@ impl Search {
         }
     }
 
-    /// Returns the attributes of an object whose name or value contains the text. Long values are
-    /// shortened.
+    /// Returns the names and values of those attributes of an object whose name or value contains
+    /// the text. Long values are shortened.
     fn attributes(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<(Vec<u8>, String)>> {
         let requests = self.requests();
         let mut found = Vec::new();
@@ -269,7 +274,8 @@ impl Search {
         line
     }
 
-    /// Adds the reference to the page of the object at `names`, if it has one.
+    /// Adds the reference to the page of the object at `names` to the result line, if the object
+    /// has a page.
     fn add_page(
         &self,
         names: &[Vec<u8>],
@@ -301,7 +307,7 @@ impl Search {
         Ok(())
     }
 
-    /// Reports that the object at `names` cannot be read.
+    /// Appends a line that says that the object at `names` cannot be read, with the error.
     fn report_unreadable(
         &mut self,
         names: &[Vec<u8>],
@@ -317,7 +323,7 @@ impl Search {
         Ok(())
     }
 
-    /// Writes a line, unless the limit of results is reached.
+    /// Appends a result line to `out`, unless the limit of results is reached.
     fn write(&mut self, line: text::JsonObject, out: &mut Vec<u8>) {
         if self.lines < limits::HTTP_FOUND {
             append(line, out);
@@ -325,7 +331,8 @@ impl Search {
         self.lines = self.lines.saturating_add(1);
     }
 
-    /// Writes the last line, or the progress so far.
+    /// Appends a line with the number of searched objects to `out`. At the end of the search, the
+    /// line also says whether the search is complete.
     fn write_count(&self, out: &mut Vec<u8>) {
         let mut line = text::JsonObject::default();
         line.json("objects", self.objects);
@@ -380,8 +387,9 @@ impl StreamedContent for Search {
     }
 }
 
-/// Returns the entries from `first`, up to the limit for one piece, and the position after them.
-/// The position is `None` at the end. Each entry is counted.
+/// Returns entries of the directory `level` from the position `first` on, up to the limit for one
+/// piece of the response, and the position after them. The position is `None` at the end of the
+/// directory. The caller must forget the inode of each entry.
 fn entries(
     level: &SearchLevel,
     first: u64,
@@ -420,7 +428,7 @@ fn append(line: text::JsonObject, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Returns the beginning of a value.
+/// Returns the first characters of an attribute's value.
 fn short(value: &str) -> String {
     let mut short: String = value.chars().take(SHOWN).collect();
     if short.len() < value.len() {

@@ -1,7 +1,7 @@
-//! Connections. Only this file and its submodules know hyper and tokio.
+//! Accepts connections and serves HTTP. Only this file and its submodules use hyper and tokio.
 //!
 //! One thread serves all connections and never reads from a source. [`Workers`] handle every
-//! request to a tree, as they do for the kernel's. A client that reads slowly occupies no thread,
+//! request to a tree, as for the kernel's requests. A client that reads slowly occupies no thread,
 //! and only one small piece of its response is in memory.
 
 use std::collections::hash_map::RandomState;
@@ -46,17 +46,17 @@ mod peer;
 mod response_body;
 mod unauthorized;
 
-/// A listening socket.
+/// A socket that accepts connections.
 #[derive(Debug)]
 pub enum Listener {
-    /// A network socket.
+    /// A TCP socket.
     Network(std::net::TcpListener),
-    /// A Unix socket of this machine.
+    /// A Unix domain socket.
     Unix(std::os::unix::net::UnixListener),
 }
 
-/// A server that does not accept connections yet. No thread was started, so the process may drop
-/// its privileges now, including the right to open sockets.
+/// A server that does not accept connections before [`serve`](Self::serve) is called. No thread is
+/// running, so the process may drop its privileges, including the right to open sockets.
 pub struct Server {
     runtime: Runtime,
     listener: AsyncListener,
@@ -71,7 +71,7 @@ impl Server {
     /// Creates a server for the clients of this socket.
     ///
     /// # Errors
-    /// Fails with the system's error.
+    /// Fails with the error of the operating system.
     pub fn new(listener: Listener) -> Result<Self> {
         let made = || -> io::Result<Self> {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -93,7 +93,8 @@ impl Server {
         made().map_err(|error| Error::io(&error, "listening"))
     }
 
-    /// Serves these trees until the process ends. `threads` requests are handled concurrently.
+    /// Serves these trees until the process ends. At most `threads` requests are handled
+    /// concurrently.
     pub fn serve(self, trees: Trees, access: Access, threads: usize) -> ! {
         let site = Site {
             trees: Arc::new(trees),
@@ -118,9 +119,9 @@ struct ServerContext {
     questions: Arc<RequestDispatcher>,
 }
 
-/// Accepts connections, within the limit.
+/// Accepts and serves connections, within the limit of connections.
 async fn accept_all(listener: AsyncListener, shared: Arc<ServerContext>) -> ! {
-    /// Pause when the system cannot accept one more.
+    /// Pause after the operating system could not accept a connection.
     const PAUSE: Duration = Duration::from_millis(100);
     let places = Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS));
     loop {
@@ -147,8 +148,9 @@ async fn accept_all(listener: AsyncListener, shared: Arc<ServerContext>) -> ! {
     }
 }
 
-/// Reserves a slot for a connection. Further connections wait in the system's queue, unless a slot
-/// is occupied by a client without access.
+/// Waits for one of the limited connection slots. If all are taken, disconnects the oldest client
+/// without access, if there is one. Meanwhile, new connections wait in the operating system's
+/// queue.
 async fn place(
     places: &Arc<Semaphore>,
     clients: &UnauthorizedClients,
@@ -159,7 +161,7 @@ async fn place(
     Arc::clone(places).acquire_owned().await.ok()
 }
 
-/// Serves the requests of one connection.
+/// Serves the requests of one connection, which occupies the slot `place`.
 async fn speak(stream: Stream, shared: Arc<ServerContext>, place: OwnedSemaphorePermit) {
     let (client, mut sent_away) = shared.clients.receive(limits::HTTP_ENTRY);
     let peer = Arc::new(Peer::new(client));

@@ -1,5 +1,5 @@
-//! The response to one request: looks up a path, opens it, and describes its content. The code here
-//! is independent of connections.
+//! Produces the response to one request: looks up the path, opens the file or directory, and
+//! describes its content. The code here does not depend on connections.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ use crate::fs::state::handle::Caching;
 use crate::fs::state::traffic::RequestType;
 use crate::view::texts::html::script;
 
-/// The content security policy of all responses: no scripts, and no embedding in other sites.
+/// The content security policy of all responses except pages about objects: no scripts, and no
+/// embedding in other sites.
 const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
@@ -47,12 +48,13 @@ const PAGE_POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src '
                            script-src 'self'; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'self'";
 
-/// How long the script is cached. A new version has a new address.
+/// The `Cache-Control` value for the script of pages. The script's address contains its version, so
+/// it never changes.
 const LASTING: &str = "private, max-age=31536000, immutable";
 
 const METHODS: &str = "GET, HEAD";
 
-/// Path of a data file's page.
+/// Path, relative to a data file's directory, of the page about the data file.
 const PAGE: &str = ".h5fs/html/index.html";
 
 /// The header in which a browser states whether the request comes from the same site.
@@ -65,9 +67,9 @@ pub(super) struct Site {
     pub(super) trees: Arc<Trees>,
     pub(super) access: Access,
     pub(super) packer: TextCompressor,
-    /// The script of pages, compressed.
+    /// The compressed script that pages about objects use.
     pub(super) script: Option<bytes::Bytes>,
-    /// A value of this process that is part of each entity tag.
+    /// A random value of this process that is part of each entity tag.
     pub(super) seed: u64,
 }
 
@@ -82,12 +84,12 @@ pub(super) struct AdmittedRequest {
 /// A response produced without opening a tree: a refusal, a CORS preflight, or a login redirect.
 pub(super) struct EarlyResponse {
     pub(super) answer: Response<ResponseContent>,
-    /// Whether the client has been granted access.
+    /// Whether the client is known to have access.
     pub(super) is_admitted: bool,
 }
 
 impl EarlyResponse {
-    /// Creates the response to a client without access.
+    /// Creates an early response to a client without access.
     fn without_access(answer: Response<ResponseContent>) -> Box<Self> {
         let is_let_in = false;
         Box::new(EarlyResponse {
@@ -102,14 +104,15 @@ impl AdmittedRequest {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns whether the root of a data file may redirect to its page. The link on that page to
-    /// the directory must not.
+    /// Returns whether a request for the directory of a data file may be redirected to the page
+    /// about the data file. A click on the page's own link to the directory must not be redirected.
     fn may_lead_to_page(&self) -> bool {
         let comes_from_here = self.text(&SEC_FETCH_SITE) == Some("same-origin");
         !self.target.wants_list && (self.target.wants_page || !comes_from_here)
     }
 
-    /// Adds the token to a reference, for programs that can send it only there.
+    /// Adds the token to the URL `reference` as the query parameter `token`, if the request's URL
+    /// contained it. Some programs can send the token only in URLs.
     fn with_token(&self, reference: &str) -> String {
         match &self.target.token {
             Some(token) if reference.contains('?') => format!("{reference}&token={token}"),
@@ -118,17 +121,17 @@ impl AdmittedRequest {
         }
     }
 
-    /// Returns the path of the request, before it is looked up.
+    /// Returns the path of the request as written in its URL, before it is looked up in a tree.
     pub(super) fn path(&self) -> Vec<u8> {
         self.target.path()
     }
 }
 
 impl Site {
-    /// Grants access to a request, or responds at once without reading a tree.
+    /// Checks the access of a request. Responds at once to requests that need no tree.
     ///
     /// # Errors
-    /// The response, if the request is complete.
+    /// Returns the response as the error if no tree is needed, for example for a refusal.
     pub(super) fn admit(
         &self,
         parts: &Parts,
@@ -183,7 +186,8 @@ impl Site {
     /// Returns the response to a request.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if the request must be repeated, or no client waits for it.
+    /// [`Error::unwanted`] if the request must be tried again in a heavy slot, or if no client
+    /// waits for the response.
     pub(super) fn answer(
         &self,
         asked: &AdmittedRequest,
@@ -210,8 +214,9 @@ impl Site {
         Ok(self.with_fields(answer, &asked.headers))
     }
 
-    /// Returns whether a client could not detect a truncated response. In HTTP/1.0, the end of the
-    /// connection ends a response without a length, and a Unix socket has no resets.
+    /// Returns whether the client could not detect that a response is incomplete. This is the case
+    /// for a response without a length, in HTTP/1.0 over a Unix socket. Only the end of the
+    /// connection ends such a response, and a Unix socket cannot report a reset.
     fn has_no_end(&self, asked: &AdmittedRequest, content: &ResponseContent) -> bool {
         let is_unix = self.access.address.is_none();
         let is_old = asked.version < http::Version::HTTP_11;
@@ -280,7 +285,7 @@ impl Site {
         }
     }
 
-    /// Returns the script of pages.
+    /// Returns the response with the script that pages use.
     fn script(&self, asked: &AdmittedRequest) -> Response<ResponseContent> {
         let answer = Response::builder()
             .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
@@ -295,7 +300,8 @@ impl Site {
         build_response(answer, ResponseContent::Whole(text))
     }
 
-    /// Returns the page about a data file, or the listing of a directory.
+    /// Returns the response for the directory `place`: a redirect to the page about a data file, or
+    /// the listing.
     fn directory(
         &self,
         asked: &AdmittedRequest,
@@ -370,7 +376,8 @@ impl Site {
         }
     }
 
-    /// Reserves memory to compress a content, if it should be compressed.
+    /// Reserves memory to compress a content of the media type `kind`. Returns `None` if the
+    /// content should not be compressed.
     fn room(
         &self,
         asked: &AdmittedRequest,
@@ -385,14 +392,14 @@ impl Site {
     }
 }
 
-/// Returns the requested ranges of a content of `length` bytes.
+/// Returns the byte ranges that the request selects from a content of `length` bytes.
 fn ranges(asked: &AdmittedRequest, validators: &Validators, length: u64) -> RequestedRanges {
     let is_allowed = asked.method == Method::GET && validators.allow_ranges(&asked.headers);
     let field = asked.text(&RANGE).filter(|_| is_allowed);
     field.map_or(RequestedRanges::Whole, |field| wanted(field, length))
 }
 
-/// Returns the requested format of a directory.
+/// Returns the format in which the request wants a directory listing.
 fn form(asked: &AdmittedRequest) -> ListingFormat {
     let [json, page] =
         ["application/json", "text/html"].map(|kind| weight(&asked.headers, &ACCEPT, kind));
@@ -403,7 +410,7 @@ fn form(asked: &AdmittedRequest) -> ListingFormat {
     }
 }
 
-/// Refuses content whose mode has no read permission for any user.
+/// Fails if the file's permission bits grant no user the right to read.
 fn refuse_unreadable(place: &ResolvedPath) -> Result<()> {
     if place.entry().attributes.permissions & 0o444 == 0 {
         return Err(refusal(nix::errno::Errno::EACCES, "the mode of the source"));
@@ -411,8 +418,8 @@ fn refuse_unreadable(place: &ResolvedPath) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a place is the root of a data file with a page. Such roots also exist within
-/// views: joined files (`.h5fs/joined`), and other files (`.h5fs/external/FILE`).
+/// Returns whether `place` is the root directory of a data file that has a page. Joined files
+/// (`.h5fs/joined`) and externally linked files (`.h5fs/external/FILE`) also have such directories.
 fn has_page(place: &ResolvedPath, cancel: &CancelToken) -> Result<bool> {
     match place.descendant(PAGE.as_bytes(), cancel) {
         Err(error) if error.is_unwanted() => Err(error),
@@ -420,7 +427,8 @@ fn has_page(place: &ResolvedPath, cancel: &CancelToken) -> Result<bool> {
     }
 }
 
-/// Starts a response with a content of known length, with its validators.
+/// Starts a response whose content has the media type `kind`, with the header fields for
+/// `validators`.
 fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder {
     let mut answer = Response::builder()
         .status(status)
@@ -466,7 +474,7 @@ fn unsatisfiable(length: u64) -> Response<ResponseContent> {
     answer
 }
 
-/// Returns a response with a whole file, or with these ranges.
+/// Returns a response with the whole file or, if `ranges` is given, with these ranges of it.
 fn parts(
     (open, version): (OpenedEntry, Version),
     validators: &Validators,
@@ -510,7 +518,7 @@ fn parts(
     ))
 }
 
-/// Returns a response with a text, compressed if that makes it shorter.
+/// Returns a response with the content of a text file, compressed if that makes it shorter.
 fn compressed(
     (open, version, room): (OpenedEntry, Version, TextReservation),
     validators: &Validators,
@@ -543,8 +551,8 @@ fn complete_response(form: ListingFormat, text: Vec<u8>) -> Response<ResponseCon
     build_response(answer, ResponseContent::Whole(text.into()))
 }
 
-/// Redirects a directory's path without a slash to the path with a slash, because references in a
-/// listing are relative to the latter.
+/// Redirects a directory's path without a slash to the path with a slash, because the links in a
+/// listing are relative to the path with a slash.
 fn redirect_into(asked: &AdmittedRequest) -> Response<ResponseContent> {
     let into = RequestTarget {
         is_directory: true,
@@ -570,9 +578,9 @@ fn redirect(reference: &str, cookie: Option<&str>) -> Response<ResponseContent> 
     build_response(answer, ResponseContent::Empty)
 }
 
-/// Makes a browser store the cookie and request the reference. If another site has led here, a
-/// redirect would still count as cross-site, and the browser would withhold the cookie. So a page
-/// of this server redirects instead.
+/// Makes a browser store the cookie and request the reference. If the user came from another site,
+/// a redirect by status code would count as cross-site, and the browser would withhold the cookie.
+/// So the response is a page that redirects the browser.
 fn login_response(
     headers: &HeaderMap,
     mut target: RequestTarget,
@@ -611,7 +619,7 @@ fn preflight() -> Response<ResponseContent> {
     build_response(answer, ResponseContent::Empty)
 }
 
-/// Returns a refusal, with the reason as text.
+/// Returns the response to a refused or failed request, with the reason as text.
 pub(super) fn refused(fault: &Fault) -> Response<ResponseContent> {
     let text = format!("{}\n", fault.reason);
     let mut answer = Response::builder()

@@ -1,4 +1,4 @@
-//! The target of a request; RFC 9112, section 3.2, and RFC 3986.
+//! Parses the target of a request (path and query); RFC 9112, section 3.2, and RFC 3986.
 
 use std::fmt::Write;
 
@@ -7,23 +7,24 @@ use http::Uri;
 use crate::fs::http::fault::Fault;
 use crate::limits;
 
-/// The target of a request.
+/// The parsed path and query of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct RequestTarget {
-    /// Names from the root, percent-decoded.
+    /// Names in the path, from the root, percent-decoded.
     pub(super) names: Vec<Vec<u8>>,
-    /// Whether the path ends in a slash, like a directory's.
+    /// Whether the path ends in a slash, as the path of a directory does.
     pub(super) is_directory: bool,
-    /// Token in the query.
+    /// Access token in the query, if there is one.
     pub(super) token: Option<String>,
-    /// Whether a listing is wanted in place of the page about a data file.
+    /// Whether the query requests a directory listing where the default is the page about a data
+    /// file.
     pub(super) wants_list: bool,
-    /// Whether the page is wanted, if the target is the root of a data file. Listings use this for
-    /// their links.
+    /// Whether the query requests the page about a data file where the default is a directory
+    /// listing. Listings use this for their links.
     pub(super) wants_page: bool,
-    /// Whether the script of pages is wanted.
+    /// Whether the target is the script of pages.
     pub(super) wants_script: bool,
-    /// Text to find in a data file, whose tree of pages is the target.
+    /// Text to search for in a data file. The path is then the data file's directory `.h5fs/html`.
     pub(super) sought: Option<Vec<u8>>,
 }
 
@@ -62,12 +63,12 @@ impl RequestTarget {
         Ok(target)
     }
 
-    /// Returns the path in the notation of the tree.
+    /// Returns the path of the target, as names separated by slashes.
     pub(super) fn path(&self) -> Vec<u8> {
         self.names.join(&b'/')
     }
 
-    /// Returns a reference to the target itself without the token, relative to the target.
+    /// Returns a relative URL of the target itself, without the token in the query.
     pub(super) fn own_reference(&self) -> String {
         let query = match (self.wants_list, self.wants_page) {
             (true, _) => "?list",
@@ -82,7 +83,7 @@ impl RequestTarget {
     }
 }
 
-/// Parses a text to find.
+/// Parses the percent-encoded text to search for.
 fn parse_search_text(text: &str) -> Result<Vec<u8>, Fault> {
     let text = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
     if (1..=limits::HTTP_WANTED).contains(&text.len()) {
@@ -92,7 +93,7 @@ fn parse_search_text(text: &str) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// Parses one name of a path.
+/// Parses one percent-encoded name of the path.
 fn decode_name(text: &str) -> Result<Vec<u8>, Fault> {
     let name = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
     match &name[..] {
@@ -105,7 +106,7 @@ fn decode_name(text: &str) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// Decodes a percent-encoded text.
+/// Decodes a percent-encoded text. Returns `None` if the encoding is invalid.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -125,8 +126,8 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Encodes a name for a reference. All but unreserved characters (RFC 3986, section 2.3) are
-/// encoded, so that a name is never parsed as a scheme, a query or a fragment.
+/// Percent-encodes a name for a relative URL. All but unreserved characters (RFC 3986, section 2.3)
+/// are encoded, so that a name is never parsed as a scheme, a query or a fragment.
 pub(super) fn encoded(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {

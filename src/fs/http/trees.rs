@@ -1,4 +1,4 @@
-//! The served trees.
+//! The trees of the sources that a server serves.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::LookupEntry;
 use crate::fs::state::handle::{Handle, OpenedHandle};
 
-/// One source as the root, or several as directories in the root.
+/// The served trees: the tree of one source as the root, or the trees of several sources as
+/// directories in the root.
 pub struct Trees {
     trees: Vec<(Vec<u8>, ServedTree)>,
     is_alone: bool,
@@ -36,12 +37,12 @@ impl Trees {
         }
     }
 
-    /// Returns the names in the root of several sources.
+    /// Returns the names of the sources, if there are several.
     pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.trees.iter().map(|(name, _)| &name[..])
     }
 
-    /// Determines the tree of a path.
+    /// Determines the tree to which the path `names` leads.
     pub(super) fn split<'n>(&self, names: &'n [Vec<u8>]) -> PathDestination<'n> {
         if self.is_alone {
             return PathDestination::Tree(0, names);
@@ -55,23 +56,23 @@ impl Trees {
         })
     }
 
-    /// Returns the tree with this number.
+    /// Returns the tree with the index `tree`.
     fn tree(&self, tree: usize) -> &dyn Requests {
         self.trees[tree].1.requests()
     }
 }
 
-/// The destination of a path.
+/// The part of the server to which a path leads.
 pub(super) enum PathDestination<'n> {
-    /// The root of several sources.
+    /// The root directory of a server with several sources.
     Root,
-    /// The tree with this number, and the remaining path.
+    /// The index of a tree, and the path within the tree.
     Tree(usize, &'n [Vec<u8>]),
-    /// No source has that name.
+    /// Nothing: no source has the first name of the path.
     Nowhere,
 }
 
-/// A place in a tree. Dropping the place releases the counted inodes of its path.
+/// A resolved path in a tree. Dropping the value forgets the inodes of the directories on the path.
 pub(super) struct ResolvedPath {
     trees: Arc<Trees>,
     tree: usize,
@@ -79,8 +80,8 @@ pub(super) struct ResolvedPath {
 }
 
 impl ResolvedPath {
-    /// Finds the place at these names in a tree. Links are followed, but never lead out of the
-    /// tree.
+    /// Resolves the path `names` in the tree with the index `tree`. Symbolic links are followed,
+    /// but never lead out of the tree.
     ///
     /// # Errors
     /// Fails as [`find`](Requests#method.find) does.
@@ -99,7 +100,7 @@ impl ResolvedPath {
         })
     }
 
-    /// Finds the place at a path relative to this one.
+    /// Resolves a path relative to this one.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -109,7 +110,7 @@ impl ResolvedPath {
         ResolvedPath::find(&self.trees, (self.tree, &names), cancel)
     }
 
-    /// Finds the place `count` names above this one.
+    /// Resolves the path that consists of this path without its last `count` names.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -131,20 +132,20 @@ impl ResolvedPath {
         self.found.entry.ino
     }
 
-    /// Returns the names of the path, with links resolved.
+    /// Returns the names of the path, after symbolic links were resolved.
     pub(super) fn names(&self) -> &[Vec<u8>] {
         &self.found.names
     }
 
-    /// Returns a number that is unique among the places in use.
+    /// Returns a number that distinguishes this path's inode from the inodes of other resolved
+    /// paths, also in other trees.
     pub(super) fn number(&self) -> u64 {
         let tree = u64::try_from(self.tree).unwrap_or(0);
         self.ino() ^ tree.rotate_right(8)
     }
 
-    /// Returns the names after the last directory of views on the path. A directory called `.h5fs`
-    /// is one in the root of a tree and in the root of a data file. In a data file, the parent has
-    /// a file number of its own, and the directory of views has not.
+    /// Returns the names after the last directory of views (`.h5fs`) on the path. A name `.h5fs` is
+    /// a directory of views only in the root of a tree or of a data file.
     pub(super) fn view(&self) -> Option<&[Vec<u8>]> {
         let (names, inos) = (&self.found.names, &self.found.counted);
         let is_file = |ino: Ino| self.requests().file_of(ino) == Some(ino);
@@ -162,7 +163,7 @@ impl ResolvedPath {
     }
 }
 
-/// The name of a directory of views.
+/// Name of the directory of views.
 pub(super) const VIEWS: &[u8] = b".h5fs";
 
 impl Drop for ResolvedPath {
@@ -173,14 +174,14 @@ impl Drop for ResolvedPath {
     }
 }
 
-/// An open file or directory at a place. Dropping the value closes it.
+/// An open file or directory, with its resolved path. Dropping the value closes it.
 pub(super) struct OpenedEntry {
     pub(super) place: ResolvedPath,
     pub(super) opened: OpenedHandle,
 }
 
 impl OpenedEntry {
-    /// Opens the file at a place.
+    /// Opens the regular file at the path `place`.
     ///
     /// # Errors
     /// Fails as [`open_file_for`](Requests::open_file_for) does.
@@ -189,7 +190,7 @@ impl OpenedEntry {
         Ok(OpenedEntry { place, opened })
     }
 
-    /// Opens the directory at a place.
+    /// Opens the directory at the path `place`.
     ///
     /// # Errors
     /// Fails as [`opendir_for`](Requests::opendir_for) does.

@@ -1,4 +1,4 @@
-//! The stream of a connection, adapted to hyper.
+//! The byte stream of a connection, adapted to hyper.
 
 use std::future::Future;
 use std::io;
@@ -18,27 +18,28 @@ use tokio::time::{Sleep, sleep};
 use crate::fs::http::server::peer::Peer;
 use crate::limits;
 
-/// The stream of a connection.
+/// The socket of a connection.
 pub(super) enum Stream {
     Network(TcpStream),
     Unix(UnixStream),
 }
 
-/// A stream for hyper. A client that accepts no bytes for [`limits::HTTP_IDLE`] is disconnected.
+/// The socket of a connection with a timeout, as hyper uses it. A client that accepts no bytes for
+/// [`limits::HTTP_IDLE`] is disconnected.
 pub(super) struct ClientStream {
     stream: Stream,
     peer: Arc<Peer>,
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Set after the client has closed its sending side.
+    /// State since the client closed its sending side; `None` before.
     ended: Option<HalfClosedState>,
     /// Whether closing the connection before the response is complete must be reported as a reset.
     resets: bool,
 }
 
-/// The state of a client that sends no more: it waits for its response, or has gone. On a network,
-/// the two look the same until bytes are sent to it.
+/// The state of a client that has closed its sending side. The client still waits for its response,
+/// or has disconnected. Over a network, these cases look the same until the server sends bytes.
 struct HalfClosedState {
-    /// Time when the client is disconnected.
+    /// Time at which the client is disconnected.
     until: Instant,
     /// Timer for the next check of the client.
     check: Pin<Box<Sleep>>,
@@ -56,7 +57,7 @@ impl HalfClosedState {
 }
 
 impl Stream {
-    /// Returns whether the other end has closed both directions.
+    /// Returns whether the client has closed both directions of the connection.
     fn has_gone(&self) -> bool {
         let socket = match self {
             Stream::Network(stream) => stream.as_fd(),
@@ -83,7 +84,8 @@ impl ClientStream {
         }
     }
 
-    /// Reports the end of the client's input when it no longer waits for a response.
+    /// Returns `Ready` when a client that has closed its sending side no longer waits for a
+    /// response.
     fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_taking = self.stalled.is_some();
         let is_waiting = self.peer.is_answered() || is_taking;
@@ -98,8 +100,9 @@ impl ClientStream {
         }
     }
 
-    /// Makes an early close visible to the client as a reset, if only the end of the connection
-    /// marks the end of a response.
+    /// Makes the operating system reset the connection if it is closed early. This is only done if
+    /// the end of the connection marks the end of a response, so that the client can detect an
+    /// incomplete response.
     fn watch_end(&mut self) -> io::Result<()> {
         if let Stream::Network(stream) = &self.stream
             && self.peer.has_no_end()
@@ -111,7 +114,8 @@ impl ClientStream {
         Ok(())
     }
 
-    /// Passes on the result of a write, and measures the time while it is pending.
+    /// Returns the result `written` of a write. While the write is pending, measures the time and
+    /// disconnects a client that is too slow.
     fn watched<T>(
         &mut self,
         written: Poll<io::Result<T>>,

@@ -1,4 +1,4 @@
-//! The timer for hyper.
+//! The implementation of hyper's timer trait with tokio.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer};
 
-/// The timer for hyper.
+/// hyper's timer, implemented with tokio.
 #[derive(Debug)]
 pub(super) struct Clock;
 

@@ -1,4 +1,4 @@
-//! Requests to the trees, which workers handle.
+//! Passes requests to the trees to worker threads.
 
 use std::future::Future;
 use std::io;
@@ -13,17 +13,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::fs::workers::{Caller, RequestSubject, WaitingCallers, Workers};
 use crate::limits;
 
-/// The requests of all connections.
+/// The dispatcher of requests from all connections to the worker threads.
 pub(super) struct RequestDispatcher {
     workers: Workers,
-    /// Number of requests so far.
+    /// Number of requests so far, which gives each request a number.
     request_count: AtomicU64,
-    /// Slots for large pieces of responses in memory.
+    /// Slots that limit the number of large pieces of responses in memory.
     large: Arc<Semaphore>,
 }
 
 impl RequestDispatcher {
-    /// Creates a scheduler for `threads` concurrent requests.
+    /// Creates a dispatcher that handles at most `threads` requests concurrently.
     pub(super) fn new(threads: usize) -> Self {
         RequestDispatcher {
             workers: Workers::with_receiving_thread(threads),
@@ -32,18 +32,18 @@ impl RequestDispatcher {
         }
     }
 
-    /// Returns whether so many requests wait that another is refused.
+    /// Returns whether so many requests wait that the next one must be refused.
     pub(super) fn are_too_many(&self) -> bool {
         self.workers.waiting() >= limits::HTTP_WAITING
     }
 
-    /// Reserves a slot for a large piece of a response.
+    /// Reserves a slot for a large piece of a response. Returns `None` if no slot is free.
     pub(super) fn room(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.large).try_acquire_owned().ok()
     }
 
-    /// Schedules `work` with the value `held`, which is returned with the result unless the worker
-    /// panics. If the caller drops the future, the work is cancelled.
+    /// Schedules `work`, which receives `held`. The returned future gives `held` back with the
+    /// result, unless the worker panics. Dropping the future cancels the work.
     pub(super) fn dispatch<R: Send + 'static, T: Send + 'static>(
         &self,
         of: RequestSubject,
@@ -80,14 +80,15 @@ impl RequestDispatcher {
     }
 }
 
-/// A future of the value held for a request, and the result.
+/// A future with the value that was passed to the work, and the result of the work. The value is
+/// `None` after a panic.
 pub(super) type DispatchFuture<R, T> = Pin<Box<dyn Future<Output = (Option<R>, Result<T>)> + Send>>;
 
-/// Cancels the request with this number when dropped before the result is available.
+/// A guard that cancels the request with this number, unless the result becomes available first.
 struct CancelOnDrop(Option<(WaitingCallers, u64)>);
 
 impl CancelOnDrop {
-    /// Disables the cancellation, because the result is available.
+    /// Consumes the guard without cancelling, because the result is available.
     fn forget(mut self) {
         self.0 = None;
     }

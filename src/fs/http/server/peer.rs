@@ -1,4 +1,4 @@
-//! State of a client, shared by the parts of its connection.
+//! State of a client that the stream and the responses of its connection share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ pub(super) struct Peer {
     is_whole: AtomicBool,
 }
 
-/// A response to a client, until all of it was handed to hyper.
+/// A response in progress. It ends when hyper has received all of its bytes.
 pub(super) struct PendingResponse(Arc<Peer>);
 
 impl Peer {
@@ -26,7 +26,7 @@ impl Peer {
         }
     }
 
-    /// Starts a response.
+    /// Records that a response to the client is in progress, until the returned value is dropped.
     pub(super) fn answer(peer: &Arc<Self>) -> PendingResponse {
         peer.is_answered.store(true, Ordering::Relaxed);
         PendingResponse(Arc::clone(peer))
@@ -37,29 +37,32 @@ impl Peer {
         self.is_answered.load(Ordering::Relaxed)
     }
 
-    /// Returns whether only the end of the connection marks the end of a response.
+    /// Returns whether the current response has neither a length nor an end marker, so that only
+    /// the end of the connection ends it.
     pub(super) fn has_no_end(&self) -> bool {
         self.has_no_end.load(Ordering::Relaxed)
     }
 
-    /// Returns whether all of such a response was handed to hyper.
+    /// Returns whether hyper has received all bytes of a response without an end marker.
     pub(super) fn is_whole(&self) -> bool {
         self.is_whole.load(Ordering::Relaxed)
     }
 }
 
 impl PendingResponse {
-    /// Grants the client access.
+    /// Records that the client has access, so that it is not disconnected as a client without
+    /// access.
     pub(super) fn grant_access(&self) {
         self.0.client.grant_access();
     }
 
-    /// Records that the response has neither a length nor an end marker.
+    /// Records that the response has neither a length nor an end marker, so that only the end of
+    /// the connection ends it.
     pub(super) fn set_unbounded(&self) {
         self.0.has_no_end.store(true, Ordering::Relaxed);
     }
 
-    /// Records that all of the response was handed to hyper.
+    /// Records that hyper has received all bytes of the response.
     pub(super) fn set_complete(&self) {
         self.0.is_whole.store(true, Ordering::Relaxed);
     }

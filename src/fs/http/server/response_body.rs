@@ -1,4 +1,4 @@
-//! The content of a response while it is sent.
+//! The body of a response, generated piece by piece while hyper sends it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::fs::http::server::dispatcher::{DispatchFuture, RequestDispatcher};
 use crate::fs::http::server::peer::PendingResponse;
 use crate::limits;
 
-/// The content of a response while it is sent.
+/// The body of a response, generated piece by piece while hyper sends it.
 pub(super) struct ResponseBody {
     questions: Arc<RequestDispatcher>,
     answering: PendingResponse,
     state: BodyState,
-    /// Time when the last piece was handed to hyper.
+    /// Time when hyper received the last piece.
     handed: Option<Instant>,
 }
 
@@ -36,8 +36,8 @@ enum BodyState {
 }
 
 impl ResponseBody {
-    /// Creates the body of a response. A client with an old version of HTTP supports only lengths,
-    /// not end markers.
+    /// Creates the body of a response. A client of HTTP/1.0 needs a length, because it does not
+    /// support chunked transfer coding.
     pub(super) fn new(
         questions: Arc<RequestDispatcher>,
         content: ResponseContent,
@@ -60,14 +60,14 @@ impl ResponseBody {
         }
     }
 
-    /// Starts to generate the next piece. The piece is large if a slot is free and the client reads
-    /// fast.
+    /// Starts to generate the next piece of the content. The piece is large if a slot for large
+    /// pieces is free and the client reads fast.
     fn start_next(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
         let room = self.room();
         self.request_piece(pieces, room)
     }
 
-    /// Starts to generate the next piece ahead of the client, if the piece is large.
+    /// Starts to generate the next piece before hyper requests it, if the piece is large.
     fn start_ahead(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
         match self.room() {
             Some(room) => self.request_piece(pieces, Some(room)),
@@ -75,7 +75,7 @@ impl ResponseBody {
         }
     }
 
-    /// Reserves a slot for a large piece.
+    /// Reserves a slot for a large piece, if the client reads fast.
     fn room(&self) -> Option<OwnedSemaphorePermit> {
         const FAST: Duration = Duration::from_secs(1);
         let is_fast = self.handed.is_none_or(|handed| handed.elapsed() < FAST);
@@ -102,7 +102,7 @@ impl ResponseBody {
     }
 }
 
-/// A piece, with its slot for large pieces.
+/// A piece of the body, with the slot that it occupies if it is large.
 struct Piece {
     bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,

@@ -1,4 +1,4 @@
-//! Clients that have not been granted access yet.
+//! Clients that have connected but have not been granted access yet.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,7 +11,7 @@ use h5fs_reader::memory::lock::lock;
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
-/// Clients without access, in the order of arrival.
+/// Connected clients without access, in the order of their connections.
 #[derive(Default)]
 pub(super) struct UnauthorizedClients(Mutex<ClientQueue>);
 
@@ -21,17 +21,20 @@ struct ClientQueue {
     all: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
-/// A client without access, until it is granted access or dropped.
+/// A registration of a client without access. It ends when the client is granted access or the
+/// value is dropped.
 pub(super) struct UnauthorizedClient {
     clients: Arc<UnauthorizedClients>,
     number: u64,
 }
 
-/// A future that completes when the client must be disconnected.
+/// A future that completes when the client must be disconnected, because it has no access in time
+/// or was the oldest such client.
 pub(super) struct Disconnection(Option<(oneshot::Receiver<()>, Pin<Box<Sleep>>)>);
 
 impl UnauthorizedClients {
-    /// Adds a client, which is disconnected unless it is granted access within the time `most`.
+    /// Registers a client that has just connected. The returned future completes unless the client
+    /// is granted access within the time `most`.
     pub(super) fn receive(self: &Arc<Self>, most: Duration) -> (UnauthorizedClient, Disconnection) {
         let (sender, receiver) = oneshot::channel();
         let waiting = &mut *lock(&self.0);
@@ -46,14 +49,14 @@ impl UnauthorizedClients {
         )
     }
 
-    /// Disconnects the client that arrived first, if there is one.
+    /// Disconnects the client without access that connected first, if there is one.
     pub(super) fn send_first_away(&self) {
         lock(&self.0).all.pop_first();
     }
 }
 
 impl UnauthorizedClient {
-    /// Grants access, so that the client is not disconnected.
+    /// Ends the registration, because the client has access.
     pub(super) fn grant_access(&self) {
         if let Some(sender) = lock(&self.clients.0).all.remove(&self.number) {
             let _ = sender.send(());
