@@ -1,4 +1,4 @@
-//! Names and paths: links of a group as entries of the mount, the targets of links, and path
+//! Names and paths: the directory entries for the links of a group, the targets of links, and path
 //! resolution.
 
 pub(super) mod link_resolution;

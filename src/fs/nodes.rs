@@ -1,11 +1,12 @@
-//! The table of nodes: the node for each type of inode.
+//! The nodes of the mount: for each type of inode, the object that implements the requests about
+//! such inodes.
 //!
 //! | file | content |
 //! |---|---|
 //! | `node` | the methods of every node: stat, open, list, lookup |
 //! | `source_tree`, `object`, `selection` | groups, links, datasets and parts of them |
 //! | `blocks`, `tree_text`, `members_list`, `status`, `other_nodes` | the single nodes in `.h5fs` |
-//! | `xattr`, `indexed` | extended attributes; directories of numbered entries |
+//! | `xattr`, `indexed` | extended attributes; directories whose entries have numbers |
 
 pub(super) mod blocks;
 pub(super) mod indexed;
@@ -34,7 +35,7 @@ use crate::fs::views::store::{StoreDirectory, StoreFile};
 use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, ViewLink};
 use crate::fs::views::{self, Views};
 
-/// Returns the node for `inode`.
+/// Returns the node that implements requests about `inode`.
 pub(super) fn node_for(inode: &Inode) -> &'static dyn FsNode {
     match inode.node_type {
         NodeType::Group => &GroupDirectory,

@@ -1,4 +1,5 @@
-//! Resolution of links over further links of every type and across files.
+//! Resolves a link to its target object. The path to the target may contain links of every type,
+//! also into other files.
 
 use std::sync::Arc;
 
@@ -15,21 +16,22 @@ use crate::limits;
 
 /// The target object of a link.
 pub(in crate::fs) struct LinkedObject {
-    /// The file that contains the object.
+    /// The state of the file that contains the object.
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) node: Arc<Node>,
-    /// The group and the name, as in the file, where the object was found; `None` for the root.
+    /// The group and the name, as in the file, of the hard link to the object. `None` if the object
+    /// is the root.
     pub(in crate::fs) link: Option<(NodeId, Vec<u8>)>,
-    /// Whether the resolution followed a link into another file.
+    /// Whether the path to the object contains a link into another file.
     pub(in crate::fs) is_across_files: bool,
 }
 
 /// Returns the object that the link `name` of `group` leads to. Returns `None` if the link or its
-/// target does not exist, or if its file is not mounted.
+/// target does not exist, or if the target is in a file that the mount does not show.
 ///
 /// # Errors
-/// `ELOOP` for an endless chain of links. Fails if a link on the path, or the object, cannot be
-/// read.
+/// `ELOOP` for an endless chain of links. Fails if the object, or a link on the path to it, cannot
+/// be read.
 pub(in crate::fs) fn follow(
     mount: &Mount,
     file: &Arc<FileState>,
@@ -39,10 +41,10 @@ pub(in crate::fs) fn follow(
     LinkResolution::new(mount, file, group, vec![name.to_vec()]).resolve()
 }
 
-/// Resolves a link of `group` with the target `target`.
+/// Returns the object that a link in `group` with the target `target` leads to, like [`follow`].
 ///
 /// # Errors
-/// Fails as [`link_resolution`] does.
+/// Fails as [`follow`] does.
 pub(in crate::fs) fn follow_to(
     mount: &Mount,
     file: &Arc<FileState>,
@@ -56,12 +58,12 @@ pub(in crate::fs) fn follow_to(
     }
 }
 
-/// Returns whether the error is an endless chain of links.
+/// Returns whether the error is `ELOOP`, an endless chain of links.
 pub(in crate::fs) fn is_circle(error: &Error) -> bool {
     errno::from_error(error) == Errno::ELOOP as i32
 }
 
-/// The state of a resolution: the current group, and the remaining names in reverse order.
+/// The state of resolving a path: the current group, and the remaining names in reverse order.
 struct LinkResolution<'a> {
     mount: &'a Mount,
     file: Arc<FileState>,
@@ -83,7 +85,7 @@ impl<'a> LinkResolution<'a> {
         }
     }
 
-    /// Resolves all remaining names.
+    /// Resolves all remaining names. Returns `None` if one does not exist.
     fn resolve(mut self) -> Result<Option<LinkedObject>> {
         let mut hops = 0..limits::SYMLINK_HOPS;
         for left in (0..=limits::TREE_LEVELS).rev() {
@@ -108,8 +110,8 @@ impl<'a> LinkResolution<'a> {
         Err(refusal(Errno::ELOOP, "link"))
     }
 
-    /// Moves to the target of a link other than a hard link. Returns `None` if the target does not
-    /// exist.
+    /// Moves to the group or file to which a soft or external link leads, and adds the names in the
+    /// link to the remaining names. Returns `None` if the target does not exist.
     fn follow_link(&mut self, target: &LinkTarget) -> Result<Option<()>> {
         let names = match target {
             LinkTarget::Soft(path) | LinkTarget::External { path, .. } => names_of(path),
@@ -145,8 +147,8 @@ impl<'a> LinkResolution<'a> {
     }
 }
 
-/// Opens the file that `file` calls `name`, with the budget of the same request. Returns `None` if
-/// the file is not mounted.
+/// Opens the file to which the name `name` in `file` leads. Its reads count against the budget of
+/// the request that uses `file`. Returns `None` if the mount does not show the file.
 fn other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc<FileState>>> {
     let source = mount.current_file()?;
     if source.generation != file.generation {

@@ -1,5 +1,5 @@
-//! The tree of a file: links of a group as entries of the mount, and the location of each group's
-//! directory.
+//! The directory tree of a file: the entries for the links of each group, and the one location
+//! where each group is a directory.
 //!
 //! A group may have many hard links and may contain itself. But the kernel allows a directory in
 //! only one place: a directory found under a second parent is moved, and one that is its own
@@ -8,8 +8,8 @@
 //!
 //! The directory's name is chosen by these rules:
 //!
-//! - With a link count of 1, the name where the group is found.
-//! - Else the name in the object-to-path index.
+//! - With a link count of 1, the name of the link by which a lookup finds the group.
+//! - Otherwise the name in the object-to-path index.
 //! - If the index has none, the first name looked up, for the life of the mount.
 
 use std::cell::{OnceCell, RefCell};
@@ -26,7 +26,7 @@ use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
 
-/// The tree of one mounted file.
+/// The directory tree of one mounted file.
 #[derive(Clone, Copy)]
 pub(in crate::fs) struct Namespace<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
@@ -34,23 +34,25 @@ pub(in crate::fs) struct Namespace<'a> {
     pub(in crate::fs) others: &'a OtherFiles,
 }
 
-/// An entry of a directory.
+/// The directory entry for a link of a group.
 pub(in crate::fs) struct LinkEntry {
-    /// The inode number, unless another link has the same hash.
+    /// Inode number, before hash collisions with other links are resolved.
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) inode: Inode,
-    /// The object, if the target is an object that was read.
+    /// The target object of a hard link, or the error of reading the object. `None` for other
+    /// links.
     pub(in crate::fs) object: Option<Result<Arc<Node>>>,
-    /// The target of the link.
+    /// The target of the link, as stored in the file.
     pub(in crate::fs) target: LinkTarget,
 }
 
-/// A group whose links are shown.
+/// A group, as the directory that shows its links.
 pub(in crate::fs) struct ShownGroup<'a> {
     pub(in crate::fs) space: Namespace<'a>,
     pub(in crate::fs) group: NodeId,
     path: OnceCell<Option<Vec<Box<[u8]>>>>,
-    /// The last alias and its text, cached because a group may contain many aliases of one node.
+    /// The last group for which this directory contains an alias, with the text of the symbolic
+    /// link. Cached because a group may contain many aliases of one group.
     last: RefCell<Option<(NodeId, Result<Vec<u8>>)>>,
 }
 
@@ -59,7 +61,7 @@ impl<'a> Namespace<'a> {
         self.file.container.root()
     }
 
-    /// Returns the inode number of an object.
+    /// Returns the inode number of the object `node`.
     pub(in crate::fs) fn ino(&self, node: NodeId) -> u64 {
         if self.file.is_mount_root(node) {
             inode::ROOT
@@ -68,7 +70,7 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// Returns the object of an inode number; the reverse of `ino`.
+    /// Returns the object with the inode number `ino`; the inverse of [`ino`](Self::ino).
     fn node(&self, ino: u64) -> Option<NodeId> {
         match ino {
             inode::ROOT => Some(self.root()),
@@ -85,14 +87,15 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// Returns the shown names from the root to a group's directory. Returns `None` if the group
-    /// has no directory yet, or if the path is too deep for a symbolic link.
+    /// Returns the path of the directory of `group`, as shown names from the root. Returns `None`
+    /// if the group has no directory yet, or if the path is too deep for a symbolic link.
     pub(in crate::fs) fn path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
         let steps = self.steps(group, limits::SYMLINK_BYTES / 2)?;
         Some(steps.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Returns the groups, with the name shown in each, from the root to a group's directory.
+    /// Returns the path of the directory of `group`: each parent group, with the shown name in it.
+    /// Returns `None` if the path is unknown or has more than `most` names.
     fn steps(&self, group: NodeId, most: usize) -> Option<Vec<(NodeId, Box<[u8]>)>> {
         let mut steps = Vec::new();
         let mut at = group;
@@ -108,7 +111,8 @@ impl<'a> Namespace<'a> {
         Some(steps)
     }
 
-    /// Returns the parent group and the shown name of a group's directory.
+    /// Returns the group that contains the directory of `group`, and the directory's shown name in
+    /// it. Returns `None` if no directory is known.
     fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         if let Some((parent, name)) = self.inodes.home(self.ino(group), self.file.generation) {
             return Some((self.node(parent)?, name));
@@ -116,16 +120,17 @@ impl<'a> Namespace<'a> {
         self.indexed_home(group)
     }
 
-    /// Returns the parent group and the shown name of an object in the index.
+    /// Returns the group that contains the object, and the object's shown name in it, according to
+    /// the object-to-path index. Returns `None` if the index lacks the object.
     pub(in crate::fs) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         self.known_home(group).ok().flatten()
     }
 
-    /// Finds the name like [`indexed_home`](Self::indexed_home).
+    /// Finds the parent group and the shown name like [`indexed_home`](Self::indexed_home).
     ///
     /// # Errors
-    /// Fails if an unreadable part of the file may contain a name of the object that takes
-    /// precedence.
+    /// Fails if a group that cannot be read may contain a name of the object that the index would
+    /// prefer.
     fn known_home(&self, group: NodeId) -> Result<Option<(NodeId, Box<[u8]>)>> {
         let index = self.file.index();
         let place = index.known_place(group)?;
@@ -135,9 +140,10 @@ impl<'a> Namespace<'a> {
         }))
     }
 
-    /// Returns the path of an object, with names as in the file. For an object with several names,
-    /// the path is the canonical one; else the one where the object was found. Returns `None` if no
-    /// path is known or the path is too long.
+    /// Returns the path of an object, with names as in the file. For an object with several links,
+    /// the path is the one in the object-to-path index. For any other object, the path is the one
+    /// by which a lookup found the object. Returns `None` if no path is known or the path is too
+    /// long.
     pub(in crate::fs) fn file_path(&self, inode: &Inode, link_count: u32) -> Option<Vec<u8>> {
         if inode.node_type == NodeType::Object && link_count > 1 {
             match self.file.index().known_path(inode.node) {
@@ -153,12 +159,14 @@ impl<'a> Namespace<'a> {
         self.path_of_name(self.node(inode.parent)?, array.unwrap_or_default())
     }
 
-    /// Returns the path of any object by its identity, for texts that mention the object.
+    /// Returns the path of the object `node` from the object-to-path index, for texts that mention
+    /// the object.
     pub(in crate::fs) fn path_of(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
         self.file.index().known_path(node)
     }
 
-    /// Returns the path, with names as in the file, of the entry shown as `shown_name` in `group`.
+    /// Returns the path, with names as in the file, of the entry that the directory of `group`
+    /// shows as `shown`.
     fn path_of_name(&self, group: NodeId, shown: &[u8]) -> Option<Vec<u8>> {
         let mut steps = self.steps(group, limits::PATH_DEPTH)?;
         steps.push((group, shown.into()));
@@ -199,12 +207,12 @@ impl ShownGroup<'_> {
         Ok(self.link_entry(link.ok_or(Error::NotFound)?))
     }
 
-    /// Returns the shown name of a link in this directory.
+    /// Returns the name that this directory shows for the link `link`.
     pub(in crate::fs) fn shown_name(&self, link: &Link) -> Vec<u8> {
         name::escape(&link.name, self.is_root())
     }
 
-    /// Converts a link of this group to an entry.
+    /// Creates the directory entry for the link `link` of this group.
     pub(in crate::fs) fn link_entry(&self, link: Link) -> LinkEntry {
         let shown = self.shown_name(&link);
         let tree = self.space.file.tree;
@@ -248,13 +256,14 @@ impl ShownGroup<'_> {
         }
     }
 
-    /// Returns whether an unreadable object is known to be a group.
+    /// Returns whether the object `node`, which cannot be read, is known to be a group.
     fn is_to_group(&self, link: &Link, node: NodeId) -> bool {
         link.is_to_group || self.space.file.container.is_likely_group(node)
     }
 
-    /// Returns the inode number of a link. For a link into another file, the number depends on
-    /// whether that file is shown, because the kernel caches the link's text by number.
+    /// Returns the inode number of a link other than a hard link. For a link into another file, the
+    /// number depends on whether the mount shows that file, because the kernel caches the link's
+    /// text by inode number.
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
         let (generation, tree) = (self.space.file.generation, self.space.file.tree);
         if let Some(file) = target.other_file()
@@ -282,8 +291,8 @@ impl ShownGroup<'_> {
         }
     }
 
-    /// Returns whether the group `node`, found in this directory as `shown_name`, is a directory or a
-    /// symbolic link.
+    /// Returns whether the group `node` is a directory or a symbolic link at the entry `shown` of
+    /// this directory.
     ///
     /// # Errors
     /// Fails if the group's own location is unknown because a part of the file cannot be read.
@@ -317,8 +326,8 @@ impl ShownGroup<'_> {
         }
     }
 
-    /// Returns the relative path from this directory to `names`, shown names from the root of
-    /// another file.
+    /// Returns the relative path from this directory to an object in another file. `place` is the
+    /// location of that file, and `names` are the shown names from its root to the object.
     fn path_to_other(
         &self,
         place: &ShownLocation,
@@ -332,7 +341,7 @@ impl ShownGroup<'_> {
         Some(symlink::relative(&from, &to))
     }
 
-    /// Returns the path, as in the file, that a link into another file contains.
+    /// Returns the object path that an external link contains, with names as in the file.
     ///
     /// # Errors
     /// Fails if the path cannot be read.
@@ -345,7 +354,8 @@ impl ShownGroup<'_> {
         Ok(steps.flatten().copied().collect())
     }
 
-    /// Returns the text of the symbolic link to `target` in this directory.
+    /// Returns the text of the symbolic link in this directory that represents a link with the
+    /// target `target`.
     pub(in crate::fs) fn text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         let LinkTarget::Alias(node) = target else {
             return self.made_text(target);

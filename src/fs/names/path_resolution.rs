@@ -1,4 +1,4 @@
-//! Path resolution inside the tree, for commands without a kernel mount.
+//! Resolves paths in a tree without the kernel, for commands that do not mount.
 
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Cause, Error, Result};
@@ -12,7 +12,7 @@ use crate::limits;
 
 impl Filesystem {
     /// Returns the entry at `path`, given as shown names from the root. Symbolic links are
-    /// followed. The entry is counted.
+    /// followed. The caller must forget the entry's inode.
     ///
     /// # Errors
     /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` below a file.
@@ -39,20 +39,22 @@ impl Filesystem {
 }
 
 impl dyn Requests + '_ {
-    /// Returns the entry at `path`, given as shown names from the root. With `follow_last`, a
-    /// symbolic link at the end is followed too. The entry and the directories on the path are
-    /// counted: without these, an entry in a directory of files would have no path.
+    /// Returns the entry at `path`, given as shown names from the root. If `follow_last` is true, a
+    /// symbolic link at the end is followed too. The lookups of the entry and of the directories on
+    /// the path are counted. The latter are necessary because an entry of a mounted directory of
+    /// files has no path without them.
     ///
     /// # Errors
     /// - `Usage` with the reason if a link or a selector leads nowhere.
-    /// - `NotFound` if there is no further explanation.
-    /// - Fails after 40 symbolic links, and below a file.
+    /// - `NotFound` if the path does not exist for any other reason.
+    /// - Fails after 40 symbolic links, or if a name before the last one is a file.
     pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
         let found = self.find_for(path, follow_last, &CancelToken::default());
         found.map(|found| found.entry)
     }
 
-    /// Finds an entry like [`find`](Self::find), for a caller that releases the counted inodes.
+    /// Finds an entry like [`find`](Self::find). Returns also the inodes whose lookups the caller
+    /// must release.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -87,44 +89,47 @@ impl dyn Requests + '_ {
     }
 }
 
-/// An entry, with its path across symbolic links.
+/// The result of a path resolution: the entry, and its path without symbolic links.
 pub(in crate::fs) struct ResolvedEntry {
     pub(in crate::fs) entry: LookupEntry,
     /// The names from the root to the entry, without symbolic links.
     pub(in crate::fs) names: Vec<Vec<u8>>,
-    /// The inode number of each name, each to be released once.
+    /// The inode numbers of the entry and the directories on its path. The caller must release one
+    /// lookup of each.
     pub(in crate::fs) counted: Vec<Ino>,
 }
 
-/// The state of a path resolution. Like the kernel, it holds the directories on the path.
+/// The state of a path resolution. Like the kernel, it holds a lookup of each directory on the
+/// path.
 struct PathResolution<'a> {
     tree: &'a dyn Requests,
     cancel: &'a CancelToken,
     directories: Vec<LookupEntry>,
-    /// The names of all directories except the root.
+    /// The names of the directories on the path, except the root.
     names: Vec<Vec<u8>>,
-    /// The last name, if it is not a directory.
+    /// The last name of the path, if it is not a directory.
     last: Option<Vec<u8>>,
-    /// The links whose texts are being followed, the innermost last.
+    /// The symbolic links being followed. Each link after the first is on the path that the
+    /// previous link contains.
     links: Vec<FollowedLink>,
-    /// The name that was not found.
+    /// The name that does not exist, if the resolution failed for that reason.
     absent: Option<Vec<u8>>,
-    /// Whether errors are explained.
+    /// Whether an error message explains why the path does not exist.
     is_explained: bool,
-    /// The path of the link that leads nowhere, and the reason.
+    /// The path of a symbolic link whose target does not exist, and the reason.
     dangling: Option<(Vec<u8>, String)>,
 }
 
-/// A symbolic link on the path.
+/// A symbolic link that the resolution has followed.
 struct FollowedLink {
     path: Vec<u8>,
     text: Vec<u8>,
-    /// Number of names of the path after the link.
+    /// Number of names that remained on the path after the link.
     left: usize,
 }
 
 impl FollowedLink {
-    /// Returns why the link leads nowhere, according to its text.
+    /// Returns the reason why the target of the link does not exist, according to the link's text.
     fn fault(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         match self.text.first() {
@@ -149,14 +154,15 @@ impl<'a> PathResolution<'a> {
         })
     }
 
-    /// Releases the directories.
+    /// Releases the lookups of the directories on the path.
     fn release(self) {
         for passed in self.directories {
             self.tree.forget(passed.ino, 1);
         }
     }
 
-    /// Resolves `path` from the last directory. Afterwards, the last directory contains the result.
+    /// Resolves `path` relative to the current directory. Afterwards, the last item of
+    /// `directories` is the directory that contains the result.
     fn resolve(&mut self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
         let mut names = pending(path);
         let mut hops = 0;
@@ -207,8 +213,9 @@ impl<'a> PathResolution<'a> {
         self.directories.pop().ok_or(Error::NotFound)
     }
 
-    /// Returns the text of a link. With explanations, a link into a hidden file is not read,
-    /// because the log would repeat the explanation.
+    /// Returns the text of the symbolic link `link`, called `name`. If errors are explained, fails
+    /// for a link into a file that is not shown without reading the text, because a read would log
+    /// the same explanation.
     fn text_of(&mut self, link: &LookupEntry, name: &[u8]) -> Result<Vec<u8>> {
         if self.is_explained
             && let Some(reason) = self.tree.dangling_reason(link.ino, false)
@@ -219,12 +226,12 @@ impl<'a> PathResolution<'a> {
         self.tree.readlink_for(link.ino, self.cancel)
     }
 
-    /// Returns the current directory.
+    /// Returns the inode number of the current directory.
     fn current_directory(&self) -> Ino {
         self.directories.last().map_or(ROOT, |at| at.ino)
     }
 
-    /// Moves to the parent directory, if there is one.
+    /// Moves to the parent of the current directory, unless it is the root.
     fn ascend(&mut self) {
         if self.names.pop().is_some()
             && let Some(left) = self.directories.pop()
@@ -248,8 +255,8 @@ impl<'a> PathResolution<'a> {
         Error::caused(Cause::System(errno as i32), path)
     }
 
-    /// Adds to the error the reason why `path` leads nowhere, if known. If a link on the path is
-    /// the cause, the link is named.
+    /// Adds the reason why `path` does not exist to the error, if the reason is known. If a
+    /// symbolic link on the path is the cause, the message names the link.
     fn explained(&self, error: Error, path: &[u8]) -> Error {
         match &error {
             Error::NotFound => match self.why() {
@@ -267,7 +274,7 @@ impl<'a> PathResolution<'a> {
         }
     }
 
-    /// Returns the path of the entry that ends the resolution, and the reason.
+    /// Returns the path of the entry because of which the resolution failed, and the reason.
     fn why(&self) -> Option<(Vec<u8>, String)> {
         if self.dangling.is_some() {
             return self.dangling.clone();
@@ -295,7 +302,7 @@ impl<'a> PathResolution<'a> {
     }
 }
 
-/// Returns whether two paths differ only in slashes at their ends.
+/// Returns whether two paths are equal except for slashes at their ends.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let names = |path: &[u8]| {
         let names = path

@@ -11,10 +11,11 @@ use crate::fs::errno::refusal;
 use crate::fs::name;
 use crate::limits;
 
-/// Checks the length of the text and returns it.
+/// Returns the text of a symbolic link, unless it is too long.
 ///
 /// # Errors
-/// `ENAMETOOLONG` if the text is too long for the kernel, or unknown (`None`) because it would be.
+/// `ENAMETOOLONG` if the text is too long for the kernel. `None` stands for a text that was not
+/// generated because it would be too long.
 pub(in crate::fs) fn checked_length(text: Option<Vec<u8>>) -> Result<Vec<u8>> {
     text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
         .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
@@ -29,22 +30,23 @@ pub(in crate::fs) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {
     join_path(up.chain(down))
 }
 
-/// Returns the relative path of an absolute soft link, from a directory `depth` names below its
-/// file's root.
+/// Returns the text for a soft link with the absolute path `path`, as a relative path. The link's
+/// directory is `depth` names below the root of its file.
 pub(in crate::fs) fn absolute(depth: usize, path: &[u8]) -> Vec<u8> {
     let up = std::iter::repeat_n(b"..".to_vec(), depth);
     join_path(up.chain(components(path, true)))
 }
 
-/// Returns the relative path of a relative soft link. `at_root` says whether the link's directory
-/// is its file's root.
+/// Returns the text for a soft link with the relative path `path`. `at_root` says whether the link
+/// is in the root group of its file.
 pub(in crate::fs) fn relative_path(path: &[u8], at_root: bool) -> Vec<u8> {
     join_path(components(path, at_root))
 }
 
-/// Returns a text `FILE:PATH` for `path` in another file that is not shown. The text must resolve
-/// to nothing. If the file's name leads out of the mount, a slash follows the colon, because names
-/// with a colon are common there. The names after the colon never climb.
+/// Returns the text `FILE:PATH` for a link to `path` in a file that is not shown. The text must not
+/// resolve to an existing file. If the file's name leads out of the mount, a slash follows the
+/// colon, because names with a colon are common outside the mount. The names after the colon never
+/// contain `..`.
 pub(in crate::fs) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
     let climbs =
         file.starts_with(b"/") || file.split(|&byte| byte == b'/').any(|name| name == b"..");
@@ -61,8 +63,8 @@ pub(in crate::fs) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
     [file, b":", slash, &path].concat()
 }
 
-/// Returns the shown names in a soft link's path. `from_root` says whether the path starts at its
-/// file's root.
+/// Iterates over the names in a soft link's path, as the mount shows them. `from_root` says whether
+/// the path starts at the root of its file.
 pub(in crate::fs) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     let names = names.filter(|name| !matches!(*name, b"" | b"."));
@@ -71,7 +73,7 @@ pub(in crate::fs) fn components(path: &[u8], from_root: bool) -> impl Iterator<I
         .map(move |(place, name)| name::escape(name, from_root && place == 0))
 }
 
-/// Returns the shown names. The first name is at the root of its file.
+/// Iterates over `names` as the mount shows them. The first name is in the root group of its file.
 pub(in crate::fs) fn escaped(names: &[Vec<u8>]) -> impl Iterator<Item = Vec<u8>> {
     let names = names.iter().enumerate();
     names.map(move |(place, name)| name::escape(name, place == 0))

@@ -1,4 +1,5 @@
-//! `.h5fs/blocks`: the decoded blocks of an ASDF file, named by number.
+//! `.h5fs/blocks`: the decompressed blocks of an ASDF file. The name of each file is the block's
+//! number.
 
 use h5fs_reader::error::{Error, Result, if_lasting};
 use h5fs_reader::model::NodeId;
@@ -14,10 +15,10 @@ use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{ListingCallback, ListingState};
 use crate::view::View;
 
-/// The directory of blocks.
+/// The directory `.h5fs/blocks`.
 pub(in crate::fs) struct BlocksDirectory;
 
-/// A decoded block, as a regular file.
+/// A block of an ASDF file, as a regular file with the decompressed bytes.
 pub(in crate::fs) struct BlockFile;
 
 impl FsNode for BlocksDirectory {
@@ -62,7 +63,7 @@ impl FsNode for BlocksDirectory {
         })
     }
 
-    /// Checks whether all blocks were found.
+    /// Reports an error if the search for blocks ended before the end of the file.
     fn examine(&self, target: &TargetInode<'_>, _: &mut DefectCallback<'_>) -> Result<()> {
         let error = extras(target.file)?.blocks_error().cloned();
         error.map_or(Ok(()), Err)
@@ -114,7 +115,8 @@ fn of_block(file: &FileState, number: usize) -> u64 {
     inode::of_node(file.generation, inode::BLOCK_FILES, node(number))
 }
 
-/// Returns a node number for a block, which is not a node of the file.
+/// Returns the node ID that stands for the block `number` in inodes. It is not the ID of a node in
+/// the file.
 fn node(number: usize) -> NodeId {
     NodeId::at(u32::try_from(number).unwrap_or(u32::MAX))
 }
@@ -126,7 +128,7 @@ fn number_of(target: &TargetInode<'_>) -> usize {
     })
 }
 
-/// Returns the built-in attributes of a block.
+/// Returns the built-in extended attributes of a block as text.
 fn as_text(facts: &BlockFacts) -> Facts {
     let number = |number: u64| number.to_string().into_bytes();
     let mut all = vec![

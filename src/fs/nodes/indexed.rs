@@ -1,4 +1,4 @@
-//! Directories with numbered entries, so that a listing can resume at a number.
+//! Listings of directories whose entries are numbered, so that a listing can resume at a number.
 
 use std::time::Instant;
 
@@ -9,13 +9,14 @@ use crate::fs::stat::FileKind;
 use crate::fs::state::listing::{DOTS, ListedAttributes, ListingCallback, ListingEntry};
 use crate::limits;
 
-/// Entries with consecutive numbers from the requested one, possibly none, and the number where the
-/// search continues. `None` at the end of the directory.
+/// Entries with consecutive numbers from the requested number on, possibly none, and the number
+/// where the search for further entries continues. `None` if no entries follow.
 pub(in crate::fs) type IndexedEntries<E> = Option<(Vec<E>, u64)>;
 
-/// An entry that was found.
+/// An entry of a directory with numbered entries.
 pub(in crate::fs) trait IndexedEntry {
-    /// Passes the entry of `directory` to `visit`. Returns whether there was no room.
+    /// Passes this entry of `directory` to `visit`. `next` is the position after the entry. Returns
+    /// whether `visit` had no room.
     fn visit(
         &self,
         directory: &TargetInode<'_>,
@@ -24,7 +25,8 @@ pub(in crate::fs) trait IndexedEntry {
     ) -> bool;
 }
 
-/// An entry whose attributes are known only to a lookup: there may be a billion of them.
+/// An entry without attributes. Only a lookup determines the attributes, because a directory may
+/// have a billion entries.
 pub(in crate::fs) struct PlainEntry {
     pub(in crate::fs) name: Vec<u8>,
     pub(in crate::fs) ino: u64,
@@ -43,8 +45,8 @@ impl IndexedEntry for PlainEntry {
     }
 }
 
-/// Passes the entries of `directory` from `first` to `visit`. `find` returns the entries at or
-/// after a number.
+/// Passes the entries of `directory` from `first` to `visit`. `find` returns the entries from a
+/// number on.
 ///
 /// If a long range of numbers has no entry, the reply contains another `.`, which every program
 /// ignores, and the listing can resume after it. An empty reply would mean the end of the
@@ -89,8 +91,8 @@ pub(in crate::fs) fn list<E: IndexedEntry>(
     Ok(())
 }
 
-/// Passes the entries of `directory` from `first` to `visit`. There are `count` entries, numbered
-/// from 0.
+/// Passes the entries of `directory` with the numbers `first` to `count - 1` to `visit`. `entry`
+/// returns the entry with a number.
 ///
 /// # Errors
 /// Fails if `entry` fails for the first one.

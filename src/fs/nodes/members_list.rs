@@ -8,7 +8,7 @@ use crate::fs::stat::{FileKind, LookupEntry};
 use crate::view::View;
 use crate::view::texts::text::Text;
 
-/// The list of the files, as a regular file.
+/// The file `.h5fs/members.csv`.
 pub(in crate::fs) struct MembersList;
 
 impl FsNode for MembersList {

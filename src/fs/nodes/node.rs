@@ -1,4 +1,4 @@
-//! The nodes of the mount: one trait, with a method for each request.
+//! The trait of the nodes of the mount, with a method for each request.
 //!
 //! A node has no state. The request supplies the inode and the file that contains the inode.
 //! `nodes.rs` maps each type of inode to its node.
@@ -19,7 +19,7 @@ use crate::fs::state::inode::Inode;
 use crate::fs::state::listing::{ListingCallback, ListingState};
 use crate::view::View;
 
-/// The inode of a request.
+/// The inode that a request is about, and the file that contains the inode.
 #[derive(Clone, Copy)]
 pub(in crate::fs) struct TargetInode<'a> {
     pub(in crate::fs) mount: &'a Mount,
@@ -30,7 +30,8 @@ pub(in crate::fs) struct TargetInode<'a> {
 }
 
 impl<'a> TargetInode<'a> {
-    /// Counts a lookup of `inode` under the number `ino`, and describes the inode.
+    /// Increments the lookup count of `inode`, whose number before collisions are resolved is
+    /// `ino`. Returns the entry from `describe`.
     ///
     /// # Errors
     /// Fails with the errors of `describe`. The lookup is then not counted: the kernel does not
@@ -55,7 +56,7 @@ impl<'a> TargetInode<'a> {
         described.inspect_err(|_| mount.inodes.forget(ino, 1))
     }
 
-    /// Counts a lookup of an entry of this directory, described by `node`.
+    /// Increments the lookup count of an entry of this directory. `node` describes the entry.
     ///
     /// # Errors
     /// Fails as [`enter`](Self::enter) does.
@@ -68,29 +69,29 @@ impl<'a> TargetInode<'a> {
         TargetInode::enter(self.mount, self.file, ino, inode, |entry| node.stat(entry))
     }
 
-    /// Returns the tree of the target's file.
+    /// Returns the directory tree of the file that contains the target.
     pub(in crate::fs) fn space(&self) -> Namespace<'a> {
         self.mount.space(self.file)
     }
 
-    /// Returns the group that is the target or contains it.
+    /// Returns the target, if it is a group, or the group that contains the target.
     pub(in crate::fs) fn directory(&self) -> ShownGroup<'a> {
         self.space().directory(self.inode.node)
     }
 
-    /// Returns the entry as a file of `kind` without content.
+    /// Returns the entry of the target as a file of `kind` without content.
     pub(in crate::fs) fn empty_entry(&self, kind: FileKind) -> LookupEntry {
         self.mount.fixed(self.file, self.ino, kind)
     }
 
-    /// Returns the entry as a regular file of `size` bytes, all of them stored.
+    /// Returns the entry of the target as a regular file of `size` bytes, all of them stored.
     pub(in crate::fs) fn sized_entry(&self, size: u64) -> LookupEntry {
         self.empty_entry(FileKind::File).with_size(size, Some(size))
     }
 
-    /// Returns the entry as a file whose content has this length. Content that cannot be opened
-    /// counts as empty, because opening it reports the error. Content that is too long to count has
-    /// no size.
+    /// Returns the entry of the target as a regular file whose content has the length `length`.
+    /// Content that cannot be opened counts as empty, because opening it reports the error. Content
+    /// that is too long to count has no size.
     ///
     /// # Errors
     /// Fails if the content cannot be opened now.
@@ -103,10 +104,11 @@ impl<'a> TargetInode<'a> {
         }
     }
 
-    /// Returns the entry if the inode is bound to an open document with a fixed length.
+    /// Returns the entry of the target if it belongs to a growing file and is open with a fixed
+    /// length. Its size is that length.
     ///
     /// # Errors
-    /// Fails if this cannot be determined now.
+    /// Fails if the array that the target shows cannot be read now.
     pub(in crate::fs) fn pinned(&self) -> Result<Option<LookupEntry>> {
         let document = self.mount.pins.fixed(self.ino, self.file, self.inode)?;
         let Some(document) = document else {
@@ -117,35 +119,35 @@ impl<'a> TargetInode<'a> {
         Ok(Some(node.map_or(entry, |node| entry.modified_as(&node))))
     }
 
-    /// Returns the entry as a symbolic link with a text of `length` bytes.
+    /// Returns the entry of the target as a symbolic link with a text of `length` bytes.
     pub(in crate::fs) fn link(&self, length: usize) -> LookupEntry {
         self.empty_entry(FileKind::Symlink)
             .with_size(to_u64(length), None)
     }
 
-    /// Records the target's error, and logs it once.
+    /// Records `error` as the error of the target, and logs it once.
     pub(in crate::fs) fn record_error(&self, error: &Error) {
         self.mount
             .record_error(self.file, self.ino, self.inode, error);
     }
 }
 
-/// Built-in attributes: names without `user.`, and values.
+/// Built-in extended attributes: each with its name without `user.`, and its value.
 pub(in crate::fs) type Facts = Vec<(&'static str, Vec<u8>)>;
 
-/// An object as extended attributes describe it.
+/// The information about an object from which its extended attributes are made.
 pub(in crate::fs) struct ObjectDescription {
-    /// The node, or `None` if the object itself cannot be read.
+    /// The object's node, or `None` if the object itself cannot be read.
     pub(in crate::fs) node: Option<Arc<Node>>,
-    /// The reason why the content cannot be served.
+    /// The reason why the content of the object cannot be served.
     pub(in crate::fs) fault: Option<Error>,
-    /// Additional facts.
+    /// Further built-in extended attributes, or the error of determining them.
     pub(in crate::fs) facts: Result<Facts>,
 }
 
 impl ObjectDescription {
-    /// Describes a view file by the error of opening it, if that is known without a read. The
-    /// errors of earlier reads were recorded and are reported as well.
+    /// Describes a file in `.h5fs` for its extended attributes. The fault is the error of opening
+    /// the file, if that is known without reading. Errors of earlier reads are reported as well.
     pub(in crate::fs) fn from_opening(node: &dyn FsNode, target: &TargetInode<'_>) -> Self {
         let fault = match node.open(target) {
             Ok(view) => view.failure().cloned(),
@@ -159,14 +161,14 @@ impl ObjectDescription {
     }
 }
 
-/// A defect of a part of an object.
+/// A defect of an object that leaves its other parts readable.
 #[derive(Debug)]
 pub enum Defect<'f> {
-    /// The attribute of this name, as in the file, cannot be read.
+    /// An attribute that cannot be read: its name, as in the file, and the error.
     Attribute(&'f [u8], Error),
-    /// The named part cannot be read.
+    /// A part of the object that cannot be read: its name, and the error.
     Part(String, Error),
-    /// Another file, or an object in it, is missing. Contains the text of the message.
+    /// A referenced file, or an object in it, that is missing; the value is the message.
     Missing(String),
 }
 
@@ -179,7 +181,7 @@ pub(in crate::fs) trait FsNode: Sync {
     /// Returns the kind of file.
     fn kind(&self) -> FileKind;
 
-    /// Returns the attributes, even if they are expensive.
+    /// Returns the attributes of the target, even if determining them is expensive.
     ///
     /// # Errors
     /// Fails if the attributes cannot be determined now.
@@ -187,7 +189,8 @@ pub(in crate::fs) trait FsNode: Sync {
         Ok(target.empty_entry(self.kind()))
     }
 
-    /// Returns the entry `name` of this directory, counted.
+    /// Looks up `name` in this directory, increments the lookup count of its inode, and returns its
+    /// entry.
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the directory cannot be read.
@@ -195,7 +198,7 @@ pub(in crate::fs) trait FsNode: Sync {
         Err(refusal(Errno::ENOTDIR, "lookup"))
     }
 
-    /// Returns a detailed reason why this directory has no entry `name`, if there is one.
+    /// Returns a detailed reason why this directory has no entry `name`, if such a reason is known.
     ///
     /// # Errors
     /// Fails if the directory cannot be read.
@@ -203,7 +206,8 @@ pub(in crate::fs) trait FsNode: Sync {
         Ok(None)
     }
 
-    /// Returns whether a missing name stays missing until the source changes.
+    /// Returns whether the absence of a name in this directory lasts until the source changes, so
+    /// that the kernel may cache it.
     fn is_absence_final(&self, _target: &TargetInode<'_>) -> bool {
         false
     }
@@ -222,7 +226,8 @@ pub(in crate::fs) trait FsNode: Sync {
         Err(refusal(Errno::ENOTDIR, "readdir"))
     }
 
-    /// Returns whether the listing of this directory stays the same until the source changes.
+    /// Returns whether the listing of this directory lasts until the source changes, so that the
+    /// kernel may cache it.
     fn is_lasting(&self) -> bool {
         true
     }
@@ -255,13 +260,13 @@ pub(in crate::fs) trait FsNode: Sync {
         Ok(None)
     }
 
-    /// Returns the object that extended attributes describe, or `None` if the node has no
-    /// attributes.
+    /// Returns the information for the extended attributes of the target, or `None` if the target
+    /// has none.
     fn xattr(&self, _target: &TargetInode<'_>) -> Option<ObjectDescription> {
         None
     }
 
-    /// Reads the whole object except its content. Reports each defective part.
+    /// Reads all metadata of the target. Reports each defect to the callback.
     ///
     /// # Errors
     /// Fails if the object itself, or its list of attributes, is damaged.

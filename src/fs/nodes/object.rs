@@ -1,4 +1,5 @@
-//! Objects of the file as regular files: their size, stored bytes and content.
+//! Datasets and other objects of the file as regular files: size, number of stored bytes, and
+//! content.
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use crate::view::elements::variable_length::ItemContent;
 use crate::view::texts::attributes::committed_text;
 use crate::view::texts::text::Text;
 
-/// The attribute with the compression of a block, or of the block that contains an ndarray's
-/// elements.
+/// Name, without `user.`, of the extended attribute with the compression of an ASDF block, or of
+/// the block that contains an ndarray's elements.
 pub(in crate::fs) const COMPRESSION: &str = "h5fs.compression";
 
-/// The number of stored bytes of a file's content.
+/// How many bytes of a regular file's content are stored in the source, for `st_blocks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum StoredSize {
-    /// The number of bytes; `None` if every byte is known to be zero.
+    /// The number of stored bytes. `None` if every byte of the content is known to be zero.
     Known(Option<u64>),
-    /// Unknown, because a large index would have to be walked or a part cannot be read.
+    /// Unknown, because the chunk index is too large to read or damaged.
     Unknown,
 }
 
@@ -42,8 +43,8 @@ fn size(node: &Node) -> u64 {
     }
 }
 
-/// Returns the size of the object's content in bytes, and the stored bytes. Expensive values are
-/// determined only with `at_any_cost`.
+/// Returns the size of the object's content in bytes, and how many bytes are stored. Values that
+/// are expensive to determine are determined only if `at_any_cost` is true.
 ///
 /// # Errors
 /// Fails if the size cannot be determined now.
@@ -106,7 +107,7 @@ fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> StoredSiz
     }
 }
 
-/// Opens the object's content.
+/// Opens the content of the object `node`.
 ///
 /// # Errors
 /// Fails if it is known before reading that the content cannot be served.
@@ -130,7 +131,7 @@ pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>
     }
 }
 
-/// Returns why the object's content cannot be served, if that is known before reading.
+/// Returns the reason why the content of `node` cannot be served, if it is known before reading.
 pub(in crate::fs) fn fault(file: &FileState, node: &Node) -> Option<Error> {
     match &node.kind {
         NodeKind::Array(_) => open(file, node).err(),
@@ -138,8 +139,8 @@ pub(in crate::fs) fn fault(file: &FileState, node: &Node) -> Option<Error> {
     }
 }
 
-/// With the option `verify`, compares the block that contains the object's elements with the
-/// block's checksum.
+/// If the option `verify` is set, compares the ASDF block that contains the object's elements with
+/// the block's checksum.
 pub(in crate::fs) fn verify(mount: &Mount, file: &FileState, object: NodeId) -> Result<()> {
     let Some(extras) = file.container.extras().filter(|_| mount.options.verify) else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! `.h5fs/external`: the directories of other files, and alternative spellings of their names.
+//! `.h5fs/external`: the directories of files to which external links lead, and symbolic links for
+//! other spellings of their names.
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::LinkTarget;
@@ -14,10 +15,11 @@ use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{ListingCallback, ListingState};
 
-/// The directory of other files.
+/// The directory `.h5fs/external`.
 pub(in crate::fs) struct OtherFilesDirectory;
 
-/// An alternative spelling of another file's name, as a symbolic link.
+/// A name in `.h5fs/external` that spells the path of a file differently from the shown name, as a
+/// symbolic link to the file's directory.
 pub(in crate::fs) struct SpellingLink;
 
 impl FsNode for OtherFilesDirectory {
@@ -81,7 +83,7 @@ impl FsNode for OtherFilesDirectory {
         })
     }
 
-    /// A file appears after a link has named it.
+    /// Returns false, because an entry appears when a read finds an external link to its file.
     fn is_lasting(&self) -> bool {
         false
     }
@@ -106,7 +108,8 @@ impl FsNode for SpellingLink {
     }
 }
 
-/// Returns the text of a link from an alternative spelling to the file's own name.
+/// Returns the text of the symbolic link from another spelling of a file's name to the file's
+/// directory at `place`.
 fn text(place: &ShownLocation) -> Vec<u8> {
     match place {
         ShownLocation::Root => b"../..".to_vec(),

@@ -43,11 +43,11 @@ impl FsNode for Selection {
     }
 }
 
-/// The view of a part of an array, and the node of the array.
+/// The content of a selection, and the node of the array.
 pub(in crate::fs) type SelectionView = (Box<dyn View>, Arc<Node>);
 
-/// Returns the attributes of the target, a part that was looked up before. `found` is the result of
-/// opening the part again.
+/// Returns the attributes of the target, a selection that an earlier lookup found. `found` is the
+/// result of opening the selection again.
 ///
 /// # Errors
 /// Fails if the attributes cannot be determined now.
@@ -58,7 +58,8 @@ pub(in crate::fs) fn stat(
     target.of_length(found.map(|(view, _)| view.length()))
 }
 
-/// Opens the part. With the option `verify`, first compares the block with its checksum.
+/// Returns the content `view` of a selection. If the option `verify` is set, first compares the
+/// ASDF block that contains the array with its checksum.
 ///
 /// # Errors
 /// Fails if the checksum does not match, or the block cannot be read.
@@ -70,13 +71,13 @@ pub(in crate::fs) fn open(
     Ok(view)
 }
 
-/// Counts a lookup of `shown`, a dataset's name followed by a selector, in the directory of a
-/// group. A link to a dataset accepts selectors like its target. The part then belongs to the
-/// target, in the target's group and file.
+/// Looks up the selection `shown`, a dataset's name followed by a selector, in the directory of a
+/// group. Increments the lookup count of its inode. A selector may also follow the name of a link
+/// to a dataset. The selection's inode then belongs to the group and file of the target.
 ///
 /// # Errors
-/// `NotFound` if the name is no such name or the dataset has no such part; `ELOOP` for a cycle of
-/// links.
+/// `NotFound` if `shown` has another form, or the selector does not fit the dataset; `ELOOP` for a
+/// cycle of links.
 pub(in crate::fs) fn enter(directory: &TargetInode<'_>, shown: &[u8]) -> Result<LookupEntry> {
     name::refuse_long(shown)?;
     let (mount, tree) = (directory.mount, directory.inode.tree);
@@ -102,7 +103,8 @@ pub(in crate::fs) fn enter(directory: &TargetInode<'_>, shown: &[u8]) -> Result<
     Err(Error::NotFound)
 }
 
-/// Returns why no part is called `shown`, if that name is an object's name followed by a bracket.
+/// Returns why no selection has the name `shown`, if the name is an object's name followed by a
+/// bracket.
 ///
 /// # Errors
 /// Fails if the object before the bracket cannot be read.
@@ -121,7 +123,8 @@ pub(in crate::fs) fn absence_reason(
     Ok(None)
 }
 
-/// Returns what is wrong with the shown `selector` after the name of an object.
+/// Returns the reason why the shown `selector` is invalid for the object `node`, or `None` if it is
+/// valid.
 fn fault(node: &Node, selector: &[u8]) -> Option<String> {
     let Some(array) = node.array() else {
         return Some("a selector needs an array, and this object is not an array".to_owned());
@@ -130,8 +133,9 @@ fn fault(node: &Node, selector: &[u8]) -> Option<String> {
     selector::fault::explain(&selector, &array.datatype, &array.shape)
 }
 
-/// Counts a lookup of the part with this selector and length, of the array at `linked_object`. The part
-/// belongs to the tree of that file that corresponds to `tree`.
+/// Increments the lookup count of the selection that `selector` names in the array at `place`, and
+/// returns its entry. `length` is the length of its content. The inode belongs to the tree of views
+/// with the number `tree`, or to the file's own tree, in the file of the array.
 fn enter_part(
     mount: &Mount,
     tree: Tree,
@@ -179,8 +183,8 @@ fn enter_part(
     })
 }
 
-/// Converts the shown name to the name in the file's own tree, and the form of the file in a tree
-/// of views.
+/// Splits the name `shown` in `directory` into the object's name, as the file's own tree shows it,
+/// and the form of the file. The form is `None` outside trees of views.
 fn source_name(
     directory: &TargetInode<'_>,
     shown: &[u8],
@@ -200,7 +204,7 @@ fn source_name(
     }
 }
 
-/// Returns the target object of a name in the directory of a group.
+/// Returns the object to which the name `shown` in the directory of a group leads.
 fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<LinkedObject>> {
     let (file, group) = (directory.file, directory.inode.node);
     let tree = trees::tree_with_number(
@@ -224,7 +228,7 @@ fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<Lin
     }
 }
 
-/// Opens a part that was looked up before. Returns its view and the array.
+/// Opens a selection that an earlier lookup found. Returns its content and the node of the array.
 fn reopen(target: &TargetInode<'_>) -> Result<SelectionView> {
     let (name, form) = source_name(target, &target.inode.name)?;
     let mut parts = name.splitn(2, |&byte| byte == b'/');
@@ -234,8 +238,8 @@ fn reopen(target: &TargetInode<'_>) -> Result<SelectionView> {
     Ok((view, place.node))
 }
 
-/// Opens the part that the shown `selector` names: a part of an array or, in a tree with pages or
-/// rows, of a group.
+/// Opens the selection that the shown `selector` names. It selects elements of an array. In a tree
+/// of views with pages or tables, it may also select pages or rows of a group.
 ///
 /// # Errors
 /// Fails as [`view`] does.
@@ -256,11 +260,11 @@ fn open_part(
     }
 }
 
-/// Opens the part of an array that the shown `selector` names: in the form of a tree of views, or
-/// else as bytes.
+/// Opens the part of an array that the shown `selector` names. `form` is the form of the file in a
+/// tree of views; without a form, the content is the elements' bytes.
 ///
 /// # Errors
-/// `NotFound` if there is no such part.
+/// `NotFound` if the selector does not fit the array.
 pub(in crate::fs) fn view(
     file: &Arc<FileState>,
     node: &Node,
@@ -297,7 +301,7 @@ pub(in crate::fs) fn view(
 /// Returns the part of an array that `selector` names.
 ///
 /// # Errors
-/// `NotFound` if there is no such part.
+/// `NotFound` if the selector does not fit the array.
 fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<ArrayPart> {
     let selector = Selector::parse(selector).ok_or(Error::NotFound)?;
     let array = node.array().ok_or(Error::NotFound)?;

@@ -26,20 +26,21 @@ use crate::fs::state::missing_targets;
 use crate::view::View;
 use crate::view::texts::attributes;
 
-/// A group, as a directory.
+/// A directory that shows the links of a group.
 pub(in crate::fs) struct GroupDirectory;
 
 /// An object other than a group, or an unreadable object, as a regular file.
 pub(in crate::fs) struct ObjectFile;
 
-/// A symbolic link: a link other than a hard link, or a hard link to a group whose directory is
-/// elsewhere.
+/// A symbolic link. It shows a link other than a hard link, or a hard link to a group whose
+/// directory is at another name.
 pub(in crate::fs) struct ObjectLink;
 
-/// A link whose target is damaged, as a regular file.
+/// A link that cannot be decoded, as a regular file whose reads report the error.
 pub(in crate::fs) struct DamagedLink;
 
-/// An object that cannot be read now. The object is listed but cannot be looked up.
+/// An object that cannot be read because of a temporary error. Listings contain its name, but
+/// lookups fail.
 pub(in crate::fs) struct Unreadable;
 
 impl FsNode for GroupDirectory {
@@ -207,8 +208,8 @@ fn kind_of(node_type: NodeType) -> FileKind {
     }
 }
 
-/// Counts a lookup of `found` in `directory`, and describes the entry. Expensive attributes are
-/// omitted unless `at_any_cost` is set.
+/// Increments the lookup count of the entry `found` of `directory`, and returns its attributes.
+/// Attributes that are expensive to determine are omitted unless `at_any_cost` is true.
 ///
 /// # Errors
 /// Fails if the entry cannot be read now, because a later attempt may succeed.
@@ -225,8 +226,8 @@ pub(in crate::fs) fn enter(
     })
 }
 
-/// Returns the directory of views of the file with the root `root`. The lookup is counted, except
-/// for the source.
+/// Returns the directory of views of the file with the root `root`. Increments its lookup count,
+/// except for the source, whose directory of views always exists.
 fn enter_views(root: &TargetInode<'_>) -> Result<LookupEntry> {
     let (mount, file) = (root.mount, root.file);
     if file.tree == inode::SOURCE {
@@ -270,7 +271,8 @@ fn describe(
     }
 }
 
-/// Returns the entry of an object.
+/// Returns the directory entry, with attributes, of the object `node`. Attributes that are
+/// expensive to determine are omitted unless `at_any_cost` is true.
 fn describe_object(
     target: &TargetInode<'_>,
     node: &Result<Arc<Node>>,
@@ -299,7 +301,7 @@ fn describe_object(
     Ok(entry.with_size(size, known).cacheable_if(is_right))
 }
 
-/// Returns the entry of a link with the target `to`.
+/// Returns the directory entry of a link with the target `to`, shown as a symbolic link.
 fn describe_link(
     target: &TargetInode<'_>,
     directory: &ShownGroup<'_>,
@@ -337,7 +339,7 @@ fn stat_link(target: &TargetInode<'_>) -> Result<LookupEntry> {
     describe(target, &directory, &found, true)
 }
 
-/// Returns the error of a damaged link.
+/// Returns the error of decoding the damaged link `target`.
 fn damage(target: &TargetInode<'_>) -> Error {
     let found = target.directory().find(&target.inode.name);
     match found.map(|found| found.target) {
@@ -361,7 +363,8 @@ fn described(target: &TargetInode<'_>) -> ObjectDescription {
     }
 }
 
-/// Returns the additional facts about an object: the compression of the block with its elements.
+/// Returns the built-in extended attributes that only some objects have: the compression of the
+/// ASDF block that contains the elements.
 ///
 /// # Errors
 /// Fails if the compression cannot be determined now.
@@ -374,8 +377,8 @@ fn facts(file: &FileState, node: &Node) -> Result<Facts> {
     Ok(facts.into_iter().collect())
 }
 
-/// Reads every attribute of an object, including hidden ones, and searches for the sources of its
-/// elements.
+/// Reads every attribute of an object, including attributes that are not shown, and searches for
+/// the files that contain its elements. Reports each defect to `find`.
 fn examine_object(target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
     let container = &*target.file.container;
     let node = container.node(target.inode.node)?;

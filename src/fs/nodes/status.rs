@@ -17,17 +17,17 @@ use crate::fs::state::resident_memory::ResidentMemory;
 use crate::fs::state::traffic::Traffic;
 use crate::view::View;
 
-/// A text about the current state of the mount, as a regular file.
+/// A text file about the current state of the mount. The function returns its text.
 pub(in crate::fs) struct StatusFile(fn(&TargetInode<'_>) -> Vec<u8>);
 
-/// The status, one fact per line.
+/// The file `status`, with one fact per line.
 pub(in crate::fs) const STATUS: StatusFile = StatusFile(status);
 
-/// The metrics of the status, for Prometheus.
+/// The file `metrics`, with the metrics of the status for Prometheus.
 pub(in crate::fs) const METRICS: StatusFile =
     StatusFile(|target| metrics::text(&[figures(target)]).into_bytes());
 
-/// The objects that could not be read.
+/// The file `errors`, with the objects that could not be read.
 pub(in crate::fs) const ERRORS: StatusFile = StatusFile(|target| target.mount.errors.text());
 
 impl FsNode for StatusFile {
@@ -69,7 +69,8 @@ fn figures(target: &TargetInode<'_>) -> MountMetrics {
     figures
 }
 
-/// Returns the initial metrics of the mount of `source`.
+/// Returns the metrics that are known when `source` is mounted. `is_up` says whether the source can
+/// be read.
 pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> MountMetrics {
     let mut figures = MountMetrics {
         source: source.display().to_string(),
@@ -86,7 +87,7 @@ pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> 
     figures
 }
 
-/// Adds the metrics of the cache of decoded chunks.
+/// Adds the metrics of the engine, such as those of the cache of decoded chunks.
 pub(in crate::fs) fn add_engine(figures: &mut MountMetrics, engine: &Statistics) {
     figures.add("cache_bytes", engine.cache_bytes);
     figures.add("cache_capacity_bytes", engine.cache_capacity);
@@ -96,7 +97,7 @@ pub(in crate::fs) fn add_engine(figures: &mut MountMetrics, engine: &Statistics)
     figures.add("chunks_decoded_total", engine.chunks_decoded);
 }
 
-/// Adds the metrics of requests and bytes.
+/// Adds the number of requests of each type, and the bytes read.
 pub(in crate::fs) fn add_traffic(figures: &mut MountMetrics, traffic: &Traffic) {
     figures.add("bytes_served_total", traffic.bytes());
     for (call, count) in traffic.requests() {
@@ -104,14 +105,14 @@ pub(in crate::fs) fn add_traffic(figures: &mut MountMetrics, traffic: &Traffic) 
     }
 }
 
-/// Adds the metrics of errors.
+/// Adds the number of errors of each kind.
 pub(in crate::fs) fn add_errors(figures: &mut MountMetrics, errors: &Errors) {
     for (kind, count) in errors.counts() {
         figures.add_kind("errors_total", kind.name(), count);
     }
 }
 
-/// Adds the metrics of the network.
+/// Adds the metrics of requests to the server of a remote source.
 pub(in crate::fs) fn add_network(figures: &mut MountMetrics, counters: Counters) {
     figures.add("network_requests_total", counters.requests);
     figures.add("network_bytes_total", counters.bytes);
@@ -120,7 +121,7 @@ pub(in crate::fs) fn add_network(figures: &mut MountMetrics, counters: Counters)
     figures.add("disk_cache_bytes", counters.disk_bytes);
 }
 
-/// Returns the current text of the status.
+/// Returns the current text of `.h5fs/status`.
 fn status(target: &TargetInode<'_>) -> Vec<u8> {
     // Special characters are escaped, so that a hostile name cannot forge lines.
     let origin = target.mount.origin();
@@ -135,7 +136,7 @@ fn status(target: &TargetInode<'_>) -> Vec<u8> {
     lines(&facts)
 }
 
-/// Writes one line per fact.
+/// Returns a text with one line for each fact: its name and its value.
 pub(in crate::fs) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
     let lines = facts
         .iter()

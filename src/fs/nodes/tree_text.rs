@@ -6,7 +6,7 @@ use crate::fs::nodes::node::{FsNode, TargetInode};
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::view::View;
 
-/// The text of the tree, as a regular file.
+/// The file `.h5fs/tree.yaml`, with the YAML text of an ASDF file's tree.
 pub(in crate::fs) struct TreeText;
 
 impl FsNode for TreeText {

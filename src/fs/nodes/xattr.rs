@@ -1,6 +1,7 @@
-//! Extended attributes: the built-in `user.h5fs.*`, followed by the object's own in file order.
+//! Extended attributes: the built-in ones `user.h5fs.*`, followed by the object's own attributes in
+//! the order of the file.
 //!
-//! The kernel rejects a list over 64 KiB, so names that do not fit are omitted.
+//! The kernel rejects a list of names longer than 64 KiB, so names that do not fit are omitted.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -16,32 +17,33 @@ use crate::fs::nodes::node::{ObjectDescription, TargetInode};
 use crate::limits;
 use crate::view::texts::attributes;
 
-/// The prefix of all names.
+/// The prefix of the names of all extended attributes.
 const PREFIX: &[u8] = b"user.";
-/// The prefix of built-in names, after `user.`. Attributes of the file with such names are hidden.
+/// The prefix of the names of built-in extended attributes, after `user.`. Attributes of the file
+/// with such names are not shown.
 const BUILTIN: &[u8] = b"h5fs.";
-/// The name of the attribute with an object's error.
+/// Name, without `user.`, of the extended attribute with an object's error.
 const ERROR: &str = "h5fs.error";
 
-/// The name of the attribute with an object's path.
+/// Name, without `user.`, of the extended attribute with an object's path.
 const PATH: &[u8] = b"h5fs.path";
 
-/// The facts about an object that its extended attributes contain.
+/// An object for which extended attributes are generated.
 pub(in crate::fs) struct DescribedObject<'a> {
     space: Namespace<'a>,
-    /// The node, or `None` if the object itself cannot be read.
+    /// The object's node, or `None` if the object itself cannot be read.
     node: Option<&'a Node>,
-    /// The path, with names as in the file.
+    /// The object's path, with names as in the file.
     path: Vec<u8>,
-    /// Additional facts.
+    /// Further built-in extended attributes: names without `user.`, and values.
     facts: &'a [(&'static str, Vec<u8>)],
-    /// The object's error, if it has one.
+    /// The message of the object's error, if the object has one.
     error: Option<String>,
-    /// The reason why a part of the description is unknown now.
+    /// The temporary error because of which further built-in attributes are unknown.
     unread: Option<Error>,
 }
 
-/// Returns the object for `described`.
+/// Returns the object that `target` shows, with the information in `described`.
 pub(in crate::fs) fn object<'a>(
     target: &TargetInode<'a>,
     described: &'a ObjectDescription,
@@ -71,7 +73,7 @@ pub(in crate::fs) fn object<'a>(
     }
 }
 
-/// Returns the attribute's name without `user.`.
+/// Removes the prefix `user.` from the name of an extended attribute.
 ///
 /// # Errors
 /// `EOPNOTSUPP` for a name without that prefix: with `ENODATA`, the kernel would request it
@@ -81,13 +83,13 @@ pub(in crate::fs) fn user_name(name: &[u8]) -> Result<&[u8]> {
         .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
 }
 
-/// Returns the error for an attribute that does not exist.
+/// Returns `ENODATA`, the error for an extended attribute that does not exist.
 pub(in crate::fs) fn no_attribute() -> Error {
     refusal(Errno::ENODATA, "extended attribute")
 }
 
 impl DescribedObject<'_> {
-    /// Returns the names, each with `user.`.
+    /// Returns the names of all extended attributes of the object, each with `user.`.
     ///
     /// # Errors
     /// Fails if the object's list of attributes is damaged.
@@ -114,7 +116,7 @@ impl DescribedObject<'_> {
         Ok(list.names)
     }
 
-    /// Returns the value of the attribute `name`, given without `user.`.
+    /// Returns the value of the extended attribute `name`, given without `user.`.
     ///
     /// # Errors
     /// `ENODATA` if the attribute does not exist, `E2BIG` if its value is too long.
@@ -151,9 +153,9 @@ impl DescribedObject<'_> {
         all
     }
 
-    /// Returns the bytes of the value as text, or `None` if the value is too long. Unreadable
-    /// values are listed with length 0, and so are all values once `unread` bytes of text were
-    /// made. Reading such a value reports the error.
+    /// Returns the length of the attribute's value as text, in bytes, or `None` if the value is too
+    /// long for the kernel. Returns 0 for a value that cannot be read, and for all values once the
+    /// generated texts exceed `unread` bytes. Requesting such a value reports the error.
     fn length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
         let Ok(content) = &attribute.content else {
             return Some(0);
@@ -173,7 +175,8 @@ impl DescribedObject<'_> {
         }
     }
 
-    /// Returns the value as text, or `Limit` if the text is too long for the kernel.
+    /// Returns the value of an attribute as text. Fails with `Limit` if the text is too long for
+    /// the kernel.
     fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
         let paths = |node| self.space.path_of(node);
         let container = &*self.space.file.container;
@@ -185,7 +188,7 @@ struct List {
     names: Vec<Vec<u8>>,
     seen: HashSet<Vec<u8>>,
     bytes: usize,
-    /// Bytes of text that may still be made to find values that are too long.
+    /// Number of bytes of text that may still be generated to determine the lengths of values.
     unread: usize,
 }
 
@@ -205,8 +208,8 @@ impl List {
         self.seen.contains(name)
     }
 
-    /// Adds a name whose value is `length` bytes long, unless the name or the value is too long.
-    /// Returns `Break` if the list would be too long.
+    /// Adds `name` to the list of names, unless the name, or its value of `length` bytes, is too
+    /// long for the kernel. Returns `Break` if the list would become too long.
     fn add(&mut self, name: &[u8], length: usize) -> ControlFlow<()> {
         let full = [PREFIX, name].concat();
         if full.len() > limits::NAME_BYTES || length > limits::XATTR_BYTES {
@@ -224,7 +227,8 @@ impl List {
     }
 }
 
-/// Returns whether an attribute of the file is shown under its name.
+/// Returns whether an attribute of the file called `name` is an extended attribute under the same
+/// name.
 fn is_shown(name: &[u8]) -> bool {
     !name.is_empty() && !name.contains(&0) && !name.starts_with(BUILTIN)
 }
