@@ -1,4 +1,5 @@
-//! The counts of a file's texts: the length of each text, and the offsets of some units.
+//! Counts of the texts about objects of a file. A count is the length of a text and the offsets of
+//! some of its units, from which a read can resume.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,23 +16,24 @@ use crate::limits;
 use crate::view::texts::counted_text::{Count, Units};
 use crate::view::texts::streamed::ResumableText;
 
-/// A text that can be counted.
+/// The cache key of a count: a text about an object or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::fs) struct CountedText {
-    /// Number of the text's form.
+    /// Number of the form of view that the text has.
     pub(in crate::fs) form: Tree,
     pub(in crate::fs) node: NodeId,
     /// The selector of a part of the array, or empty for the whole object.
     pub(in crate::fs) selected: Box<[u8]>,
 }
 
-/// A count, or the error of counting. The inner `None` means that the text is too long to count.
+/// The result of counting a text. `Ok(None)` means that the text is too long to count.
 pub(in crate::fs) type CountResult = Result<Option<Arc<Count>>>;
 
-/// The count of a text after it is determined. Concurrent calls wait for the lock.
+/// The result of counting a text, once it is available. Calls for the same text wait for the lock
+/// and count only once.
 type CountOnce = Arc<Mutex<Option<CountResult>>>;
 
-/// A cache of recent counts.
+/// A cache of the results of counting texts, limited by memory.
 pub(in crate::fs) struct CountCache(pub(in crate::fs) Mutex<WeightedLru<CountedText, CountOnce>>);
 
 impl Default for CountCache {
@@ -42,7 +44,7 @@ impl Default for CountCache {
 
 impl CountCache {
     /// Returns the count of `text`, from the cache or from `count`. Errors are cached too, unless a
-    /// later attempt may succeed. `cancel` ends the wait for another call that counts.
+    /// later attempt may succeed. `cancel` ends waiting for another call that counts the same text.
     ///
     /// # Errors
     /// Fails with the errors of `count`.
@@ -79,7 +81,7 @@ impl CountCache {
     }
 }
 
-/// Counts the text of `units`.
+/// Determines the length of the text of `units`, and the offsets of some units.
 ///
 /// # Errors
 /// Fails if a unit cannot be written, and with [`Error::unwanted`](h5fs_reader::error::Error::unwanted)
@@ -96,7 +98,8 @@ pub(in crate::fs) fn count_units(
     Ok(count.map(Arc::new))
 }
 
-/// Counts a text that can only be written sequentially.
+/// Determines the length of a text that can only be written sequentially, and the points where
+/// writing can resume.
 ///
 /// # Errors
 /// Fails as [`count_units`] does.
@@ -114,7 +117,8 @@ mod tests {
 
     use super::*;
 
-    /// A text of one line that counts how often it is written, and fails at first.
+    /// A text of one line that counts how often it is written. Writing fails with the error the
+    /// first time.
     struct FailingLine(AtomicU32, Error);
 
     impl Units for FailingLine {

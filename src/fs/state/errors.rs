@@ -1,4 +1,5 @@
-//! A log of objects that could not be read. Each line has the time, the object and the reason.
+//! The list of objects that could not be read, for `.h5fs/errors`. Each line has the time, the
+//! object and the reason.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -12,18 +13,19 @@ use h5fs_reader::wire::Count;
 
 use crate::limits;
 
-/// The most recent errors of a mounted file. Clones share the log.
+/// The most recent errors of a mounted file. Clones share the list.
 #[derive(Debug, Clone, Default)]
 pub(in crate::fs) struct Errors {
     last: Arc<Mutex<ErrorLog>>,
-    /// The log of all files of a directory, and the path of this file.
+    /// For a data file of a mounted directory: the list of errors of all data files, and the path
+    /// of this file.
     all: Option<(Arc<Errors>, String)>,
 }
 
 #[derive(Debug, Default)]
 struct ErrorLog {
     lines: VecDeque<String>,
-    /// Number of errors of each kind, in the order of [`ErrorKind`].
+    /// Number of errors of each kind since the mount, in the order of [`ErrorKind`].
     counts: [u64; ErrorKind::ALL.len()],
 }
 
@@ -36,9 +38,9 @@ pub(in crate::fs) enum ErrorKind {
     Unsupported,
     /// The file exceeds a limit.
     Limit,
-    /// A required file is missing.
+    /// A file that the file references is missing.
     Missing,
-    /// The system, a device or a server failed, or access was denied.
+    /// The operating system, a device or a server failed, or access was denied.
     Io,
     /// The request was refused, for example because a writer has marked the file.
     Refused,
@@ -54,7 +56,7 @@ impl ErrorKind {
         ErrorKind::Refused,
     ];
 
-    /// Returns the kind of an error.
+    /// Returns the kind of the error `error`.
     pub(in crate::fs) fn from_error(error: &Error) -> Self {
         match error {
             Error::Corrupt { .. } => ErrorKind::Corrupt,
@@ -66,7 +68,7 @@ impl ErrorKind {
         }
     }
 
-    /// Returns the name in small letters.
+    /// Returns the kind's name in lowercase.
     pub(in crate::fs) fn name(self) -> &'static str {
         match self {
             ErrorKind::Corrupt => "corrupt",
@@ -80,7 +82,8 @@ impl ErrorKind {
 }
 
 impl Errors {
-    /// Returns the log of the file at `path`. Its errors are also added to this log.
+    /// Returns the list of errors of the data file at `path`. Its errors are also added to this
+    /// list, which is the list of all data files.
     pub(in crate::fs) fn of_file(self: &Arc<Self>, path: &Path) -> Self {
         let path = one_line(&path.display().to_string());
         Errors {
@@ -89,7 +92,8 @@ impl Errors {
         }
     }
 
-    /// Returns the name of the file's `object` among the objects of all files.
+    /// Returns the name of `object` of this file in the list of all data files: the file's path
+    /// precedes it.
     pub(in crate::fs) fn name(&self, object: &str) -> String {
         match &self.all {
             Some((_, path)) => format!("{path}:{object}"),
@@ -97,7 +101,7 @@ impl Errors {
         }
     }
 
-    /// Adds an error. The name of the object must not contain line breaks.
+    /// Adds an error of the object called `object`. This name must not contain line breaks.
     pub(in crate::fs) fn add(&self, kind: ErrorKind, object: &str, reason: &str) {
         if let Some((all, _)) = &self.all {
             all.add(kind, &self.name(object), reason);
@@ -118,13 +122,14 @@ impl Errors {
         last.lines.push_back(line);
     }
 
-    /// Returns the number of errors of each kind, including those that are no longer in the log.
+    /// Returns the number of errors of each kind since the mount, including errors that the list no
+    /// longer contains.
     pub(in crate::fs) fn counts(&self) -> impl Iterator<Item = (ErrorKind, u64)> {
         let counts = lock(&self.last).counts;
         ErrorKind::ALL.into_iter().zip(counts)
     }
 
-    /// Returns the lines of the log.
+    /// Returns the lines of `.h5fs/errors`.
     pub(in crate::fs) fn text(&self) -> Vec<u8> {
         let last = lock(&self.last);
         let bytes = last.lines.iter().flat_map(|line| line.bytes());

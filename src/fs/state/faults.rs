@@ -1,4 +1,4 @@
-//! The errors of objects, for a bounded number of objects.
+//! The last error of each object, for a bounded number of objects.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -9,13 +9,13 @@ use lru::LruCache;
 
 use crate::limits;
 
-/// The last error of each object, by inode number.
+/// The last error of each object that could not be read, by inode number.
 pub(in crate::fs) struct Faults(Mutex<LruCache<u64, Fault>>);
 
-/// An error of an object.
+/// The error of an object that could not be read.
 struct Fault {
     text: String,
-    /// Whether a later attempt may succeed.
+    /// Whether the error is temporary, so that a later read may succeed.
     is_passing: bool,
 }
 
@@ -27,7 +27,8 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Records an error. Returns whether it differs from the recorded one.
+    /// Records `error` as the last error of the object `ino`. Returns whether it differs from the
+    /// object's previous error.
     pub(in crate::fs) fn record(&self, ino: u64, error: &Error) -> bool {
         let text = error.to_string();
         let mut faults = lock(&self.0);
@@ -37,7 +38,8 @@ impl Faults {
         !is_known
     }
 
-    /// Removes the error of an object if it was temporary.
+    /// Removes the recorded error of the object `ino` if the error was temporary, because a read
+    /// has succeeded.
     pub(in crate::fs) fn remove_temporary(&self, ino: u64) {
         let mut faults = lock(&self.0);
         if faults.peek(&ino).is_some_and(|fault| fault.is_passing) {
@@ -45,7 +47,7 @@ impl Faults {
         }
     }
 
-    /// Returns the text of an object's error.
+    /// Returns the message of the last error of the object `ino`.
     pub(in crate::fs) fn text(&self, ino: u64) -> Option<String> {
         lock(&self.0).get(&ino).map(|fault| fault.text.clone())
     }

@@ -19,13 +19,13 @@ use crate::limits;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u64);
 
-/// How the kernel may cache an open file, decided when it is opened.
+/// How the kernel may cache the content of an open file. This is decided when the file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caching {
     /// No caching: the length of the content is unknown in advance, or the content grows.
     Never,
-    /// No caching: the content stays the same until the source changes, but it can only be made
-    /// sequentially.
+    /// No caching: the content stays the same until the source changes, but it can only be
+    /// generated sequentially.
     InOrder,
     /// Caching until the file is closed.
     WhileOpen,
@@ -33,7 +33,7 @@ pub enum Caching {
     Lasting,
 }
 
-/// An open file or directory, and the facts that the kernel needs about it.
+/// The result of opening a file or directory: its handle, and how the kernel should treat it.
 ///
 /// All facts are determined when the handle is created. A later call could fail because the source
 /// has changed.
@@ -43,15 +43,16 @@ pub struct OpenedHandle {
     pub handle: Handle,
     /// How the kernel may cache the content.
     pub caching: Caching,
-    /// Whether work for a reader that has ended is cancelled.
+    /// Whether the server cancels reads of this file when the thread that reads has closed the file
+    /// or ended.
     pub is_given_up: bool,
 }
 
-/// The file or directory of a handle.
+/// The open file or directory to which a handle refers.
 pub(in crate::fs) struct OpenInode {
     /// Inode number of the opened file or directory.
     pub(in crate::fs) ino: u64,
-    /// The file that contains the inode, in the state when it was opened.
+    /// The state, when the handle was opened, of the file that contains the inode.
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) content: HandleContent,
     held: HeldMemory,
@@ -59,7 +60,7 @@ pub(in crate::fs) struct OpenInode {
 }
 
 impl OpenInode {
-    /// Creates the entry of a file handle.
+    /// Creates an open file that shows a document. `pin` binds its inode to the document.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if all open files together need too much memory.
@@ -71,7 +72,7 @@ impl OpenInode {
         Self::new(ino, file, HandleContent::File(document), pin)
     }
 
-    /// Creates the entry of a directory handle.
+    /// Creates an open directory of the state `file`.
     ///
     /// # Errors
     /// Fails as [`file`](Self::file) does.
@@ -97,8 +98,9 @@ impl OpenInode {
         })
     }
 
-    /// Accounts for the memory that the last call has left in the handle. If the memory exceeds the
-    /// limit, it is freed, and the next read or listing starts from the beginning.
+    /// Accounts for the memory that the last read or listing has left in the handle. If all open
+    /// files together exceed the limit, frees this memory, and the next read or listing starts from
+    /// the beginning.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory was freed.
@@ -124,7 +126,7 @@ pub(in crate::fs) enum HandleContent {
 }
 
 impl HandleContent {
-    /// Returns the bytes of memory that belong to this handle alone.
+    /// Returns the memory that belongs to this handle alone, in bytes.
     fn own_bytes(&self) -> u64 {
         match self {
             HandleContent::File(document) => document.view.own_bytes(),
@@ -132,7 +134,7 @@ impl HandleContent {
         }
     }
 
-    /// Frees memory whose content can be determined again.
+    /// Frees the memory of state that a later read or listing can restore.
     fn forget(&self) {
         match self {
             HandleContent::File(document) => document.view.forget(),
@@ -141,12 +143,14 @@ impl HandleContent {
     }
 }
 
-/// A file or directory that a handle can refer to.
+/// An open file or directory, as an entry of [`Handles`].
 pub(in crate::fs) trait Openable {
-    /// Returns whether work for a reader that has ended is cancelled.
+    /// Returns whether reads of this file are cancelled when the thread that reads has closed the
+    /// file or ended.
     fn is_given_up(&self) -> bool;
 
-    /// Returns whether the state of the source in which this was opened has ended.
+    /// Returns whether the file has changed since this was opened, so that requests return
+    /// `ESTALE`.
     fn has_ended(&self) -> bool;
 }
 
@@ -163,10 +167,10 @@ impl Openable for OpenInode {
     }
 }
 
-/// All open handles of a file, or of a directory of files.
+/// The open handles of the tree of one file, or of a directory of files.
 pub(in crate::fs) struct Handles<O> {
-    /// Open files by handle; `None` if the state of the source in which the file was opened has
-    /// ended.
+    /// Open files and directories by handle. `None` if the file has changed since the handle was
+    /// opened.
     open: Mutex<HashMap<u64, Option<Arc<O>>>>,
     last: AtomicU64,
 }
@@ -181,7 +185,7 @@ impl<O> Default for Handles<O> {
 }
 
 impl<O: Openable> Handles<O> {
-    /// Returns a new handle.
+    /// Returns a handle that was never used before.
     pub(in crate::fs) fn unused(&self) -> Handle {
         Handle(self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
     }
@@ -189,7 +193,7 @@ impl<O: Openable> Handles<O> {
     /// Binds `handle` to `open`, unless the handle is already bound.
     ///
     /// # Errors
-    /// `Io` (`EMFILE`) if too many handles are open; `ESTALE` if the state of `open` has ended.
+    /// `Io` (`EMFILE`) if too many handles are open; `ESTALE` if the file of `open` has changed.
     pub(in crate::fs) fn insert(
         &self,
         handle: Handle,
@@ -211,17 +215,18 @@ impl<O: Openable> Handles<O> {
         })
     }
 
-    /// Returns whether the handle is bound, or was until its state ended.
+    /// Returns whether the handle is open, even if its file has changed since.
     pub(in crate::fs) fn contains(&self, handle: Handle) -> bool {
         lock(&self.open).contains_key(&handle.0)
     }
 
-    /// Returns the number of handles.
+    /// Returns the number of open handles.
     pub(in crate::fs) fn len(&self) -> usize {
         lock(&self.open).len()
     }
 
-    /// Binds an open handle to another file or directory.
+    /// Binds the open handle `handle` to the file or directory `open`, in place of the previous
+    /// one.
     ///
     /// # Errors
     /// `ESTALE` if the state of `open` has ended.
@@ -238,7 +243,7 @@ impl<O: Openable> Handles<O> {
         Ok(open)
     }
 
-    /// Returns the open file or directory of a handle.
+    /// Returns the open file or directory to which `handle` refers.
     ///
     /// # Errors
     /// `ESTALE` if its state has ended.
@@ -248,7 +253,8 @@ impl<O: Openable> Handles<O> {
         open.ok_or_else(stale)
     }
 
-    /// Drops all open files and directories, because their state has ended. The handles stay valid.
+    /// Drops the open files and directories of a file that has changed. Their handles stay open,
+    /// and requests with them return `ESTALE`.
     pub(in crate::fs) fn retire(&self) {
         let mut open = lock(&self.open);
         let gone: Vec<_> = open.values_mut().filter_map(Option::take).collect();
@@ -256,8 +262,8 @@ impl<O: Openable> Handles<O> {
         drop(gone);
     }
 
-    /// Removes a handle and returns its file. The caller drops the file, which may take time,
-    /// without the lock.
+    /// Closes `handle` and returns its file or directory. The caller drops this value without the
+    /// lock, because that may take time.
     pub(in crate::fs) fn remove(&self, handle: Handle) -> Option<Arc<O>> {
         let mut open = lock(&self.open);
         let removed = open.remove(&handle.0);

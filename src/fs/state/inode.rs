@@ -20,49 +20,49 @@ use std::time::Instant;
 
 use h5fs_reader::model::NodeId;
 
-/// Number of the root.
+/// Inode number of the root.
 pub(in crate::fs) const ROOT: u64 = 1;
-/// Number of the directory of views. Like the numbers below, it applies to the first state of the
-/// source.
+/// Inode number of the directory of views, `.h5fs`. Like the inode numbers below, it applies to the
+/// first state of the source.
 pub(in crate::fs) const VIEWS: u64 = BESIDE;
-/// Number of the status file in the directory of views.
+/// Inode number of `.h5fs/status`.
 pub(in crate::fs) const STATUS: u64 = BESIDE | 1;
-/// Number of the directory of other files in the directory of views.
+/// Inode number of `.h5fs/external`, the directory of externally linked files.
 pub(in crate::fs) const EXTERNAL: u64 = BESIDE | 2;
 
-/// Number of the text of an ASDF tree in the directory of views.
+/// Inode number of `.h5fs/tree.yaml`, the text of an ASDF file's tree.
 pub(in crate::fs) const TREE_TEXT: u64 = BESIDE | 3;
-/// Number of the directory of ASDF blocks in the directory of views.
+/// Inode number of `.h5fs/blocks`, the directory of ASDF blocks.
 pub(in crate::fs) const BLOCKS: u64 = BESIDE | 4;
-/// Number of the list of errors in the directory of views.
+/// Inode number of `.h5fs/errors`.
 pub(in crate::fs) const ERRORS: u64 = BESIDE | 5;
-/// Number of the Prometheus metrics in the directory of views.
+/// Inode number of `.h5fs/metrics`.
 pub(in crate::fs) const METRICS: u64 = BESIDE | 6;
 
-/// Number of the list of a joined file's members in the directory of views.
+/// Inode number of `.h5fs/members.csv`, the list of a joined file's members.
 pub(in crate::fs) const MEMBERS: u64 = BESIDE | 7;
 
-/// The bit that marks a link other than a hard link.
+/// The bit that is set in the inode numbers of links other than hard links.
 pub(in crate::fs) const LINK: u64 = 1 << 63;
 const BESIDE: u64 = NodeId::END;
 const TREE_SHIFT: u32 = 46;
 const HASHED: u64 = 1 << 45;
 
-/// The number of a tree.
+/// A tree number: 16 bits of an inode number that identify the tree which contains the entry.
 pub(in crate::fs) type Tree = u16;
-/// The source's own tree.
+/// Tree number of the source's own tree.
 pub(in crate::fs) const SOURCE: Tree = 0;
-/// The tree of alternative spellings of other files' names.
+/// Tree number of the symbolic links in `.h5fs/external` for other spellings of files' names.
 pub(in crate::fs) const SPELLINGS: Tree = 1;
-/// The tree of ASDF blocks. The numbers between `SPELLINGS` and this one belong to the trees of
-/// views, with two numbers each: one for directories and one for files.
+/// Tree number of ASDF blocks. The numbers between `SPELLINGS` and this one belong to the trees of
+/// views. Each has one number for its directories, and one for the files of each form.
 pub(in crate::fs) const BLOCK_FILES: Tree = 254;
-/// The tree of selections in the source's own tree.
+/// Tree number of selections in the source's own tree.
 pub(in crate::fs) const SELECTIONS: Tree = 255;
-/// The first tree of another file.
+/// Lowest tree number of externally linked files and their trees of views.
 pub(in crate::fs) const FIRST_FILE: Tree = 256;
 
-/// The type of an inode.
+/// The type of an inode, which determines the node that implements requests about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum NodeType {
     /// A group, as a directory.
@@ -77,19 +77,20 @@ pub(in crate::fs) enum NodeType {
     /// error. The object is listed but cannot be looked up. `node` is the group that contains the
     /// object.
     Unreadable,
-    /// The directory of views, `.h5fs`, of the source or of another file.
+    /// The directory of views, `.h5fs`, of the source or of an externally linked file.
     Views,
-    /// A single entry of the directory of views, identified by its name.
+    /// An entry of the directory of views that is not a tree of views, such as `status`. The name
+    /// identifies it.
     Single,
-    /// A decoded ASDF block.
+    /// A decompressed block of an ASDF file.
     Block,
-    /// An alternative spelling of another file's name, as a symbolic link.
+    /// A name in `.h5fs/external` that spells the path of a file differently, as a symbolic link.
     Spelling,
     /// A directory in a tree of views.
     ViewDirectory,
     /// A symbolic link in a tree of views; `node` is the group whose directory contains the link.
     ViewLink,
-    /// A view of an object.
+    /// A file that is a view of the object `node`.
     View,
     /// A directory of a Zarr store. The name is its path relative to the store directory of the
     /// object `node`.
@@ -97,14 +98,14 @@ pub(in crate::fs) enum NodeType {
     /// A document or a chunk of a Zarr store. The name is its path relative to the store directory
     /// of the object `node`.
     StoreFile,
-    /// An attribute of an object.
+    /// A file with the value of an attribute of the object `node`.
     Attribute,
     /// An element of the array of references `node`, as a symbolic link.
     Reference,
-    /// A picture of the image stack `node`.
+    /// A file with one picture of the image stack `node`.
     Frame,
-    /// A part of an array, in any tree. `node` is the group that contains the array. The name is
-    /// the array's name, a `/`, and the selector.
+    /// A file that shows a part of an array, in any tree. `node` is the group that contains the
+    /// array. The name is the array's name, a `/`, and the selector.
     Selection,
 }
 
@@ -112,11 +113,11 @@ pub(in crate::fs) enum NodeType {
 #[derive(Debug, Clone)]
 pub(in crate::fs) struct Inode {
     pub(in crate::fs) node_type: NodeType,
-    /// Generation: the state of the source to which the inode belongs.
+    /// Generation of the source to which the inode belongs.
     pub(in crate::fs) generation: u32,
-    /// The tree that contains the inode.
+    /// Tree number of the tree that contains the inode.
     pub(in crate::fs) tree: Tree,
-    /// The object, or the group that contains the link.
+    /// The object that the inode shows, or the group that contains the link.
     pub(in crate::fs) node: NodeId,
     /// Inode number of the directory where the inode was first found.
     pub(in crate::fs) parent: u64,
@@ -129,13 +130,14 @@ impl Inode {
         self.node == other.node && self.name == other.name
     }
 
-    /// Returns whether the inode is the directory of a group.
+    /// Returns whether the inode is the directory of a group, in the state `generation` of the
+    /// source.
     pub(in crate::fs) fn is_home(&self, generation: u32) -> bool {
         self.node_type == NodeType::Group && self.generation == generation
     }
 
-    /// Returns whether the inode stays after the kernel has forgotten it, while the state
-    /// `generation` of the source is shown.
+    /// Returns whether the inode stays in memory after the kernel has forgotten it, while the
+    /// source has the generation `generation`.
     pub(in crate::fs) fn is_retained(&self, generation: u32) -> bool {
         let is_views = self.node_type == NodeType::Views && self.tree == SOURCE;
         let is_fixed = self.node_type == NodeType::Group || is_views;
@@ -145,7 +147,8 @@ impl Inode {
     }
 }
 
-/// Returns whether an object's identity can be an inode number in `tree`.
+/// Returns whether the node ID of an object is small enough to be part of its inode number in
+/// `tree`.
 pub(in crate::fs) fn is_object(tree: Tree, node: NodeId) -> bool {
     tree == SOURCE || node.number() < HASHED
 }
@@ -169,7 +172,8 @@ pub(in crate::fs) fn number_in_generation(generation: u32, number: u64) -> u64 {
     }
 }
 
-/// Returns the inode number of an object in `tree`. The object must not be the root of the source.
+/// Returns the inode number of the object `node` in `tree`. The object must not be the root of the
+/// source.
 pub(in crate::fs) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
     let first = match tree {
         SOURCE => node.number(),
@@ -178,8 +182,8 @@ pub(in crate::fs) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
     number_in_generation(generation, first)
 }
 
-/// Returns the object of an inode number, if the number belongs to an object; the inverse of
-/// [`of_node`].
+/// Returns the object with the inode number `ino`; the inverse of [`of_node`]. Returns `None` if
+/// the number does not belong to an object.
 pub(in crate::fs) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
     let first = number_in_generation(generation, ino);
     NodeId::new(match first & BESIDE {
@@ -188,8 +192,8 @@ pub(in crate::fs) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
     })
 }
 
-/// Returns the inode number of an entry other than an object, shown as `name` in `group` of `tree`.
-/// The hash is FNV-1a, so that the number is the same in every mount.
+/// Returns the inode number of an entry other than an object. The directory of `group` in `tree`
+/// shows the entry as `name`.
 pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &[u8]) -> u64 {
     let group = group.number().to_le_bytes();
     let bytes = group.iter().chain(name);
@@ -203,17 +207,17 @@ pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &
     number_in_generation(generation, first)
 }
 
-/// Returns the inode number of the element `number` of the array `node` in `tree`. Numbers of one
-/// array are distinct. The multiplier is odd with random bits, so that the ranges of different
-/// arrays are far apart.
+/// Returns the inode number of the element with the index `number` of the array `node` in `tree`.
+/// The numbers of one array's elements are distinct. The multiplier is odd with random bits, so
+/// that the numbers for different arrays are far apart.
 pub(in crate::fs) fn of_element(generation: u32, tree: Tree, node: NodeId, number: u64) -> u64 {
     let first = node.number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let element = first.wrapping_add(number) & (HASHED - 1);
     number_in_generation(generation, within(tree) | HASHED | element)
 }
 
-/// Returns a different inode number for the inode `ino` in the state of its file that was opened at
-/// `opened`.
+/// Returns an inode number other than `ino` for the same entry in a later state of a growing file,
+/// which was opened at the time `opened`.
 pub(in crate::fs) fn number_in_state(ino: u64, opened: Instant) -> u64 {
     let mut hasher = DefaultHasher::new();
     (ino, opened).hash(&mut hasher);
@@ -228,12 +232,13 @@ fn within(tree: Tree) -> u64 {
     BESIDE | (u64::from(tree) << TREE_SHIFT)
 }
 
-/// Returns whether a number is a hash, which several entries may share.
+/// Returns whether the inode number `ino` is a hash, so that other entries may have the same
+/// number.
 pub(in crate::fs) fn is_hash(ino: u64) -> bool {
     ino & LINK != 0 || ino & BESIDE != 0 && ino & HASHED != 0
 }
 
-/// Returns the next number to try after a hash collision.
+/// Returns the inode number to try next if `ino` belongs to another entry with the same hash.
 pub(in crate::fs) fn next_hash(ino: u64) -> u64 {
     if ino & LINK != 0 {
         return ino.wrapping_add(1) | LINK;

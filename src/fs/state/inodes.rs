@@ -1,4 +1,4 @@
-//! The inodes that the kernel knows, with a count of lookups.
+//! The inodes that the kernel knows, with the number of lookups that the kernel has not released.
 
 pub(in crate::fs) mod table;
 
@@ -15,15 +15,15 @@ use crate::fs::state::inodes::table::InodeTable;
 const SHARDS: usize = 16;
 
 /// All inodes that the kernel knows, and the directory of every group found in the current state.
-/// The latter ensures that no group is a directory in two places.
+/// The directories ensure that no group is a directory in two places.
 #[derive(Debug)]
 pub(in crate::fs) struct Inodes {
     shards: Box<[Mutex<InodeTable<InodeRecord>>]>,
-    /// The generation of the source that is shown.
+    /// The generation of the source.
     generation: AtomicU32,
 }
 
-/// An [`Inode`] without its name, with additional state.
+/// An [`Inode`] as stored in the table: without its name, and with additional state.
 #[derive(Debug, Clone, Copy)]
 struct InodeRecord {
     node: NodeId,
@@ -31,7 +31,7 @@ struct InodeRecord {
     generation: u32,
     tree: Tree,
     node_type: NodeType,
-    /// Whether the last listing of the directory was incomplete.
+    /// Whether the last listing of the directory lacked entries that could not be read.
     is_unsure: bool,
 }
 
@@ -59,7 +59,7 @@ impl InodeRecord {
     }
 }
 
-/// Returns the inode with the number `ino` in `shard`.
+/// Returns the inode with the number `ino` in the part `shard` of the table.
 fn find_inode(shard: &InodeTable<InodeRecord>, ino: u64) -> Option<Inode> {
     shard.get(ino).map(|(found, name)| found.into_inode(name))
 }
@@ -70,7 +70,7 @@ impl Inodes {
         Self::in_shards(SHARDS)
     }
 
-    /// Creates an empty table for one of many files, with minimal memory.
+    /// Creates an empty table for a data file of a mounted directory, which uses little memory.
     pub(in crate::fs) fn of_a_member() -> Self {
         Self::in_shards(1)
     }
@@ -93,8 +93,9 @@ impl Inodes {
         find_inode(&lock(self.shard(ino)), ino)
     }
 
-    /// Counts a lookup of `entry` under `ino`, and stores the entry at the first lookup. Returns
-    /// the actual number: after a hash collision, a link gets the next free one.
+    /// Increments the lookup count of the inode `entry`, and stores it at its first lookup. `ino`
+    /// is the inode number before collisions are resolved. Returns the inode number in use: after a
+    /// hash collision, the next free one.
     pub(in crate::fs) fn enter(&self, ino: u64, entry: &Inode) -> u64 {
         let mut ino = ino;
         loop {
@@ -115,8 +116,8 @@ impl Inodes {
         }
     }
 
-    /// Returns the location where the group with number `ino` is a directory. The first call sets
-    /// the location to `place`.
+    /// Returns the inode number of the parent and the name of the directory that shows the group
+    /// `ino`. If the group has no directory yet, `place` becomes its directory.
     pub(in crate::fs) fn directory_location(&self, ino: u64, place: Inode) -> (u64, Box<[u8]>) {
         let mut shard = lock(self.shard(ino));
         let known = find_inode(&shard, ino);
@@ -128,22 +129,23 @@ impl Inodes {
         (home.parent, home.name)
     }
 
-    /// Returns the location where the group with number `ino` is a directory, if it is known.
+    /// Returns the inode number of the parent and the name of the directory that shows the group
+    /// `ino`, if the group has a directory.
     pub(in crate::fs) fn home(&self, ino: u64, generation: u32) -> Option<(u64, Box<[u8]>)> {
         let known = self.get(ino)?;
         let met = known.is_home(generation);
         met.then_some((known.parent, known.name))
     }
 
-    /// Records whether the last listing of the directory `ino` is incomplete because of unreadable
-    /// entries. Returns the previous value.
+    /// Records whether the last listing of the directory `ino` lacked entries that could not be
+    /// read. Returns the value for the listing before.
     pub(in crate::fs) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
         let mut shard = lock(self.shard(ino));
         let known = shard.entry(ino);
         known.is_some_and(|known| std::mem::replace(&mut known.is_unsure, is_unsure))
     }
 
-    /// Stores `entry` under `ino` with a lookup count of 0.
+    /// Stores `entry` under the inode number `ino` with a lookup count of 0.
     pub(in crate::fs) fn pin(&self, ino: u64, entry: &Inode) {
         let mut shard = lock(self.shard(ino));
         shard.insert(ino, InodeRecord::from_inode(entry), &entry.name);
@@ -152,8 +154,8 @@ impl Inodes {
         }
     }
 
-    /// Subtracts `lookups` lookups. An inode without lookups is removed, unless it is a group of
-    /// the current state.
+    /// Subtracts `lookups` from the lookup count of the inode `ino`. An inode without lookups is
+    /// removed, unless it is the directory of a group in the current state.
     pub(in crate::fs) fn forget(&self, ino: u64, lookups: u64) {
         let mut shard = lock(self.shard(ino));
         let Some(left) = shard.lookups(ino) else {
@@ -176,8 +178,9 @@ impl Inodes {
         }
     }
 
-    /// Ends the tree of another file. Its inodes stay until the kernel forgets them, as if they
-    /// belonged to an earlier state of the source.
+    /// Ends the trees with the number `tree`, because their externally linked file has changed. Its
+    /// inodes stay until the kernel forgets them, as if they belonged to an earlier state of the
+    /// source.
     pub(in crate::fs) fn end(&self, tree: Tree) {
         let before = self.generation.load(Ordering::Relaxed).wrapping_sub(1);
         for shard in &self.shards {
@@ -188,7 +191,7 @@ impl Inodes {
         }
     }
 
-    /// Returns the trees that contain inodes.
+    /// Returns the numbers of the trees that contain inodes.
     pub(in crate::fs) fn trees(&self) -> HashSet<Tree> {
         let mut trees = HashSet::new();
         for shard in &self.shards {

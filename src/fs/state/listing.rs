@@ -1,4 +1,4 @@
-//! The state of a listing, and its entries.
+//! The state of listing an open directory, and the entries of a listing.
 
 use std::sync::Arc;
 
@@ -10,21 +10,22 @@ use h5fs_reader::model::{Container, Link, LinkStream, NodeId};
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::views::store_chunks::IndexWalk;
 
-/// The first two entries of every directory, `.` and `..`.
+/// Number of the entries `.` and `..`, with which every listing starts.
 pub(in crate::fs) const DOTS: u64 = 2;
 
 /// An entry of a listing.
 pub(in crate::fs) struct ListingEntry<'a> {
-    /// The name as shown.
+    /// The name as the mount shows it.
     pub(in crate::fs) name: &'a [u8],
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) kind: FileKind,
-    /// Determines the attributes, for a listing with attributes.
+    /// A function that determines the attributes of the entry, called if the listing includes
+    /// attributes.
     pub(in crate::fs) stat: &'a dyn Fn() -> ListedAttributes,
 }
 
 impl<'a> ListingEntry<'a> {
-    /// Creates the entry `.` or `..`, with the attributes from `stat`.
+    /// Creates the entry `.` or `..`, whose attributes `stat` determines.
     pub(in crate::fs) fn dot(
         name: &'a [u8],
         ino: u64,
@@ -42,16 +43,17 @@ impl<'a> ListingEntry<'a> {
 
 /// The attributes of an entry in a listing.
 pub(in crate::fs) enum ListedAttributes {
-    /// Attributes of an entry that is counted as looked up.
+    /// Attributes from a lookup of the entry. The lookup count of its inode was incremented.
     Counted(LookupEntry),
-    /// Attributes of an entry that is not counted.
+    /// Attributes without a lookup: the lookup count of the inode is unchanged.
     Uncounted(LookupEntry),
-    /// Unknown until a lookup. Until then, the entry appears as this kind of file.
+    /// The attributes are unknown until the kernel looks the entry up. The listing shows this kind
+    /// of file.
     Unknown(FileKind),
 }
 
-/// A callback for an entry of a listing and the position after it. It returns `true`, without
-/// taking the entry, if there is no room.
+/// A callback for an entry of a listing and the position after it. The callback returns `true`,
+/// without taking the entry, if the reply has no room for it.
 pub(in crate::fs) type ListingCallback<'v> = dyn FnMut(&ListingEntry<'_>, u64) -> bool + 'v;
 
 /// The state of an open directory's listing.
@@ -59,11 +61,12 @@ pub(in crate::fs) type ListingCallback<'v> = dyn FnMut(&ListingEntry<'_>, u64) -
 pub(in crate::fs) struct ListingState {
     cursor: Option<Cursor>,
     attributes: Option<Arc<AttributeNames>>,
-    /// The position in the index of chunks, for the listing of a Zarr store.
+    /// The progress in the chunk index, for listing a directory of chunks in a Zarr store.
     pub(in crate::fs) walk: Option<Box<IndexWalk>>,
-    /// Whether an entry could not be read.
+    /// Whether the listing lacks an entry that could not be read.
     pub(in crate::fs) is_unsure: bool,
-    /// Whether there are too many links for the requested order.
+    /// Whether the listing is in index order, because the group has too many links for the order
+    /// that the options request.
     pub(in crate::fs) is_unordered: bool,
 }
 
@@ -82,8 +85,9 @@ impl ListingState {
         self.walk = None;
     }
 
-    /// Returns the first link of `group` at or after `position`, and the position after it. With
-    /// `is_ordered`, links are in display order, else in index order.
+    /// Returns the first link of `group` at or after `position`, and the position after it. If
+    /// `is_ordered` is true, links are in display order, otherwise in the order of the file's
+    /// index.
     pub(in crate::fs) fn link(
         &mut self,
         container: &dyn Container,
@@ -108,8 +112,9 @@ impl ListingState {
         Ok(found.map(|(link, behind)| (link.clone(), behind)))
     }
 
-    /// Returns the directory's attributes, which are read once. If some could not be read, each
-    /// listing from the first entry reads them again.
+    /// Returns the names of the directory's attributes, from the cache or from `find`. If some
+    /// attributes could not be read, each listing that starts at the first entry calls `find`
+    /// again.
     pub(in crate::fs) fn attributes(
         &mut self,
         is_first: bool,
@@ -129,12 +134,12 @@ impl ListingState {
     }
 }
 
-/// The position of a listing in a group's links.
+/// The progress of listing the links of a group.
 struct Cursor {
     links: Box<dyn LinkStream>,
-    /// A fetched link that was not consumed, with the position where it was requested.
+    /// A link that was read but not passed on, with the position from which it was requested.
     next: Option<(u64, Link)>,
-    /// Position and error where the listing ended early.
+    /// The position where reading links failed, and the error.
     failed: Option<(u64, Error)>,
 }
 
@@ -182,18 +187,18 @@ impl Cursor {
     }
 }
 
-/// The names of a directory's attributes, as far as they are known.
+/// The names of a directory's attributes that could be read.
 #[derive(Debug, Default)]
 pub(in crate::fs) struct AttributeNames {
     /// The names of the attribute files.
     pub(in crate::fs) names: Vec<Vec<u8>>,
     bytes: u64,
-    /// The error because of which there may be more names.
+    /// The error because of which names may be missing. `None` if all attributes were read.
     pub(in crate::fs) damaged: Option<Error>,
 }
 
 impl AttributeNames {
-    /// Returns the bytes of memory of the names.
+    /// Returns the memory of the names in bytes.
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
         self.bytes
     }
@@ -206,7 +211,7 @@ impl AttributeNames {
         AttributeNames { bytes, ..self }
     }
 
-    /// Returns whether a later attempt may find more names.
+    /// Returns whether the error is temporary, so that a later attempt may find more names.
     pub(in crate::fs) fn is_passing(&self) -> bool {
         self.damaged.as_ref().is_some_and(Error::is_passing)
     }

@@ -1,4 +1,5 @@
-//! Missing or forbidden files, and objects in them, that an object or a link references.
+//! Reports files that an object or a link references but that are missing or may not be opened, and
+//! missing objects in such files.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -15,7 +16,8 @@ use crate::fs::names::link_resolution::follow_to;
 use crate::fs::nodes::node::{Defect, DefectCallback, TargetInode};
 use crate::limits;
 
-/// Reports problems with the sources of a virtual array, recursively and each once.
+/// Reports missing files and datasets from which the virtual dataset `array` takes its elements.
+/// Examines sources of sources too, each once.
 pub(in crate::fs) fn examine_sources(array: &Arc<Array>, find: &mut DefectCallback<'_>) {
     SourceChecker {
         find,
@@ -28,7 +30,7 @@ pub(in crate::fs) fn examine_sources(array: &Arc<Array>, find: &mut DefectCallba
 struct SourceChecker<'f, 'd> {
     find: &'f mut DefectCallback<'d>,
     hasher: RandomState,
-    /// Hashes of the names of the sources examined so far.
+    /// Hashes of the names of the source files and datasets examined so far.
     known: HashSet<u64>,
 }
 
@@ -67,7 +69,7 @@ impl SourceChecker<'_, '_> {
     }
 }
 
-/// Reports why a link into another file leads nowhere.
+/// Reports the reason to `find` if a link into another file leads nowhere.
 ///
 /// # Errors
 /// Fails if the link itself cannot be read.
@@ -90,8 +92,8 @@ pub(in crate::fs) fn examine_link(
     Ok(())
 }
 
-/// Returns why a link leads nowhere, as text. The reason is a file that is not shown or, if
-/// `object` is true, a missing object in that file.
+/// Returns the reason why a link leads nowhere, as a text. The reason is a file that is not shown
+/// or, if `object` is true, a missing object in that file.
 ///
 /// # Errors
 /// Fails if the link itself, or its target, cannot be read.
@@ -111,7 +113,7 @@ pub(in crate::fs) fn dangling_reason(
     }))
 }
 
-/// Returns why the other file of a link is not shown.
+/// Returns a defect with the reason if the file to which the link leads is not shown.
 fn unshown(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<Defect<'static>>> {
     let Some(file) = link.other_file() else {
         return Ok(None);
@@ -124,7 +126,7 @@ fn unshown(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<Defect<
     })
 }
 
-/// Returns a finding if the target object of a link does not exist.
+/// Returns a defect if the object to which the link leads does not exist in its file.
 fn absent_target(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<Defect<'static>>> {
     let text = match link {
         LinkTarget::Hard(_) => return Ok(None),
@@ -141,7 +143,7 @@ fn absent_target(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<D
     Ok(Some(Defect::Missing(text)))
 }
 
-/// Records once why a link into another file leads nowhere.
+/// Logs and records the reason why a link into another file leads nowhere, once for each link.
 pub(in crate::fs) fn record_dangling(target: &TargetInode<'_>, link: &LinkTarget) -> Result<()> {
     let Some(file) = link.other_file() else {
         return Ok(());
@@ -160,7 +162,7 @@ pub(in crate::fs) fn record_dangling(target: &TargetInode<'_>, link: &LinkTarget
     Ok(())
 }
 
-/// Returns the name of a link for messages.
+/// Returns the file and the object path that a link contains, as a text for messages.
 fn missing_name(target: &TargetInode<'_>, link: &LinkTarget) -> Result<String> {
     let path = match link {
         LinkTarget::Soft(path) => path.clone(),

@@ -1,4 +1,5 @@
-//! Open documents of growing files, by inode number.
+//! Bindings of inodes of growing files to their open content, so that an open file has a fixed
+//! length.
 //!
 //! A document belongs to the state of its file when it was opened. While the document is open, its
 //! inode refers to this document alone: other opens share the document, and `stat` returns its
@@ -17,18 +18,18 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::view::View;
 
-/// The content of an open file, in one state of its source.
+/// The content of a file that is open, in one state of its source.
 #[derive(Clone)]
 pub(in crate::fs) struct OpenDocument {
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) view: Arc<dyn View>,
-    /// For the raw bytes of an array, all dimensions except the first. While they are unchanged,
-    /// appended bytes follow the existing ones.
+    /// For a file with the raw bytes of an array: all dimensions of the array except the first.
+    /// While they are unchanged, appended bytes follow the existing ones.
     rows: Option<Box<[u64]>>,
 }
 
 impl OpenDocument {
-    /// Creates the document of `inode` with the content `view`, opened in the state `file`.
+    /// Creates the document for opening `inode`. `view` is its content in the state `file`.
     ///
     /// # Errors
     /// Fails if the array cannot be read now.
@@ -46,8 +47,8 @@ impl OpenDocument {
         Ok(OpenDocument { file, view, rows })
     }
 
-    /// Returns whether readers of this document also get the bytes appended in the later state
-    /// `file`.
+    /// Returns whether a later read of this document also returns bytes that a writer has appended
+    /// up to the state `file`.
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
@@ -55,19 +56,21 @@ impl OpenDocument {
         Ok(self.rows.is_some() && self.rows == rows(file, inode)?)
     }
 
-    /// Returns the state of a growing file to which the document is tied.
+    /// Returns the state of a growing file whose bytes the document returns. `None` if reads also
+    /// return bytes of later states.
     pub(in crate::fs) fn tied_state(&self) -> Option<Identity> {
         let stays = self.file.is_growing() && self.rows.is_none();
         stays.then(|| self.file.identity()).flatten()
     }
 
-    /// Returns whether this document continues `other`, in a later or the same state.
+    /// Returns whether this document is the document `other` in the same or a later state, with
+    /// bytes appended.
     fn is_continuation(&self, other: &OpenDocument) -> bool {
         let is_later = self.file.opened_at() >= other.file.opened_at();
         is_later && self.rows.is_some() && self.rows == other.rows
     }
 
-    /// Returns whether the document's length is fixed while the document is open.
+    /// Returns whether the length of the document `inode` is fixed while it is open.
     fn is_pinned(&self, inode: &Inode) -> bool {
         // The directory of views contains files about the mount itself.
         let is_of_file = inode.node_type != NodeType::Single;
@@ -75,7 +78,8 @@ impl OpenDocument {
     }
 }
 
-/// Returns all dimensions except the first, if `inode` is the raw bytes of an array.
+/// Returns all dimensions of the array except the first, if `inode` shows the raw bytes of an
+/// array.
 fn rows(file: &FileState, inode: &Inode) -> Result<Option<Box<[u64]>>> {
     if inode.node_type != NodeType::Object {
         return Ok(None);
@@ -88,11 +92,13 @@ fn rows(file: &FileState, inode: &Inode) -> Result<Option<Box<[u64]>>> {
 
 type DocumentsByInode = HashMap<u64, (OpenDocument, usize)>;
 
-/// The open documents of growing files.
+/// The bindings of inodes to the open documents of growing files, with the number of handles of
+/// each.
 #[derive(Clone, Default)]
 pub(in crate::fs) struct Pins(Arc<Mutex<DocumentsByInode>>);
 
-/// A guard that binds an inode to its document until the guard is dropped.
+/// A guard for one handle of a document. The inode stays bound to the document until all its guards
+/// are dropped.
 pub(in crate::fs) struct Pin {
     pins: Pins,
     ino: u64,
@@ -113,8 +119,9 @@ impl Drop for Pin {
 }
 
 impl Pins {
-    /// Binds the inode `ino` to `document`. If the inode is bound already, the existing document is
-    /// kept, unless `document` continues it. Returns the bound document.
+    /// Binds the inode `ino` to `document`. If the inode is bound already, its binding stays,
+    /// unless `document` is the bound document with bytes appended. Returns the bound document, and
+    /// a guard if a binding is necessary.
     pub(in crate::fs) fn pin(
         &self,
         ino: u64,
@@ -144,10 +151,11 @@ impl Pins {
         Pin { pins, ino }
     }
 
-    /// Returns the document bound to the inode `ino`, unless the document continues in `file`.
+    /// Returns the document to which the inode `ino` is bound, unless its reads also return bytes
+    /// appended up to the state `file`.
     ///
     /// # Errors
-    /// Fails if this cannot be determined now.
+    /// Fails if the array of the document cannot be read now.
     pub(in crate::fs) fn fixed(
         &self,
         ino: u64,
@@ -161,7 +169,8 @@ impl Pins {
         }
     }
 
-    /// Returns `ino`, or a different inode number if an earlier state of the inode is open.
+    /// Returns the inode number for an entry in the state `file`: `ino`, or another number if `ino`
+    /// is bound to a document of an earlier state.
     ///
     /// # Errors
     /// Fails as [`fixed`](Self::fixed) does.

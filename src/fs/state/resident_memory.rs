@@ -4,27 +4,27 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The kernel's report of this process's memory; proc(5), /proc/PID/status. The file is opened
-/// while the process may still open files.
+/// The open file /proc/PID/status of this process, in which the kernel reports its memory usage;
+/// proc(5). The file must be opened before the process gives up the right to open files.
 #[derive(Debug, Clone)]
 pub struct ResidentMemory(Arc<File>);
 
 impl ResidentMemory {
-    /// Opens the report. Returns `None` without `/proc`.
+    /// Opens the file. Returns `None` if `/proc` is not available.
     #[must_use]
     pub fn open() -> Option<Self> {
         let file = File::open("/proc/self/status").ok()?;
         Some(ResidentMemory(Arc::new(file)))
     }
 
-    /// Returns the bytes of resident memory.
+    /// Returns the resident memory of this process in bytes.
     pub(in crate::fs) fn bytes(&self) -> Option<u64> {
         let mut text = [0; 4096];
         let length = self.0.read_at(&mut text, 0).ok()?;
         Self::bytes_in(str::from_utf8(text.get(..length)?).ok()?)
     }
 
-    /// Parses the bytes of resident memory in the text of such a report.
+    /// Parses the resident memory in bytes from `status`, the text of /proc/PID/status.
     #[must_use]
     pub fn bytes_in(status: &str) -> Option<u64> {
         let mut lines = status.lines();

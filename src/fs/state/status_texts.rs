@@ -12,10 +12,10 @@ use h5fs_reader::memory::lock::lock;
 
 use crate::view::texts::text::Text;
 
-/// Maximum age of a text that is shown to its reader again.
+/// Maximum age of a text that a later `stat` or open may use again.
 const YOUNG: Duration = Duration::from_secs(1);
 
-/// The most recent texts by inode number, at most three.
+/// The last text of each inode: at most three, `status`, `errors` and `metrics`.
 #[derive(Default)]
 pub(in crate::fs) struct StatusTexts(Mutex<HashMap<u64, (Instant, Text)>>);
 

@@ -47,7 +47,7 @@ impl RequestType {
         RequestType::Access,
     ];
 
-    /// Returns the name in small letters.
+    /// Returns the type's name in lowercase.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl RequestType {
     }
 }
 
-/// Counters of requests and bytes.
+/// Counters of the kernel's requests and of the bytes read, since the mount.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// Number of requests of each type, in the order of [`RequestType`].
@@ -76,17 +76,18 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts a request.
+    /// Counts a request of the type `call`.
     pub fn asked(&self, call: RequestType) {
         self.requests[call as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds the bytes returned by a read.
+    /// Adds `bytes`, the number of bytes that a read has returned.
     pub fn read(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the types of requests that occurred, with the number of each.
+    /// Iterates over the types of requests received so far, with the number of requests of each
+    /// type.
     pub(in crate::fs) fn requests(&self) -> impl Iterator<Item = (RequestType, u64)> {
         let counts = self
             .requests
@@ -98,7 +99,7 @@ impl Traffic {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the total bytes of all reads.
+    /// Returns the total number of bytes that all reads have returned.
     pub(in crate::fs) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! A compact table of named entries by inode number. Each inode needs 50 bytes and its name,
-//! because there may be millions of them.
+//! A compact table of named entries by inode number. Each inode needs only 50 bytes in addition to
+//! its name, because there may be millions of inodes.
 //!
 //! `find` and `ls -l` look up every name of a directory, and the kernel forgets names only when it
 //! needs memory. So entries are stored contiguously, and so are names.
@@ -7,26 +7,26 @@
 use h5fs_reader::memory::name_arena::{NameArena, NameAt};
 use h5fs_reader::memory::positions::Positions;
 
-/// Bytes of removed names below which compaction is not worthwhile.
+/// Total length of removed names, in bytes, below which names are not compacted.
 const WASTE: usize = 64 << 10;
 
-/// Entries by number, each with a name and a lookup count.
+/// A table of entries by inode number, each with a name and a lookup count.
 #[derive(Debug)]
 pub(in crate::fs) struct InodeTable<E> {
     positions: Positions,
     slots: Vec<Slot<E>>,
     names: NameArena,
-    /// Bytes of removed names.
+    /// Total length of the removed names that still occupy memory, in bytes.
     unused: usize,
 }
 
-/// An entry with its number, count and name.
+/// An entry with its inode number, lookup count and name.
 #[derive(Debug)]
 pub(super) struct Slot<E> {
     ino: u64,
     entry: E,
     lookups: u32,
-    /// Position of the name in the arena.
+    /// Position of the name in the buffer of all names.
     name: NameAt,
 }
 
@@ -47,25 +47,26 @@ impl<E: Copy> InodeTable<E> {
         found.map(index)
     }
 
-    /// Returns the entry under `ino`, and its name.
+    /// Returns the entry with the inode number `ino`, and its name.
     pub(in crate::fs) fn get(&self, ino: u64) -> Option<(E, &[u8])> {
         let slot = &self.slots[self.position(ino)?];
         Some((slot.entry, self.names.get(slot.name)))
     }
 
-    /// Returns a mutable reference to the entry under `ino`.
+    /// Returns a mutable reference to the entry with the inode number `ino`.
     pub(in crate::fs) fn entry(&mut self, ino: u64) -> Option<&mut E> {
         let at = self.position(ino)?;
         Some(&mut self.slots[at].entry)
     }
 
-    /// Returns a mutable reference to the lookup count under `ino`.
+    /// Returns a mutable reference to the lookup count of the inode `ino`.
     pub(in crate::fs) fn lookups(&mut self, ino: u64) -> Option<&mut u32> {
         let at = self.position(ino)?;
         Some(&mut self.slots[at].lookups)
     }
 
-    /// Stores `entry` under `ino`. The count of an existing entry is kept; a new entry has count 0.
+    /// Stores `entry` under the inode number `ino`. If the number had an entry, its lookup count
+    /// stays; otherwise the lookup count is 0.
     pub(in crate::fs) fn insert(&mut self, ino: u64, entry: E, name: &[u8]) {
         // The arena refuses only names longer than a directory can show, and more names than memory
         // can hold.
@@ -97,7 +98,7 @@ impl<E: Copy> InodeTable<E> {
         }
     }
 
-    /// Removes the entry under `ino`.
+    /// Removes the entry with the inode number `ino`.
     pub(in crate::fs) fn remove(&mut self, ino: u64) {
         let find = |table: &Self, ino| table.positions.get(ino, |at| number(&table.slots, at));
         let Some(at) = find(self, ino) else { return };
@@ -116,7 +117,7 @@ impl<E: Copy> InodeTable<E> {
         self.count_removed(removed.name);
     }
 
-    /// Counts the name as removed, and compacts the names if most are removed.
+    /// Marks the memory of a name as unused. Compacts the buffer of names if most of it is unused.
     fn count_removed(&mut self, name: NameAt) {
         self.unused += self.names.bytes_of(name);
         if self.unused < WASTE + self.names.weight() / 2 {
@@ -138,17 +139,17 @@ impl<E: Copy> InodeTable<E> {
         self.positions.shrink(|at| number(&self.slots, at));
     }
 
-    /// Returns all entries with their numbers.
+    /// Iterates over all entries and their inode numbers.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &E)> {
         self.slots.iter().map(|slot| (slot.ino, &slot.entry))
     }
 
-    /// Returns mutable references to all entries.
+    /// Iterates over all entries mutably.
     pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut E> {
         self.slots.iter_mut().map(|slot| &mut slot.entry)
     }
 
-    /// Removes all entries with count 0 for which `is_gone` returns true.
+    /// Removes all entries without lookups for which `is_gone` returns true.
     pub(super) fn drop_unknown(&mut self, is_gone: impl Fn(&E) -> bool) {
         let slots = self.slots.iter();
         let gone = slots.filter(|slot| slot.lookups == 0 && is_gone(&slot.entry));
