@@ -1,5 +1,5 @@
-//! The directory of views, `.h5fs`, and the table of its entries. The directory of another file
-//! contains only the trees.
+//! The directory of views, `.h5fs`, and the table of its entries. The directory `.h5fs` of an
+//! externally linked file contains only the trees of views.
 //!
 //! Most entries are trees of views, which have a table of their own. Every other entry is a
 //! [`SingleEntry`]: a node in its own source file, and a row of [`ABOVE`] or [`BELOW`] here.
@@ -43,10 +43,10 @@ use crate::fs::state::listing::{
 use crate::fs::views::trees::{ROOT_FILES, TREES};
 use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_counted};
 
-/// The directory of views.
+/// The directory of views, `.h5fs`.
 pub(super) struct Views;
 
-/// An entry of the directory of views other than a tree.
+/// An entry of `.h5fs` other than a tree of views.
 struct SingleEntry {
     name: &'static [u8],
     /// Inode number in the first state of the source.
@@ -55,7 +55,7 @@ struct SingleEntry {
     is_present: fn(&Mount, &FileState) -> bool,
 }
 
-/// Entries listed before the trees.
+/// Entries listed before the trees of views.
 static ABOVE: &[SingleEntry] = &[
     SingleEntry {
         name: other_files::NAME,
@@ -83,7 +83,7 @@ static ABOVE: &[SingleEntry] = &[
     },
 ];
 
-/// Entries listed after the trees.
+/// Entries listed after the trees of views.
 static BELOW: &[SingleEntry] = &[
     SingleEntry {
         name: b"tree.yaml",
@@ -108,18 +108,18 @@ static BELOW: &[SingleEntry] = &[
     },
 ];
 
-/// Returns the names of the entries other than trees.
+/// Iterates over the names of the entries other than trees of views.
 #[cfg(test)]
 fn names_beside_trees() -> impl Iterator<Item = &'static [u8]> {
     ABOVE.iter().chain(BELOW).map(|single| single.name)
 }
 
-/// An entry of the directory of views.
+/// An entry in the listing of `.h5fs`.
 struct Row {
     name: &'static [u8],
     ino: u64,
     node: &'static dyn FsNode,
-    /// Number of the view, if the entry is one.
+    /// If the entry is a view of the root object: the number of its form.
     form: Option<Tree>,
 }
 
@@ -171,14 +171,14 @@ impl IndexedEntry for Row {
     }
 }
 
-/// Returns the node of the single entry `name` of the directory of views.
+/// Returns the node of the entry `name` of `.h5fs`, if it is not a tree of views.
 pub(super) fn single(name: &[u8]) -> Option<&'static dyn FsNode> {
     let mut all = ABOVE.iter().chain(BELOW);
     let found = all.find(|single| single.name == name);
     found.map(|single| single.node)
 }
 
-/// Returns the entries of a file's directory of views, in listing order.
+/// Returns the entries of the directory `.h5fs` of a file, in listing order.
 fn rows(views: &TargetInode<'_>) -> Result<Vec<Row>> {
     let (mount, file) = (views.mount, views.file);
     let single = |single: &SingleEntry| Row {
@@ -203,7 +203,8 @@ fn rows(views: &TargetInode<'_>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns the roots of the trees, and the files of the root: name, tree number and node type.
+/// Iterates over the trees of views and the views of the root object in `.h5fs`: name, tree number
+/// and node type.
 fn in_trees(
     root: NodeId,
     has_extras: bool,
@@ -218,7 +219,8 @@ fn in_trees(
     all.filter(move |(_, number, _)| inode::is_object(*number, root))
 }
 
-/// Returns the trees that `file` has, if views are shown.
+/// Iterates over the trees of views and the views of the root object that `file` has. Empty if the
+/// options disable views.
 fn shown_trees(
     mount: &Mount,
     file: &FileState,
@@ -228,7 +230,8 @@ fn shown_trees(
     in_trees(file.container.root(), has_extras).filter(move |_| are_shown)
 }
 
-/// Counts a lookup of a tree, or of the document, of another file.
+/// Looks up a tree of views, or a view of the root object, in the directory `.h5fs` of an
+/// externally linked file. Increments its lookup count.
 fn enter(views: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
     let (mount, file) = (views.mount, views.file);
     let root = file.container.root();
@@ -249,7 +252,7 @@ fn enter(views: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
     TargetInode::enter(mount, file, ino, &inode, |target| node.stat(target))
 }
 
-/// Returns the node of the root of a tree, or of the document.
+/// Returns the node of the root of a tree of views, or of a view of the root object.
 fn node_of(node_type: NodeType) -> &'static dyn FsNode {
     match node_type {
         NodeType::View => &ViewFile,
@@ -257,7 +260,8 @@ fn node_of(node_type: NodeType) -> &'static dyn FsNode {
     }
 }
 
-/// Returns the entry, which is not counted because it always stays.
+/// Returns the attributes of the entry `row`. Its lookups are not counted, because its inode always
+/// exists.
 fn stat(views: &TargetInode<'_>, row: &Row) -> Result<LookupEntry> {
     let mount = views.mount;
     let (file, inode) = mount.find_inode(row.ino)?;
@@ -271,8 +275,8 @@ fn stat(views: &TargetInode<'_>, row: &Row) -> Result<LookupEntry> {
     row.node.stat(&target)
 }
 
-/// Returns the inodes that exist in the mount of any file: the root, the directory of views, and
-/// its entries.
+/// Returns the inodes that exist in the mount of every file: the root, `.h5fs`, and the entries of
+/// `.h5fs`.
 pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
     let views = inode::number_in_generation(generation, inode::VIEWS);
     let entry = |node_type, tree, parent, name: &[u8]| Inode {

@@ -15,7 +15,7 @@ use crate::view::View;
 use crate::view::texts::attribute_file;
 use crate::view::texts::text::Text;
 
-/// An attribute of an object, as a regular file.
+/// A regular file with the value of an attribute as text.
 pub(in crate::fs) struct AttributeFile;
 
 impl FsNode for AttributeFile {
@@ -32,7 +32,7 @@ impl FsNode for AttributeFile {
     }
 }
 
-/// Counts a lookup of the attribute file `name` in the directory `group`.
+/// Looks up the attribute file `name` in the directory `group`, and increments its lookup count.
 ///
 /// # Errors
 /// `NotFound` if the attribute does not exist; fails if it cannot be read now.
@@ -79,7 +79,7 @@ fn render(file: &FileState, attribute: Attribute) -> Result<Text> {
     attribute_file::view(&*file.container, &paths, &attribute.content?)
 }
 
-/// Returns the attribute of `object` whose file is shown as `attribute_entry`.
+/// Returns the attribute of `object` whose file has the name `shown`.
 fn find_attribute(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attribute> {
     let container = &*file.container;
     if let Some(name) = name::unescape(shown, false) {

@@ -1,4 +1,4 @@
-//! A picture of an image stack as a file: the part of the array that its number selects.
+//! A file for each picture of an image stack. The file's number selects the part of the array.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::fs::views::view_group::ViewGroup;
 use crate::view::View;
 use crate::view::pictures::frames::Frames;
 
-/// A picture of a stack, as a regular file.
+/// A regular file with one picture of an image stack.
 pub(in crate::fs) struct FrameFile;
 
 impl FsNode for FrameFile {
@@ -38,7 +38,8 @@ impl FsNode for FrameFile {
     }
 }
 
-/// Counts a lookup of the picture `name` in the directory `group` of a stack.
+/// Looks up the picture `name` of a stack in the stack's directory `group`, and increments its
+/// lookup count.
 ///
 /// # Errors
 /// `NotFound` if the picture does not exist; fails if that cannot be determined now.
@@ -54,7 +55,8 @@ pub(in crate::fs) fn enter(
     directory.enter_entry(stack.ino(group, number)?, &inode, &FrameFile)
 }
 
-/// Passes the pictures to `visit`. Their lengths are known only to `stat`.
+/// Passes the entries of a stack's directory `group` to `visit`, one for each picture. A listing
+/// does not include the lengths of the pictures, which only `stat` determines.
 pub(in crate::fs) fn list(
     directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
@@ -71,7 +73,7 @@ pub(in crate::fs) fn list(
     })
 }
 
-/// Opens the picture of the target. Returns its view and the stack.
+/// Opens the picture that the target shows. Returns its content and the node of the stack.
 fn picture(target: &TargetInode<'_>) -> Result<SelectionView> {
     let (file, inode) = (target.file, target.inode);
     let group = ViewGroup::new(target.mount, file, inode.tree, inode.node)?;
@@ -83,16 +85,16 @@ fn picture(target: &TargetInode<'_>) -> Result<SelectionView> {
     Ok((view, stack.node))
 }
 
-/// An array of several pictures.
+/// An image stack: an array of several pictures.
 struct FrameStack {
-    /// The form of the files of the stack's tree.
+    /// The form of the files in the tree that contains the stack's directory.
     form: &'static ViewForm,
     node: Arc<Node>,
     frames: Frames,
 }
 
 impl FrameStack {
-    /// Returns the stack with the directory `group`.
+    /// Returns the image stack whose directory is `group`.
     fn from_group(group: &ViewGroup<'_>) -> Result<Self> {
         let form = group.tree.forms.first().ok_or(Error::NotFound)?;
         let node = group.file.container.node(group.object)?;

@@ -1,10 +1,10 @@
 //! The user documentation of `.h5fs`: the table of docs/views.md and of h5fs-views(7).
 
-/// A row: files or directories below `.h5fs`, and their content.
+/// A row of the table: paths of files or directories below `.h5fs`, and what they contain.
 pub struct GuideRow {
     /// The paths; `PATH`, `NAME` and the like are placeholders.
     pub paths: &'static [&'static str],
-    /// The content, with backticks around literal text.
+    /// The description of the content, with backticks around literal text.
     pub content: &'static str,
     /// The section of docs/views.md, or the other document, with more details; empty if there is
     /// none.

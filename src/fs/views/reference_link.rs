@@ -20,7 +20,7 @@ use crate::fs::views::view_group::ViewGroup;
 use crate::view::elements::Elements;
 use crate::view::elements::references::{ReferenceBlock, References, is_object};
 
-/// A reference, as a symbolic link.
+/// A symbolic link for an element of an array of references.
 pub(in crate::fs) struct ReferenceLink;
 
 impl FsNode for ReferenceLink {
@@ -52,7 +52,8 @@ impl FsNode for ReferenceLink {
     }
 }
 
-/// Counts a lookup of the element `name` in the directory `group` of an array.
+/// Looks up the element `name` in the directory `group` of an array of references, and increments
+/// its lookup count.
 ///
 /// # Errors
 /// `NotFound` if the element does not exist or does not reference an object.
@@ -73,7 +74,7 @@ pub(in crate::fs) fn enter(
     directory.enter_entry(of_element(group, number)?, &inode, &ReferenceLink)
 }
 
-/// Passes the elements that reference an object to `visit`.
+/// Passes the elements that reference an object to `visit`, as entries of the array's directory.
 pub(in crate::fs) fn list(
     directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
@@ -107,7 +108,7 @@ fn of_element(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
     group.element_number(group.tree.number + 1, number)
 }
 
-/// Opens the array of references `object`.
+/// Opens the array of references `object` for reading.
 fn open(file: &FileState, object: NodeId) -> Result<References> {
     let node = file.container.node(object)?;
     let array = node.array().ok_or(Error::NotFound)?;
@@ -115,7 +116,7 @@ fn open(file: &FileState, object: NodeId) -> Result<References> {
     References::new(elements)?.ok_or(Error::NotFound)
 }
 
-/// Returns the text of the link for a reference to `node`.
+/// Returns the text of the symbolic link for a reference to the object `node`.
 fn text(target: &TargetInode<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     let space = target.space();
     let found = if_lasting(target.file.container.node(node))?;
@@ -139,13 +140,14 @@ fn text(target: &TargetInode<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     Ok(up.map(|up| symlink::join_path(up.chain(names))))
 }
 
-/// Returns the text of a link for an address that leads nowhere. All other entries of the directory
-/// are links named by index, so the text cannot match one.
+/// Returns the text of a symbolic link for a reference that leads nowhere. `address` is the address
+/// in the reference. All other entries of the directory have an index as name, so the text cannot
+/// match one.
 fn dangling_text(address: u64, reason: &str) -> Vec<u8> {
     format!("@{address:#x}: {reason}").into_bytes()
 }
 
-/// Returns the names from the root to an object other than a group.
+/// Returns the shown names from the root to the object, which is not a group.
 fn path_names(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
     let (group, name) = space.indexed_home(object)?;
     let mut way = space.path(group)?;

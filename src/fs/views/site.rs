@@ -1,9 +1,7 @@
-//! The mount from the perspective of an object's page: references to the files that the page links
-//! to.
+//! Relative URLs from the page about an object to other files of the mount.
 //!
 //! A browser resolves references relative to the directory of the path by which it opened the page.
-//! So every reference is relative, and leads to the object's own place without passing a symbolic
-//! link.
+//! So every URL is relative, and leads to a file without passing a symbolic link.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -28,37 +26,38 @@ use crate::view::texts::html::page_site::{
     Breadcrumb, MemberTarget, NamedObject, Pictures, SiblingFile, Site, SiteMember,
 };
 
-/// Shown names from a root.
+/// A path as shown names, from the root of a mount or of a tree.
 type ShownNames = Vec<Box<[u8]>>;
 
-/// The tree of pages.
+/// Name of the tree of pages.
 const PAGES: &[u8] = b"html";
 
-/// The tree of tables as text.
+/// Name of the tree of tables as comma-separated values.
 const TABLES: &[u8] = b"csv";
 
-/// The trees where a group has a file if it is a table.
+/// Names of the trees in which a group has a file if it is a table.
 const OF_TABLES: [&[u8]; 4] = [TABLES, b"cf", b"parquet", b"fits"];
 
-/// The tree of pictures.
+/// Name of the tree of pictures.
 const PICTURES: &[u8] = b"png";
 
-/// The place of an object's page.
+/// The location of the page about an object, from which it links to other files.
 pub(in crate::fs) struct PageSite<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
     node: &'a Node,
-    /// The group and the shown name where the object was found.
+    /// The group and the shown name by which the object was found.
     location: Option<(NodeId, Box<[u8]>)>,
     names: OnceCell<Option<ShownNames>>,
-    /// The directory of the page, if the page is about another object.
+    /// Path of the directory of the page, if the page is about an object other than `node`.
     directory: Option<ShownNames>,
-    /// Number of links into other files that may still be followed.
+    /// Number of links into other files that the page may still follow.
     other_links: Cell<u64>,
 }
 
 impl<'a> PageSite<'a> {
-    /// Creates the site of `node`, which was found under the name `location` of a group.
+    /// Creates the location of the page about `node`. `met` is the group and the name by which the
+    /// node was found.
     pub(in crate::fs) fn new(
         mount: &'a Mount,
         file: &'a Arc<FileState>,
@@ -80,7 +79,7 @@ impl<'a> PageSite<'a> {
         self.mount.space(self.file)
     }
 
-    /// Returns the names from the root of the file to the object's own place.
+    /// Returns the path of the object from the root of its file.
     fn names(&self) -> Option<&[Box<[u8]>]> {
         let names = self.names.get_or_init(|| {
             let (space, id) = (self.space(), self.node.id);
@@ -99,7 +98,7 @@ impl<'a> PageSite<'a> {
         names.as_deref()
     }
 
-    /// Returns the names from the root of the mount to the directory of the page.
+    /// Returns the path of the directory of the page from the root of the mount.
     fn directory(&self) -> Option<ShownNames> {
         if self.directory.is_some() {
             return self.directory.clone();
@@ -112,13 +111,15 @@ impl<'a> PageSite<'a> {
         Some(directory)
     }
 
-    /// Returns the names from the root of the mount to the root of a tree in the file at `way`.
+    /// Returns the path of the root of `tree` in the file whose directory has the path `way`. Both
+    /// paths start at the root of the mount.
     fn tree_path(&self, mut way: ShownNames, tree: &ViewTree) -> ShownNames {
         way.extend([name::VIEWS, tree.name].map(Into::into));
         way
     }
 
-    /// Returns the reference from the page to the entry at `names` from the root of the mount.
+    /// Returns the relative URL from the page to the entry with the path `names` from the root of
+    /// the mount.
     fn url(&self, names: &[Box<[u8]>]) -> Option<Url> {
         let path = symlink::relative(&self.directory()?, names);
         symlink::checked_length(Some(path))
@@ -126,7 +127,9 @@ impl<'a> PageSite<'a> {
             .map(|path| Url::of_path(&path))
     }
 
-    /// Returns the reference to a file of a form, for the object at `names` in the file at `way`.
+    /// Returns the relative URL of a view of an object. The object has the path `names` in the file
+    /// at `way`. The view has the form `form` of `tree`, and shows the part that `selector`
+    /// selects.
     fn file_of(
         &self,
         way: ShownNames,
@@ -138,7 +141,8 @@ impl<'a> PageSite<'a> {
         self.url(&self.names_of(way, tree, form, names, selector)?)
     }
 
-    /// Returns the names of that file from the root of the mount.
+    /// Returns the path of the view that [`file_of`](Self::file_of) links to, from the root of the
+    /// mount.
     fn names_of(
         &self,
         way: ShownNames,
@@ -162,18 +166,20 @@ impl<'a> PageSite<'a> {
         Some(way)
     }
 
-    /// Returns the reference to the page of the object at `names` in the file at `way`.
+    /// Returns the relative URL of the page about the object with the path `names` in the file at
+    /// `way`.
     fn page(&self, way: ShownNames, names: &[Box<[u8]>]) -> Option<Url> {
         let tree = tree_named(PAGES)?;
         self.file_of(way, tree, tree.forms.first()?, names, "")
     }
 
-    /// Returns the reference to the page of the object at `names` in the same file.
+    /// Returns the relative URL of the page about the object with the path `names` in the same
+    /// file.
     fn page_here(&self, names: &[Box<[u8]>]) -> Option<Url> {
         self.page(self.mount.others.file_root_path(self.file), names)
     }
 
-    /// Returns the reference to a part of the object's file in a tree.
+    /// Returns the relative URL of a view of a part of the object in the tree called `tree`.
     fn part_url(&self, tree: &[u8], selector: &str) -> Option<Url> {
         let tree = tree_named(tree)?;
         let form = tree.forms.first()?;
@@ -183,14 +189,15 @@ impl<'a> PageSite<'a> {
         self.file_of(way, tree, form, names, selector)
     }
 
-    /// Returns the pictures of a stack.
+    /// Returns the dimensions of the pictures, if the object is an image stack.
     fn frames(&self) -> Option<Frames> {
         let form = tree_named(PICTURES)?.forms.first()?;
         Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
-    /// Returns the page of the target of a link other than a hard link. Returns `None` if the link
-    /// leads nowhere, or leads into another file when the limit of such links is reached.
+    /// Returns the relative URL of the page about the target of a link other than a hard link.
+    /// Returns `None` if the link leads nowhere, or leads into another file when the limit of such
+    /// links is reached.
     fn page_of_link(&self, group: NodeId, target: &LinkTarget) -> Option<Url> {
         if target.other_file().is_some() {
             let left = self.other_links.get().checked_sub(1)?;
@@ -456,7 +463,7 @@ impl Site for PageSite<'_> {
     }
 }
 
-/// Returns the names of directories as a tree shows them.
+/// Converts `names`, a path of directories in the file's own tree, to the names that `tree` shows.
 fn in_directories(tree: &ViewTree, names: &[Box<[u8]>]) -> impl Iterator<Item = Box<[u8]>> {
     names.iter().map(|name| tree.directory_name(name).into())
 }

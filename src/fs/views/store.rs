@@ -1,5 +1,6 @@
 //! The nodes of a Zarr store below the directory of an object: its document, its chunks, and the
-//! arrays of its fields. Each node is identified by its path, which is the name of the inode.
+//! arrays of its fields. The path of a node relative to the object's directory is the name of its
+//! inode.
 
 use std::sync::Arc;
 
@@ -28,14 +29,14 @@ use crate::view::zarr::chunk::{Chunk, ChunkElements, TextChunk, Unreadable};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::store_entry::{DOCUMENT, Name, StoreEntry};
 
-/// A directory below the directory of an object.
+/// A directory in the Zarr store, below the directory of an object.
 pub(in crate::fs) struct StoreDirectory;
 
-/// A document or a chunk.
+/// A metadata document or a chunk of a Zarr store, as a regular file.
 pub(in crate::fs) struct StoreFile;
 
-/// Size in bytes of a chunk of unknown length. The size is not 0, so that a reader requests the
-/// bytes and gets the error.
+/// Size in bytes that a chunk of unknown length shows. The size is not 0, so that a reader requests
+/// the bytes and gets the error.
 const UNKNOWN: u64 = 4;
 
 impl FsNode for StoreDirectory {
@@ -106,7 +107,8 @@ impl FsNode for StoreFile {
     }
 }
 
-/// Returns the entry at `path` in the directory of an array, or `None` in the directory of a group.
+/// Returns the store's entry at `path` below the directory of the array `node`. Returns `None` if
+/// `node` is a group.
 fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Option<StoreEntry>> {
     let store = store(target)?;
     let found = node.array();
@@ -114,14 +116,15 @@ fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Opt
     found.transpose()
 }
 
-/// Returns which chunks the target's store has.
+/// Returns which kind of chunks the target's store has: decoded or as stored.
 fn store(target: &TargetInode<'_>) -> Result<Store> {
     let number = target.mount.others.number_in_source(target.inode.tree);
     let tree = trees::tree_with_number(number);
     tree.and_then(ViewTree::store).ok_or(Error::NotFound)
 }
 
-/// Returns the length of a chunk in bytes, or `None` if its texts must be counted.
+/// Returns the length in bytes of the chunk with the indices `place`. Returns `None` if the chunk
+/// consists of texts whose bytes must be counted.
 fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
     if array.grid == Grid::Decoded {
         return Ok(array.chunk_bytes());
@@ -130,7 +133,8 @@ fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
     Ok(Some(chunk.map_or(UNKNOWN, |chunk| chunk.extent.length())))
 }
 
-/// Returns the path of the entry `name` in `directory`, relative to the object's directory.
+/// Returns the path of the entry `name` of the directory `directory`, relative to the directory of
+/// the object.
 fn within(directory: &Inode, name: &[u8]) -> Vec<u8> {
     match path(directory) {
         b"" => name.to_vec(),
@@ -138,7 +142,7 @@ fn within(directory: &Inode, name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns the path of a directory, relative to the object's directory.
+/// Returns the path of `directory` relative to the directory of the object.
 fn path(directory: &Inode) -> &[u8] {
     match directory.node_type {
         NodeType::StoreDirectory => &directory.name,
@@ -146,7 +150,8 @@ fn path(directory: &Inode) -> &[u8] {
     }
 }
 
-/// Counts a lookup of `name` in or below the directory of an array, or of the document of a group.
+/// Looks up `name` in or below the directory of an array, or the document of a group. Increments
+/// its lookup count.
 ///
 /// # Errors
 /// `NotFound` if the entry does not exist; fails if that cannot be determined now.
@@ -181,13 +186,13 @@ pub(in crate::fs) fn enter(directory: &TargetInode<'_>, name: &[u8]) -> Result<L
     }
 }
 
-/// Returns whether a chunk is a file. A chunk that cannot be found is one, so that a read reports
-/// the error.
+/// Returns whether the store has a file for the chunk with the indices `place`. If that cannot be
+/// determined because of damage, returns true, so that a read reports the error.
 fn chunk_exists(array: &ZarrArray, place: &[u64]) -> Result<bool> {
     Ok(if_lasting(array.holds(place))?.unwrap_or(true))
 }
 
-/// Returns the inode number of the entry at `path` in the directory of the object.
+/// Returns the inode number of the entry at `path` below the directory of the object.
 fn number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
     let (file, others) = (directory.file, &directory.mount.others);
     // The number after the tree's own is free, because this tree has no forms of files.
@@ -201,8 +206,8 @@ fn number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
     ))
 }
 
-/// Opens the chunk at `chunk_entry`, even if it cannot be read: a reader could mistake a failed open for
-/// a chunk that is not stored.
+/// Opens the chunk with the indices `place`, even if the chunk cannot be read: a reader could
+/// mistake a failed open for a chunk that is not stored.
 fn open_chunk(
     target: &TargetInode<'_>,
     node: &Node,
@@ -230,7 +235,8 @@ fn open_chunk(
     )
 }
 
-/// Returns the opened file, or a file of `length` bytes whose reads report the error.
+/// Returns the opened content or, if opening failed permanently, a content of `length` bytes whose
+/// reads report the error.
 fn open_or_error(opened: Result<Box<dyn View>>, length: u64) -> Result<Box<dyn View>> {
     match opened {
         Err(error) if !error.is_passing() => Ok(Box::new(Unreadable { length, error })),
@@ -252,7 +258,7 @@ fn stored(
     ChunkElements::new(array, place, || file.reader(node.id, &array.array))
 }
 
-/// Opens the texts of a chunk, whose bytes are counted once.
+/// Opens a chunk of texts. Counts the bytes of the chunk, unless the count is cached.
 fn counted(target: &TargetInode<'_>, texts: TextChunk) -> Result<Box<dyn View>> {
     let text = CountedText {
         form: target.inode.tree,
@@ -270,7 +276,7 @@ fn counted(target: &TargetInode<'_>, texts: TextChunk) -> Result<Box<dyn View>> 
     }
 }
 
-/// Passes the entries in or below the directory of an array to `visit`.
+/// Passes the entries of the directory of an array, or of a directory below it, to `visit`.
 ///
 /// # Errors
 /// Fails if the chunk index cannot be read at `first`.
@@ -315,8 +321,9 @@ fn entry(directory: &TargetInode<'_>, name: Vec<u8>, kind: FileKind) -> Result<P
     Ok(PlainEntry { name, ino, kind })
 }
 
-/// Passes the chunks whose first indices are `above` to `visit`, or the directories that lead to
-/// them, which may be empty. The position of an entry is the number of its chunk.
+/// Passes the entries of a directory of chunks to `visit`: the chunks whose first indices are
+/// `above`, or directories that contain such chunks. Directories may be empty. The position of an
+/// entry in the listing is its next index.
 fn list_chunks(
     directory: &TargetInode<'_>,
     listing: &mut ListingState,

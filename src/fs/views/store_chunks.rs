@@ -1,4 +1,4 @@
-//! The names in a directory of chunks, in numerical order.
+//! The entries of a directory of chunks in a Zarr store, in numerical order.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -10,44 +10,46 @@ use h5fs_reader::model::storage::{ChunkIndex, IndexCursor};
 
 use crate::view::zarr::array::ZarrArray;
 
-/// Maximum number of chunks for which a listing of a Zarr store queries the index one by one. A
-/// larger directory is listed by a walk of the index.
+/// Maximum number of chunks in a directory for which a listing queries the chunk index for each
+/// chunk. A larger directory is listed by walking the chunk index.
 const ASKED_CHUNKS: u64 = 65_536;
 
-/// Number of chunks that a walk of the index returns at a time.
+/// Number of chunks that one step of a walk of the chunk index returns.
 const BATCH: usize = 1024;
 
-/// The names in a directory of chunks.
+/// The search for the entries of a directory of chunks. The name of each entry is one index of its
+/// chunks.
 pub(in crate::fs) struct ChunkNames<'a> {
     array: &'a ZarrArray,
-    /// The indices on the path to the directory.
+    /// The chunk indices that the path of the directory contains.
     above: &'a [u64],
-    /// Maximum number of entries.
+    /// Maximum number of entries in the directory.
     width: u64,
     search: ChunkSearch<'a>,
 }
 
-/// The method to find existing entries.
+/// The method of finding which entries exist.
 enum ChunkSearch<'a> {
     /// All entries exist.
     All,
-    /// The index is queried for each entry.
+    /// The chunk index is queried for each entry.
     Ask,
-    /// The index is walked.
+    /// The chunk index is walked in order.
     Walk(&'a dyn ChunkIndex),
-    /// The index is walked, and the store's chunks differ from the file's.
+    /// The chunk index is walked, and its chunks are converted, because the store's chunks differ
+    /// from the file's.
     WalkAround(&'a dyn ChunkIndex),
 }
 
-/// The progress of a listing in the index.
+/// The progress of walking the chunk index for a listing.
 #[derive(Default)]
 pub(in crate::fs) struct IndexWalk {
     cursor: IndexCursor,
-    /// The number requested last.
+    /// The name (a chunk index) from which the last search started.
     at: u64,
-    /// Numbers that the index has returned since then.
+    /// Names from `at` on that the walk has already found.
     ahead: VecDeque<u64>,
-    /// If the store's chunks differ from the file's, the lowest numbers found by the current walk.
+    /// If the store's chunks differ from the file's: the lowest names that the walk has found.
     lowest: BTreeSet<u64>,
 }
 
@@ -78,14 +80,14 @@ impl<'a> ChunkNames<'a> {
         names
     }
 
-    /// Returns whether the names belong to chunks rather than directories.
+    /// Returns whether the entries of the directory are chunks, not further directories.
     pub(in crate::fs) fn are_chunks(&self) -> bool {
         self.above.len() + 1 == self.array.dims.len()
     }
 
-    /// Finds the first existing number from `at`. Returns the number if the search has reached it,
-    /// and where the search continues. Returns `None` if there are no more numbers. Reads of the
-    /// index are charged to `effort`.
+    /// Finds the first entry whose name is `at` or higher. Returns the name, if the search has
+    /// found it, and the name from which the next search continues. Returns `None` after the last
+    /// entry. Reads of the chunk index count against the budget `effort`.
     ///
     /// # Errors
     /// Fails if the index is damaged.
@@ -116,7 +118,7 @@ impl<'a> ChunkNames<'a> {
 }
 
 impl IndexWalk {
-    /// Returns the bytes of memory of the walk.
+    /// Returns the memory of the walk in bytes.
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
         let ahead = memory::allocation_size(self.ahead.capacity() * size_of::<u64>());
         let met = memory::allocation_size(self.lowest.len() * 2 * size_of::<u64>());
@@ -124,7 +126,7 @@ impl IndexWalk {
         ahead.saturating_add(met).saturating_add(cursor)
     }
 
-    /// Returns the first number from `at` that the index has already returned.
+    /// Returns the first name from `at` on that the walk has already found.
     fn cached_number(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
         if at < self.at {
             *self = IndexWalk::default();
@@ -136,9 +138,9 @@ impl IndexWalk {
         Some((Some(*number), number + 1))
     }
 
-    /// Finds the first existing chunk number of the store from `at`, where `around` converts the
-    /// file's chunks to the store's. The index has these in another order, so each walk of the
-    /// whole index finds only the next few.
+    /// Finds the first entry whose name is `at` or higher, if the store's chunks differ from the
+    /// file's. `around` converts the indices of a chunk in the file to a name. The chunk index has
+    /// another order than the names, so each walk of the whole index finds only the next few names.
     fn find_converted(
         &mut self,
         index: &dyn ChunkIndex,
@@ -171,8 +173,9 @@ impl IndexWalk {
         Ok(self.cached_number(at))
     }
 
-    /// Finds the first existing chunk below `above` with a number from `at` to `width`. Every index
-    /// has the chunks of one directory in numerical order.
+    /// Finds the first chunk in the file whose first indices are `above`, and whose next index is
+    /// at least `at` and less than `width`. Every chunk index has the chunks of one directory in
+    /// numerical order.
     fn find(
         &mut self,
         index: &dyn ChunkIndex,

@@ -1,5 +1,5 @@
-//! The documents of a Zarr store. A group's document also contains the documents of all objects
-//! below it, so that a reader needs one file in place of many.
+//! The metadata documents (`zarr.json`) of a Zarr store. A group's document also contains the
+//! documents of all objects below it, so that a reader needs one file in place of many.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::view::texts::text::Text;
 use crate::view::zarr::array::StoreNode;
 use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry, fields};
 
-/// Share of the metadata budget for the documents of subgroups. The rest is reserved for the
-/// group's own document.
+/// Number of bytes of a request's metadata budget for the documents of subgroups. The rest is
+/// reserved for the group's own document.
 const BELOW: u64 = limits::REQUEST_METADATA / 4 * 3;
 
-/// Returns the document at `path` in the directory of `node`, a group or an array.
+/// Returns the metadata document at `path` below the directory of `node`, a group or an array.
 ///
 /// # Errors
-/// `NotFound` if there is no document; fails if a part cannot be read now.
+/// `NotFound` if no document exists there; fails if an object for the document cannot be read now.
 pub(in crate::fs) fn document(
     target: &TargetInode<'_>,
     node: &Node,
@@ -52,8 +52,8 @@ pub(in crate::fs) fn document(
     unkept.map_or(kept, |text| text.open_copy(&target.file.engine))
 }
 
-/// Writes a document. Returns its text, and whether unreadable parts are missing that a later
-/// attempt may read.
+/// Writes a metadata document. Returns its text, and whether it lacks objects that could not be
+/// read because of a temporary error.
 fn written(
     target: &TargetInode<'_>,
     node: &Node,
@@ -87,7 +87,8 @@ fn written(
     Ok((text, is_partial))
 }
 
-/// The documents of the objects below a group, by path.
+/// The metadata documents of the objects below a group, by path. They become the consolidated
+/// metadata in the document of the group.
 struct ObjectDocuments<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
@@ -96,13 +97,13 @@ struct ObjectDocuments<'a> {
     variables: Arc<dyn Container>,
     documents: JsonObject,
     paths: HashSet<Vec<u8>>,
-    /// Number of links and fields that may still be read.
+    /// Number of links and record fields that may still be read before the limit is exceeded.
     left: usize,
 }
 
 impl ObjectDocuments<'_> {
-    /// Returns the documents added by `add`, or `None` if `add` fails: an incomplete list would
-    /// make readers believe that no others exist. Also returns whether a later attempt may succeed.
+    /// Returns the documents that `add` adds. Returns `None` if `add` fails, because readers would
+    /// take an incomplete list for a complete one. Also returns whether the failure is temporary.
     ///
     /// # Errors
     /// Fails if the request is cancelled.
@@ -129,10 +130,10 @@ impl ObjectDocuments<'_> {
         }
     }
 
-    /// Adds the objects below a group at `path`, at most `depth` levels deep.
+    /// Adds the documents of the objects below the group at `path`, at most `depth` levels deep.
     ///
     /// # Errors
-    /// `Limit` if there are too many; fails if a part cannot be read.
+    /// `Limit` if the group contains too many objects; fails if an object cannot be read.
     fn add_group(&mut self, group: NodeId, path: &[u8], depth: usize) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(too_many)?;
         let directory = ViewGroup::new(self.mount, self.file, self.tree, group)?;
@@ -165,7 +166,8 @@ impl ObjectDocuments<'_> {
         self.add_fields(node, &shown, path)
     }
 
-    /// Adds the fields of a compound type at `path`, recursively.
+    /// Adds the documents of the fields of the array `node` at `path`, which has a compound type.
+    /// Fields of fields are added too.
     fn add_fields(&mut self, node: &Node, shown: &StoreNode, path: &[u8]) -> Result<()> {
         let StoreNode::Fields(record) = shown else {
             return Ok(());
@@ -184,13 +186,13 @@ impl ObjectDocuments<'_> {
         Ok(())
     }
 
-    /// Counts a link or a field that is read.
+    /// Counts a link or a record field that is read. Fails if the limit is exceeded.
     fn count_read(&mut self) -> Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         Ok(())
     }
 
-    /// Adds the document at `path`.
+    /// Adds the document `document` of the object at `path`.
     fn add(&mut self, path: &[u8], document: &[u8]) -> Result<()> {
         let Ok(key) = std::str::from_utf8(path) else {
             return Err(Error::unsupported(

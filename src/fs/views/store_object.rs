@@ -19,16 +19,17 @@ use crate::view::zarr::grid::Grid;
 use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry};
 use crate::view::zarr::{codecs, dimensions, document};
 
-/// The kind of chunks in a store.
+/// The kind of chunks that a Zarr store contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Store {
     /// Decoded chunks.
     Decoded,
-    /// Stored chunks, for each array whose filters Zarr readers can decode.
+    /// Chunks as stored in the file, for each array whose filters Zarr readers can decode. Other
+    /// arrays have decoded chunks.
     Stored,
 }
 
-/// Whether an object is in a store.
+/// Whether and how a Zarr store shows an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum StorePresence {
     Group,
@@ -40,11 +41,11 @@ pub(in crate::fs) enum StorePresence {
     Implied,
 }
 
-/// Returns whether `node` is in a store.
+/// Returns whether and how a Zarr store shows the object `node`.
 ///
 /// # Errors
-/// Fails if that cannot be determined, or if a reader could not determine the meaning of the
-/// elements; the object is then not in the store.
+/// Fails if this cannot be determined, or if the names of the array's dimensions cannot be
+/// determined. Callers then omit the object from the store.
 pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePresence> {
     let container = &*file.container;
     let Some(array) = node.array() else {
@@ -87,7 +88,7 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePres
     })
 }
 
-/// Returns whether an array exists below a group.
+/// Returns whether the group contains an array, at any depth.
 fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     let mut open = vec![container.links(group)?];
     while let Some(links) = open.last_mut() {
@@ -107,11 +108,12 @@ fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     Ok(false)
 }
 
-/// The prefix of netCDF for a variable that has the name of a dimension but is not its coordinate.
+/// The prefix that netCDF adds to the name of a variable which has the name of a dimension but is
+/// not its coordinate.
 pub(in crate::fs) const NO_COORDINATE: &[u8] = b"_nc4_non_coord_";
 
-/// Returns the name in a store for a name as the tree shows it. Names with a special meaning for
-/// readers are escaped. [`in_tree`] is the inverse.
+/// Returns the name in a Zarr store for the name `shown` in the file's own tree. Names with a
+/// special meaning for readers are escaped. [`in_tree`] is the inverse.
 pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
     if shown == DOCUMENT {
         return b"zarr%2Ejson".to_vec();
@@ -126,7 +128,8 @@ pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
     name::shorten(name)
 }
 
-/// Returns the name in the tree for the name in a store.
+/// Returns the name in the file's own tree for the name `name` in a Zarr store; the inverse of
+/// [`in_store`].
 pub(in crate::fs) fn in_tree(name: &[u8]) -> Vec<u8> {
     if name == b"zarr%2Ejson" {
         return DOCUMENT.to_vec();
@@ -148,7 +151,7 @@ pub(in crate::fs) fn in_tree(name: &[u8]) -> Vec<u8> {
     shown
 }
 
-/// Returns the entry at `path` in the directory of an array in a store.
+/// Returns the entry at `path` below the directory of an array in a Zarr store.
 ///
 /// # Errors
 /// `NotFound` if the entry does not exist; fails if the array's chunks cannot be determined now.
@@ -162,7 +165,7 @@ pub(in crate::fs) fn find(
     StoreEntry::find(array, grid, path, field).ok_or(Error::NotFound)
 }
 
-/// Returns the name in the file of the field that a store shows as `name`.
+/// Returns the name, as in the file, of the field of `record` that a Zarr store shows as `name`.
 fn field(record: &RecordArray, name: &[u8]) -> Option<Vec<u8>> {
     if !name::is_cut(name) {
         return name::unescape(&in_tree(name), false);
@@ -171,11 +174,12 @@ fn field(record: &RecordArray, name: &[u8]) -> Option<Vec<u8>> {
     record.names().find(is_shown_so).map(<[u8]>::to_vec)
 }
 
-/// A callback for a link whose object is not in the store, with the reason.
+/// A callback that receives each link whose object is not in the store, and the reason.
 pub(in crate::fs) type OmissionCallback<'a> = dyn Fn(&Link, &Error) + 'a;
 
-/// Returns the document of a group, with the documents of its `members`. Damaged links of the group
-/// are reported to `tell`.
+/// Returns the metadata document of a group. `members` are the documents of the objects below the
+/// group, for the consolidated metadata. `tell` receives the links of the group whose objects
+/// cannot be read.
 ///
 /// # Errors
 /// Fails if a part cannot be read now.
@@ -214,8 +218,8 @@ pub(in crate::fs) fn of_group(
     Ok(document::of_group(&attributes.finish(), members))
 }
 
-/// Adds an ASDF scalar, or a group of scalars, as an attribute. Returns whether the object is in
-/// the store in any form.
+/// Adds the object `object` to `attributes`, if it is an ASDF scalar or a group of scalars. Returns
+/// whether the store contains the object as an attribute or as an entry.
 fn add(
     file: &FileState,
     link: &Link,
@@ -232,8 +236,8 @@ fn add(
     }
 }
 
-/// Returns the document of an array, or of a field of an array. A field has no attributes of its
-/// own. The document of a group of fields contains the documents of its `members`.
+/// Returns the metadata document of an array, or of a field of an array. A field has no attributes
+/// of its own. The document of a group of fields contains the documents of its `members`.
 ///
 /// # Errors
 /// Fails if a part cannot be read.
@@ -269,7 +273,8 @@ pub(in crate::fs) fn of_array(
     }
 }
 
-/// Returns the chunk grid of an array in a store.
+/// Returns the chunk grid of an array in a Zarr store: the grid of decoded chunks, or the grid of
+/// the chunks in the file.
 ///
 /// # Errors
 /// Fails if the grid cannot be determined now.

@@ -66,16 +66,17 @@ pub(in crate::fs) static TREES: &[ViewTree] = &[
     tiff::TREE,
 ];
 
-/// A file of the root next to the trees. The root has no name under which a tree could show it.
+/// A file in `.h5fs`, next to the trees, that is a view of the root object. In a tree, the root has
+/// no name for such a file.
 pub(in crate::fs) struct RootFile {
     pub(in crate::fs) name: &'static [u8],
     /// Number of the file's form.
     pub(in crate::fs) number: Tree,
-    /// Whether only files with additional content (ASDF) have it.
+    /// Whether the file exists only for formats with additional content besides objects (ASDF).
     pub(in crate::fs) needs_extras: bool,
 }
 
-/// The files of the root, in listing order.
+/// The views of the root object in `.h5fs`, in listing order.
 pub(in crate::fs) static ROOT_FILES: &[RootFile] = &[
     RootFile {
         name: b"ndl.yaml",
@@ -94,19 +95,20 @@ pub(in crate::fs) static ROOT_FILES: &[RootFile] = &[
     },
 ];
 
-/// Returns the tree called `name`.
+/// Returns the tree of views called `name`.
 pub(in crate::fs) fn tree_named(name: &[u8]) -> Option<&'static ViewTree> {
     TREES.iter().find(|tree| tree.name == name)
 }
 
-/// Returns the tree whose directories, or whose files of any form, have this number.
+/// Returns the tree of views whose directories, or whose files of any form, have the number
+/// `number`.
 pub(in crate::fs) fn tree_with_number(number: Tree) -> Option<&'static ViewTree> {
     let has = |form: &ViewForm| form.number == number;
     let mut trees = TREES.iter();
     trees.find(|tree| number == tree.number || tree.forms.iter().any(has))
 }
 
-/// Returns the form whose files have this number.
+/// Returns the form whose files have the number `number`.
 pub(in crate::fs) fn form_of_number(number: Tree) -> Option<&'static ViewForm> {
     let mut forms = TREES.iter().flat_map(|tree| tree.forms);
     forms.find(|form| form.number == number)

@@ -1,13 +1,13 @@
-//! The directories of a tree of views: the directories of the source's tree, with views in place of
-//! objects.
+//! The directories of a tree of views. They correspond to the directories of the file's own tree,
+//! and contain views in place of objects.
 //!
 //! The name of a view is the shown name of its object plus the suffix of its form. If a group's
 //! name ends in a suffix of the tree, the dot is escaped as `%2E`. In the tree of attributes, an
 //! `@` at the start of a name is escaped as `%40` instead. A name that becomes longer than 255
 //! bytes is shortened.
 //!
-//! A link to an object that this tree shows is a symbolic link in the tree. A link into another
-//! file leads to the same tree of that file. Links that lead nowhere are omitted.
+//! A link to an object that has a view is shown as a symbolic link to the view. A link into another
+//! file leads to the same tree of views of that file. Links that lead nowhere are omitted.
 
 use std::sync::Arc;
 
@@ -35,22 +35,22 @@ use crate::view::zarr::store_entry::DOCUMENT;
 pub(in crate::fs) struct ViewGroup<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) tree: &'static ViewTree,
-    /// Number of the tree's directories.
+    /// Tree number, in this file, of the tree's directories.
     number: Tree,
     mount: &'a Mount,
-    /// The group, or the object whose attributes are shown.
+    /// The group that the directory shows, or another object that has a directory in this tree.
     pub(in crate::fs) object: NodeId,
-    /// The group's directory in the source's tree.
+    /// The group's directory in the file's own tree.
     source: ShownGroup<'a>,
 }
 
-/// The destination of a link other than a hard link.
+/// The path to which a link other than a hard link leads.
 struct LinkPath {
     start: PathStart,
     names: Vec<Vec<u8>>,
 }
 
-/// The starting point of a path.
+/// The directory where the path of a link starts.
 #[derive(Debug, PartialEq, Eq)]
 enum PathStart {
     /// The group that contains the link.
@@ -63,22 +63,23 @@ enum PathStart {
 /// An entry of a directory of views.
 #[derive(Clone)]
 pub(in crate::fs) struct ViewEntry {
-    /// Inode number before hash collisions are resolved.
+    /// Inode number, before hash collisions are resolved.
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) inode: Inode,
-    /// Text of a symbolic link.
+    /// Text of the symbolic link, if the entry is one.
     pub(in crate::fs) text: Option<Vec<u8>>,
-    /// Whether the entry stays until its own file changes; links to other files may change at any
-    /// time.
+    /// Whether the kernel may cache the entry until the file changes. False for links to other
+    /// files, because these may change at any time.
     pub(in crate::fs) is_lasting: bool,
 }
 
 impl<'a> ViewGroup<'a> {
-    /// Creates the directory of `object` in the tree whose directories, or files, have the number
-    /// `number`.
+    /// Creates the directory of `object` in a tree of views. `number` is the tree number, in this
+    /// file, of the tree's directories or of its files.
     ///
     /// # Errors
-    /// `NotFound` if the number does not belong to a tree of views; `Limit` for too many trees.
+    /// `NotFound` if the number does not belong to a tree of views; `Limit` if all tree numbers are
+    /// in use.
     pub(in crate::fs) fn new(
         mount: &'a Mount,
         file: &'a Arc<FileState>,
@@ -101,20 +102,20 @@ impl<'a> ViewGroup<'a> {
         self.source.space
     }
 
-    /// Returns the number in this file of the trees of views that have the number `in_source` in
-    /// the source.
+    /// Returns the number, in this file, of the tree of views whose number in the source is
+    /// `in_source`. Each file has tree numbers of its own.
     ///
     /// # Errors
-    /// `Limit` for too many trees.
+    /// `Limit` if all tree numbers are in use.
     pub(in crate::fs) fn tree_number(&self, in_source: Tree) -> Result<Tree> {
         self.mount.others.tree_number(self.file, in_source)
     }
 
-    /// Returns the inode number of an element of the object, in the tree with the number
-    /// `in_source` in the source.
+    /// Returns the inode number of the element with the index `element` of the object. It belongs
+    /// to the tree of views whose number in the source is `in_source`.
     ///
     /// # Errors
-    /// `Limit` for too many trees.
+    /// `Limit` if all tree numbers are in use.
     pub(in crate::fs) fn element_number(&self, in_source: Tree, element: u64) -> Result<u64> {
         let (tree, generation) = (self.tree_number(in_source)?, self.file.generation);
         Ok(inode::of_element(generation, tree, self.object, element))
@@ -124,12 +125,14 @@ impl<'a> ViewGroup<'a> {
         inode::of_node(self.file.generation, tree, node)
     }
 
-    /// Returns the inode number of the entry `shown`, if the entry has no object's number.
+    /// Returns the inode number of the entry `shown`, for entries whose inode number is a hash of
+    /// the name and not derived from an object.
     pub(in crate::fs) fn link_number(&self, shown: &[u8]) -> u64 {
         inode::of_link(self.file.generation, self.number, self.object, shown)
     }
 
-    /// Returns whether the directory belongs to a group and so contains groups and links.
+    /// Returns whether the directory belongs to a group, so that it contains the members of the
+    /// group.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -138,7 +141,8 @@ impl<'a> ViewGroup<'a> {
         Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
     }
 
-    /// Returns whether the directory belongs to an array or an object shown as one.
+    /// Returns whether the directory belongs to an array, or to an object that the tree shows as an
+    /// array.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -147,7 +151,7 @@ impl<'a> ViewGroup<'a> {
         Ok(node.is_some_and(|node| node.array().is_some()))
     }
 
-    /// Returns the entry `shown`.
+    /// Returns the entry `shown` of this directory.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
         let forms = match self.source_entry(shown) {
             Ok(found) => self.forms(&found)?,
@@ -161,8 +165,8 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// Returns the entry of a variable in a store that netCDF has renamed because a dimension has
-    /// its name.
+    /// Returns the entry `shown` of a Zarr store for a variable that netCDF has renamed, because a
+    /// dimension has the same name.
     fn find_variable(&self, shown: &[u8]) -> Result<ViewEntry> {
         let name = [NO_COORDINATE, &*self.tree.group_name(shown)].concat();
         if self.tree.store().is_none() || name.len() > limits::NAME_BYTES {
@@ -173,7 +177,7 @@ impl<'a> ViewGroup<'a> {
         entry.map(|(entry, _)| entry).ok_or(Error::NotFound)
     }
 
-    /// Returns the name in a store of the array shown as `name` in the source's tree: the
+    /// Returns the name in a Zarr store of the array that the file's own tree shows as `name`: the
     /// variable's original name, unless another object has that name.
     fn variable_name(&self, name: &[u8]) -> Result<Vec<u8>> {
         let plain = name.strip_prefix(NO_COORDINATE).unwrap_or_default();
@@ -186,8 +190,8 @@ impl<'a> ViewGroup<'a> {
         Ok(self.directory_name(if is_name && is_free()? { plain } else { name }))
     }
 
-    /// Returns the files of the root itself in its directory. In a store, returns the document of
-    /// any group.
+    /// Returns the files that show this directory's own group. Outside Zarr stores, only the root
+    /// has such files. In a Zarr store, every group has its metadata document.
     ///
     /// # Errors
     /// Fails if the root cannot be read now.
@@ -209,7 +213,7 @@ impl<'a> ViewGroup<'a> {
         Ok(files)
     }
 
-    /// Returns the document of the group.
+    /// Returns the entry of the metadata document of this group in a Zarr store.
     fn document(&self) -> Result<ViewEntry> {
         let number = self.tree_number(self.tree.number + 1)?;
         let generation = self.file.generation;
@@ -221,7 +225,7 @@ impl<'a> ViewGroup<'a> {
         })
     }
 
-    /// Returns the entry of the source's tree for the view `shown`.
+    /// Returns the entry of the file's own tree for the object that the view `shown` shows.
     pub(in crate::fs) fn source_entry(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let names = self.object_names(shown).map(|(_, name)| name);
@@ -242,8 +246,8 @@ impl<'a> ViewGroup<'a> {
         self.is_shown_as(&found.inode.name, shown)
     }
 
-    /// Returns whether the object shown as `name` in the source's tree has an entry `shown` in this
-    /// tree.
+    /// Returns whether the object that the file's own tree shows as `name` has an entry `shown` in
+    /// this directory.
     fn is_shown_as(&self, name: &[u8], shown: &[u8]) -> bool {
         let mut files = self.tree.forms.iter();
         files.any(|form| self.file_name(form, name) == shown) || self.directory_name(name) == shown
@@ -265,8 +269,8 @@ impl<'a> ViewGroup<'a> {
         Err(Error::NotFound)
     }
 
-    /// Returns the possible names in the source of the object whose file is `shown`, each with the
-    /// form of the file.
+    /// Iterates over the names that the object of the file `shown` may have in the file's own tree,
+    /// each with the form of the file.
     pub(in crate::fs) fn object_names(
         &self,
         shown: &[u8],
@@ -290,8 +294,8 @@ impl<'a> ViewGroup<'a> {
         self.tree.file_name(form, name, self.is_root())
     }
 
-    /// Returns the entries of this tree for an entry of the source's tree: none, a directory,
-    /// files, or both.
+    /// Returns the entries of this directory for the entry `found` of the file's own tree: none, a
+    /// directory, files, or both.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -352,7 +356,8 @@ impl<'a> ViewGroup<'a> {
         Ok(forms)
     }
 
-    /// Returns the entry in a store for a link of this group, and the link's object.
+    /// Returns the entry in a Zarr store for a link of this group, and the link's target object.
+    /// Returns `None` if the store does not contain the object.
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
@@ -360,9 +365,10 @@ impl<'a> ViewGroup<'a> {
         self.in_store(&self.source.link_entry(link))
     }
 
-    /// Returns the entry in a store, and the object. The entry is a directory of a group or an
-    /// array, or a link to an array with several names. A group has only one directory, because
-    /// readers follow links and a cycle would be endless.
+    /// Returns the entry in a Zarr store for the entry `found` of the file's own tree, and the
+    /// object. The entry is a directory of a group or an array, or a link to an array with several
+    /// names. A group has only one directory, because readers follow links and a cycle would be
+    /// endless.
     fn in_store(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
         if found.target.other_file().is_some() {
             return Ok(None);
@@ -406,8 +412,8 @@ impl<'a> ViewGroup<'a> {
         Ok(is_shown.then_some((entry, node)))
     }
 
-    /// Returns the text of a link from this directory to an object in the given group, with the
-    /// given name.
+    /// Returns the text of a symbolic link from this directory to an object in the Zarr store.
+    /// `link` is the object's group and its name there.
     fn link_text_to(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
         let (group, name) = link?;
         // Only netCDF creates such names, and netCDF does not create links.
@@ -420,7 +426,8 @@ impl<'a> ViewGroup<'a> {
         Some(symlink::relative(&self.group_path(self.object)?, &way))
     }
 
-    /// Returns the entries for an unreadable object of the source's tree: the pages about it.
+    /// Returns the entries for the unreadable object `found` of the file's own tree: the pages that
+    /// report its error.
     fn damaged(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         let is_object = found.inode.node_type == NodeType::Object;
         let forms = self.tree.forms.iter();
@@ -433,7 +440,8 @@ impl<'a> ViewGroup<'a> {
         forms.map(entry).collect()
     }
 
-    /// Returns the listing entry for an object that cannot be read now.
+    /// Returns the entry that a listing shows for the object `found`, which cannot be read because
+    /// of a temporary error.
     pub(in crate::fs) fn unread(&self, found: &LinkEntry) -> ViewEntry {
         let shown = self.directory_name(&found.inode.name);
         ViewEntry {
@@ -444,13 +452,14 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// Returns the maximum number of entries for one entry of the source's tree.
+    /// Returns the maximum number of entries that this directory has for one entry of the file's
+    /// own tree.
     pub(in crate::fs) fn max_entries(&self) -> u64 {
         to_u64(self.tree.forms.len()) + 1
     }
 
-    /// Returns the target object of a link, or `None` if the object cannot be read or the link
-    /// leads nowhere.
+    /// Returns the target object of the link `found`, or `None` if the object cannot be read or the
+    /// link leads nowhere.
     fn target(&self, found: &LinkEntry) -> Result<Option<LinkedObject>> {
         let here = |node| LinkedObject {
             file: Arc::clone(self.file),
@@ -467,8 +476,8 @@ impl<'a> ViewGroup<'a> {
         self.link_target(&found.target)
     }
 
-    /// Returns the target object of a link other than a hard link, or `None` if the link leads
-    /// nowhere.
+    /// Returns the object to which a link with the target `target` leads, or `None` if the link
+    /// leads nowhere. The link is not a hard link.
     fn link_target(&self, target: &LinkTarget) -> Result<Option<LinkedObject>> {
         match follow_to(self.mount, self.file, self.object, target) {
             Err(error) if is_circle(&error) => Ok(None),
@@ -489,8 +498,8 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// Returns the entry of a file of `form`, or of a directory without one. With a text, returns a
-    /// symbolic link.
+    /// Returns the entry `shown` for the object `node`: a file of the form `form`, or a directory
+    /// if `form` is `None`. If `text` is given, the entry is a symbolic link with this text.
     fn form(
         &self,
         form: Option<&ViewForm>,
@@ -534,9 +543,10 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// Returns the text of the symbolic link to a directory, or to a page of a form, whose place is
-    /// elsewhere. The inner `None` means that the place is here; the outer `None`, that no link can
-    /// lead there.
+    /// Returns the text of a symbolic link to the view of `node`, if the object has several links
+    /// and the view is at another link. The view is a directory, or a file of the form `form`. The
+    /// inner `None` means that the view is at `found` itself. The outer `None` means that no
+    /// symbolic link can lead to the view.
     fn link_to_location(
         &self,
         node: &Node,
@@ -565,15 +575,15 @@ impl<'a> ViewGroup<'a> {
         Some(Some(symlink::relative(&here, &place)))
     }
 
-    /// Returns the names from this tree's root to a group's directory in the tree.
+    /// Returns the path of the directory of `group` in this tree, as names from the tree's root.
     fn group_path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
         let names = self.space().path(group)?;
         let names = names.iter().map(|name| self.directory_name(name).into());
         Some(names.collect())
     }
 
-    /// Returns the destination of a link other than a hard link, with names as the file's tree
-    /// shows them.
+    /// Returns the path to which a link other than a hard link leads, with names as in the file's
+    /// own tree.
     fn link_path(&self, target: &LinkTarget) -> Result<Option<LinkPath>> {
         let names = match target {
             LinkTarget::Soft(path) => {
@@ -607,7 +617,8 @@ impl<'a> ViewGroup<'a> {
         Ok(Some(LinkPath { start: from, names }))
     }
 
-    /// Returns the text of the symbolic link to a directory of this tree, or to a file of `form`.
+    /// Returns the text of the symbolic link to the directory at the path `way`, or to the file of
+    /// the form `form` there.
     fn soft_link_text(&self, way: &LinkPath, form: Option<&ViewForm>) -> Option<Vec<u8>> {
         let names = self.tree_names(way, form)?;
         let up = match &way.start {
@@ -621,16 +632,18 @@ impl<'a> ViewGroup<'a> {
         Some(symlink::join_path(up.chain(names)))
     }
 
-    /// Returns the text of a symbolic link to a file of a group, by the group's own path. A link
-    /// whose path has no names (`/`, `.`) leads to such a group. Returns `None` if the group has no
-    /// file in this tree, for example a root in a tree without root files.
+    /// Returns the text of a symbolic link to a file of a group, by the path of the group's
+    /// directory. A link whose path has no names (`/`, `.`) leads to such a group. Returns `None`
+    /// if the group has no file in this tree, for example a root in a tree without root files.
     fn soft_to_group(&self, place: &LinkedObject, form: &ViewForm) -> Option<Vec<u8>> {
         let path = self.mount.space(&place.file).path(place.node.id)?;
         let names = self.tree.shown_path(&path, Some(form), true)?;
         self.link_text_across(self.mount.others.file_root_path(&place.file), names)
     }
 
-    /// Returns the text of a symbolic link to the names in this tree of the file at `link_path`.
+    /// Returns the text of a symbolic link from this directory to a path in the same tree of
+    /// another file. `way` is the path to the root of that file, and `names` are the names in the
+    /// tree.
     fn link_text_across(&self, way: Vec<Box<[u8]>>, names: Vec<Vec<u8>>) -> Option<Vec<u8>> {
         let mut here = self.tree_root_path(self.mount.others.file_root_path(self.file));
         here.extend(self.group_path(self.object)?);
@@ -639,13 +652,14 @@ impl<'a> ViewGroup<'a> {
         Some(symlink::relative(&here, &there))
     }
 
-    /// Converts the names of a path to this tree. Returns `None` if no file can have them.
+    /// Converts the names of the path `way` to names in this tree. Returns `None` if no file can
+    /// have these names.
     fn tree_names(&self, way: &LinkPath, form: Option<&ViewForm>) -> Option<Vec<Vec<u8>>> {
         let from_root = way.start != PathStart::Here || self.is_root();
         self.tree.shown_path(&way.names, form, from_root)
     }
 
-    /// Returns the path to the root of this tree in another file. `link_path` is the path to the root of
+    /// Returns the path to the root of this tree in another file. `way` is the path to the root of
     /// that file.
     fn tree_root_path(&self, way: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
         let tree = [name::VIEWS, self.tree.name].map(Into::into);

@@ -80,7 +80,8 @@ impl FsNode for ViewDirectory {
         selection::absence_reason(target, name)
     }
 
-    /// Returns true for stores, where readers request many missing names and no link leads out.
+    /// Returns true for Zarr stores. Their readers request many names that do not exist, and no
+    /// link in a store leads to another file.
     fn is_absence_final(&self, target: &TargetInode<'_>) -> bool {
         view_group(target).is_ok_and(|group| group.tree.store().is_some())
     }
@@ -133,7 +134,8 @@ impl FsNode for ViewFile {
         })
     }
 
-    /// Describes why the file cannot be opened, because its size does not show that.
+    /// Returns a description with the error of opening the file, because the file's size does not
+    /// show that opening fails.
     fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(ObjectDescription::from_opening(self, target))
     }
@@ -155,28 +157,29 @@ impl FsNode for ViewLink {
     }
 }
 
-/// Returns the text of a symbolic link.
+/// Returns the text of the symbolic link `link`.
 fn text(link: ViewEntry) -> Result<Vec<u8>> {
     symlink::checked_length(Some(link.text.ok_or(Error::NotFound)?))
 }
 
-/// Returns the form of the target file.
+/// Returns the form of the file that the target is.
 fn form(target: &TargetInode<'_>) -> Result<&'static ViewForm> {
     form_of_number(target.mount, target.inode.tree).ok_or(Error::NotFound)
 }
 
-/// Returns the directory that is the target or contains it.
+/// Returns the directory of the tree of views that is the target or contains the target.
 fn view_group<'a>(target: &TargetInode<'a>) -> Result<ViewGroup<'a>> {
     let inode = target.inode;
     ViewGroup::new(target.mount, target.file, inode.tree, inode.node)
 }
 
-/// Returns the form whose files have this number in their file.
+/// Returns the form whose files have the tree number `number` in the file that contains them.
 fn form_of_number(mount: &Mount, number: Tree) -> Option<&'static ViewForm> {
     trees::form_of_number(mount.others.number_in_source(number))
 }
 
-/// Counts a lookup of an entry other than an attribute, and describes the entry.
+/// Increments the lookup count of the entry `shown`, other than an attribute, and returns its
+/// attributes.
 fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<LookupEntry> {
     TargetInode::enter(
         mount,
@@ -248,7 +251,8 @@ pub(in crate::fs) fn is_counted(
     size == Some(Ok(Some(FileSize::Counted)))
 }
 
-/// Returns the entry of the source's tree for a view, and its group. Returns `None` for the root.
+/// Returns the entry of the file's own tree for the object that the target shows, and the group of
+/// the entry. Returns `None` for the root.
 fn viewed(target: &TargetInode<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)>> {
     let (file, inode) = (target.file, target.inode);
     if node.id == file.container.root() {
@@ -260,7 +264,7 @@ fn viewed(target: &TargetInode<'_>, node: &Node) -> Result<Option<(NodeId, LinkE
     Ok(Some((parent, found)))
 }
 
-/// Returns the path of the view's object, with names as in the file.
+/// Returns the path of the object that the target shows, with names as in the file.
 fn viewed_path(
     target: &TargetInode<'_>,
     node: &Node,
@@ -279,7 +283,8 @@ fn viewed_path(
     Ok(path.unwrap_or_default())
 }
 
-/// Lists attributes, then the root's own files, then the entries of the group.
+/// Passes the entries of the directory to `visit`: attribute files, then the files that show the
+/// directory's own group, then the entries for its links.
 fn list(
     target: &TargetInode<'_>,
     listing: &mut ListingState,
@@ -333,8 +338,8 @@ fn list(
     })
 }
 
-/// Returns the entries from number `at` of the link that owns this number, and the number after the
-/// link. Each link has as many numbers as a link can have entries.
+/// Returns the entries of one link from the listing position `at` on, and the position of the next
+/// link. Each link occupies as many positions as a link can have entries.
 fn entries_of_link(
     target: &TargetInode<'_>,
     group: &ViewGroup<'_>,

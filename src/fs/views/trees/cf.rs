@@ -65,7 +65,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Returns the size of a table's file, which must always be counted.
+/// Returns the size of the file of a table: always [`FileSize::Counted`], because the lines of the
+/// table must be counted. Returns `None` if the object is not a table.
 fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
@@ -78,13 +79,13 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     Ok(is_there.then_some(FileSize::Counted))
 }
 
-/// Returns the object as a variable, if it is one.
+/// Returns the object `node` as a netCDF variable, if it is one.
 fn variable(file: &FileState, node: &Node) -> Result<Option<Variable>> {
     let path = || Ok(file.index().known_path(node.id)?.unwrap_or_default());
     Variable::from_node(&*file.container, node, &path)
 }
 
-/// Returns the selector of the part to show, if there is one.
+/// Returns the selector of the part of the variable that the file shows, if the file shows a part.
 fn selector(subject: &ViewSubject<'_>) -> Result<Option<Selector>> {
     match subject.selected {
         [] => Ok(None),
@@ -140,8 +141,8 @@ fn group_parquet(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     parquet::file(subject, table.part(rows))
 }
 
-/// Returns the approximate rows of a long table in one chunk. A chunk contains whole rows of the
-/// other dimensions.
+/// Returns the approximate number of rows of a long table whose values are in one chunk of the
+/// array. A chunk contains whole rows of the other dimensions.
 fn rows_of_a_chunk(node: &Node) -> u64 {
     let Some(array) = node.array() else {
         return 1;
@@ -152,8 +153,8 @@ fn rows_of_a_chunk(node: &Node) -> u64 {
     first.copied().unwrap_or(1).saturating_mul(inner.max(1))
 }
 
-/// Returns the variables of a group that share a table, and the group's path without a slash at the
-/// end.
+/// Returns the netCDF variables of a group that share a table, and the path of the group without a
+/// slash at the end.
 fn members(subject: &ViewSubject<'_>) -> Result<(Vec<GroupVariable>, Vec<u8>)> {
     let (file, budget) = (subject.file, Budget::default());
     let path = subject.known_path()?;
@@ -163,13 +164,14 @@ fn members(subject: &ViewSubject<'_>) -> Result<(Vec<GroupVariable>, Vec<u8>)> {
     Ok((group_variables::variables(&group, &path)?, path))
 }
 
-/// Returns the table of the variables of a group.
+/// Returns the table that the variables of a group share.
 fn group_table(subject: &ViewSubject<'_>) -> Result<LongTable> {
     let (members, path) = members(subject)?;
     side_by_side(members, &path, &surroundings(subject, &opener(subject)))
 }
 
-/// Returns the table of a variable and its coordinates, with one row for each value.
+/// Returns the long table of a variable and its coordinates, with one row for each value of the
+/// variable.
 fn long_table(subject: &ViewSubject<'_>, elements: Elements) -> Result<LongTable> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
     columns(

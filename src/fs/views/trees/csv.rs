@@ -60,7 +60,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Returns whether the node is a group, other than one whose members form a single array.
+/// Returns whether the node is a group, other than a group whose members together form a single
+/// array.
 pub(super) fn is_plain_group(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Group) && node.assembled.is_none()
 }
@@ -87,7 +88,7 @@ pub(super) fn group<'a>(
     }
 }
 
-/// Returns the table of a group, with the indexes of its runs checked.
+/// Returns the table of a group. Checks the indexes of columns whose values have varying length.
 ///
 /// # Errors
 /// `NotFound` if the group is not a table; fails if a column is missing or an index is damaged.
@@ -120,7 +121,7 @@ pub(super) fn opened_group(subject: &ViewSubject<'_>, table: GroupTable) -> Resu
     Rows::open(table, surroundings, subject.verify)
 }
 
-/// Opens the file of a group's table.
+/// Opens the CSV file of a group's table.
 fn group_table(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let columns = group_columns(subject)?;
     let shown_rows = subject.rows(columns.rows)?;

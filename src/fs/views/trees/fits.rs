@@ -41,8 +41,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Returns the size of the file. The size must be counted, because the header contains attributes,
-/// which a listing does not read.
+/// Returns the size of the FITS file of the object `node`, or `None` if the object has none. The
+/// size must be counted, because the header contains attributes, which a listing does not read.
 fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
@@ -67,7 +67,7 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     boxed_view(Some(rows.file(measured.bytes(), &cards(subject)?)?))
 }
 
-/// Returns the header cards of the object's attributes.
+/// Returns the FITS header cards for the object's attributes.
 fn cards(subject: &ViewSubject<'_>) -> Result<Cards> {
     let path = subject.known_path()?;
     attributes::cards(&*subject.file.container, subject.node.id, &path)

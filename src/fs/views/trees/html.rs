@@ -55,7 +55,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Renders the page of an object, or a further page of a group.
+/// Renders the page about an object. For a group, a selector may name a further page of its
+/// members.
 fn page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let first = match subject.selected {
         b"" => 0,
@@ -85,8 +86,8 @@ fn render_page(subject: &ViewSubject<'_>, first: u64) -> Result<RenderedPage> {
     page.ok_or(Error::NotFound)
 }
 
-/// Calls `use_it` with the object as its page shows it. `group` is the group of an object that is
-/// not the page's own.
+/// Calls `use_it` with the object, prepared for its page. `first` is the first member that the page
+/// of a group lists. For an object that is part of another page, `group` is the group of that page.
 fn with_object(
     subject: &ViewSubject<'_>,
     first: u64,
@@ -127,7 +128,8 @@ fn with_object(
     Ok(())
 }
 
-/// Returns the first columns of the object's table, or `None` if the object is not a table.
+/// Returns the first rows and columns of the table that the page shows. Returns `None` if the
+/// object is not a table.
 fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
     let (file, node) = (subject.file, subject.node);
     if !csv::is_plain_group(node) || csv::convention(file, node)?.is_none() {
@@ -153,7 +155,7 @@ fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
     }))
 }
 
-/// Returns the bytes that must be decoded for the first rows of a column.
+/// Returns the number of bytes that must be decoded for the first rows of a column.
 fn decoded(source: &ColumnSource) -> u64 {
     let part = match source {
         ColumnSource::Values(part)
@@ -168,7 +170,7 @@ fn decoded(source: &ColumnSource) -> u64 {
     part.array.decoded_chunk().map_or(0, |(_, bytes)| bytes)
 }
 
-/// Draws the picture of an array, or of one of a stack, as the object's page shows it.
+/// Draws the picture of an array, or one picture of an image stack, as the object's page shows it.
 fn picture(subject: &ViewSubject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
     let file = subject.file;
     let name = [b".shaded", subject.selected].concat();
@@ -205,7 +207,8 @@ fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text>
     })
 }
 
-/// Returns properties of the array's values, from the cache or from a sample of them.
+/// Returns the properties of the array's values that determine the shades of the picture. They come
+/// from the cache or from a sample of the values.
 fn shading(subject: &ViewSubject<'_>) -> Result<Option<Shading>> {
     let file = subject.file;
     let Some(image) = image_of(&*file.container, subject.node)? else {
@@ -226,7 +229,7 @@ fn shading(subject: &ViewSubject<'_>) -> Result<Option<Shading>> {
     }
 }
 
-/// Calls `use_it` with the object as an array to draw.
+/// Calls `use_it` with the object's array, prepared for drawing.
 fn with_drawn<T>(
     subject: &ViewSubject<'_>,
     use_it: impl FnOnce(&Drawn<'_>) -> Result<T>,
@@ -239,8 +242,8 @@ fn with_drawn<T>(
     })
 }
 
-/// Returns the elements of the object's array that `selector` selects, and which of them are
-/// missing.
+/// Returns the elements of the object's array that `selector` selects, and which of these elements
+/// are missing.
 fn part(subject: &ViewSubject<'_>, selector: &[u8]) -> Result<(Elements, Option<MissingValues>)> {
     let array = subject.array()?;
     let reader = subject.file.reader(subject.node.id, &array)?;

@@ -53,7 +53,8 @@ fn is_value(file: &FileState, node: &Node) -> bool {
     is_plain && file.container.extras().is_some()
 }
 
-/// Opens such a value: as a cached text or, if the text is too long, as a counted text.
+/// Opens the JSON file of a scalar, a mapping or a sequence of ASDF. The text is cached or, if it
+/// is too long, only counted.
 fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || json.whole_text().map(Text::new);

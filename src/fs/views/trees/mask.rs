@@ -43,11 +43,11 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// The mask of an ndarray, as a file shows it.
+/// The content of the mask file of an ndarray.
 enum MaskSource {
-    /// The text of a number; missing elements are equal to it.
+    /// The text of a number. The elements equal to this number are missing.
     Number(Vec<u8>),
-    /// An array that is nonzero where elements are missing.
+    /// An array with the shape of the ndarray. Elements are missing where it is nonzero.
     Array(Arc<Array>),
 }
 
@@ -77,7 +77,8 @@ fn checked_mask(subject: &ViewSubject<'_>) -> Result<Option<MaskSource>> {
     mask_of(subject.file, subject.node)
 }
 
-/// Returns which of the elements of a file are missing, or `None` if there is no mask.
+/// Returns which of `elements` are missing according to the ndarray's mask. Returns `None` if the
+/// ndarray has no mask.
 ///
 /// # Errors
 /// Fails if the mask cannot be read, or its shape does not match.

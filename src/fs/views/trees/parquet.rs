@@ -45,8 +45,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Returns the size of the file. The size must be counted, because the footer contains attributes,
-/// which a listing does not read.
+/// Returns the size of the Parquet file of the object `node`, or `None` if the object has none. The
+/// size must be counted, because the footer contains attributes, which a listing does not read.
 fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
@@ -94,7 +94,7 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     file(subject, table.part(rows))
 }
 
-/// Opens the file of a table. Lengths that must be counted are counted once.
+/// Opens the Parquet file of a table. Lengths of pages that must be counted are cached.
 ///
 /// # Errors
 /// Fails if the table cannot be counted or does not fit into a file.
@@ -114,13 +114,14 @@ pub(super) fn file(subject: &ViewSubject<'_>, table: ParquetTable) -> Result<Box
     viewed(Some(file)).ok_or(Error::NotFound)
 }
 
-/// Returns the name of a cached value. An object has one value for each of several forms.
+/// Returns the name under which a value of the object, called `what`, is cached. The name contains
+/// the number of the file's form, because each form has a value of its own.
 fn cache_name(subject: &ViewSubject<'_>, what: &[u8]) -> Vec<u8> {
     let form = subject.form.to_string();
     [what, form.as_bytes(), subject.selected].concat()
 }
 
-/// Returns a function that caches the bounds of the columns.
+/// Returns a function that caches the bounds (minimum and maximum) of the table's columns.
 fn bounds(subject: &ViewSubject<'_>) -> Keep {
     let (file, node) = (Arc::clone(subject.file), subject.node.id);
     let shown = cache_name(subject, b".parquet bounds ");
@@ -134,8 +135,8 @@ pub(super) fn pointers(subject: &ViewSubject<'_>) -> Pointers {
     }
 }
 
-/// Returns the number of indices of the first dimension in one chunk, which are decoded together.
-/// Returns 1 for a selection.
+/// Returns the number of rows (indices of the first dimension) in one chunk. These rows are decoded
+/// together. Returns 1 for a selection.
 fn rows_of_a_chunk(subject: &ViewSubject<'_>) -> u64 {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return 1;
@@ -146,7 +147,7 @@ fn rows_of_a_chunk(subject: &ViewSubject<'_>) -> u64 {
     *first
 }
 
-/// Returns the description of an array in the footer.
+/// Returns the description of the object at `path` that the file's footer contains.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.

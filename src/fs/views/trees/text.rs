@@ -50,8 +50,8 @@ fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<d
     }
 }
 
-/// Returns the content of an array of variable-length strings as in the source's tree, which is the
-/// same text.
+/// Returns the content of the same array in the file's own tree, if the array has variable-length
+/// strings. Its text is the same there.
 fn as_in_the_source(subject: &ViewSubject<'_>) -> Result<Option<ItemContent>> {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A tree of views: a row of the table of trees.
+//! The types of the table of trees of views.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,26 +28,29 @@ use crate::view::texts::json::SharedPaths;
 use crate::view::texts::streamed::{ResumableText, StreamedText};
 use crate::view::texts::text::Text;
 
-/// A tree of views. The tree has the same directories as the source's tree, and files for some of
-/// the objects.
+/// A tree of views. The tree has the same directories as the file's own tree, and files that show
+/// some of the objects.
 pub(in crate::fs) struct ViewTree {
-    /// Name below `.h5fs`.
+    /// Name of the tree's directory in `.h5fs`.
     pub(in crate::fs) name: &'static [u8],
-    /// Number of the tree's directories in inode numbers. The number must never change.
+    /// Tree number of the tree's directories, part of their inode numbers. The number must never
+    /// change.
     pub(in crate::fs) number: Tree,
-    /// The objects other than groups that have a directory, and the content of that directory.
+    /// Which objects other than groups have a directory in this tree, and what the directory
+    /// contains.
     pub(in crate::fs) shape: Shape,
-    /// The name of the root's own files in this tree, if the root has any.
+    /// The object name that stands for the root in the names of the root's own files, if this tree
+    /// has such files.
     pub(in crate::fs) root_name: Option<&'static [u8]>,
-    /// The forms of files. An object has a file for each form that fits.
+    /// The forms of files. An object has a file of each form that fits the object.
     pub(in crate::fs) forms: &'static [ViewForm],
 }
 
-/// The objects of a tree, other than groups, that have a directory, and the content of that
-/// directory.
+/// Which objects other than groups have a directory in a tree of views, and what the directory
+/// contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Shape {
-    /// No objects.
+    /// No object other than a group has a directory.
     Files,
     /// All objects, with a file for each attribute.
     Attributes,
@@ -59,23 +62,27 @@ pub(in crate::fs) enum Shape {
     Store(Store),
 }
 
-/// A form of the files in a tree of views.
+/// A form of the files in a tree of views: a suffix, and functions for the size and the content of
+/// files.
 pub(in crate::fs) struct ViewForm {
-    /// Number of the files in inode numbers. The first form has the tree's number plus 1.
+    /// Tree number of the files of this form, part of their inode numbers. The first form has the
+    /// number of the tree's directories plus 1.
     pub(in crate::fs) number: Tree,
-    /// Suffix after an object's name.
+    /// The suffix that a file's name has after the object's name.
     pub(in crate::fs) suffix: &'static [u8],
-    /// Returns the size of an object's file, or `None` if the object has no file.
+    /// A function that returns the size of an object's file, or `None` if the object has no file of
+    /// this form.
     pub(super) size: fn(&FileState, &Node) -> Result<Option<FileSize>>,
-    /// Opens the object's file, unless `view` does.
+    /// A function that opens an object's file, unless `view` opens it.
     pub(in crate::fs) open: fn(&ViewSubject<'_>) -> Result<Box<dyn View>>,
-    /// Opens the file of an array or a selection. Returns `None` if the elements have no such file.
+    /// A function that opens the file of an array or of a selection.
     pub(in crate::fs) view: Option<ElementsViewer>,
-    /// Whether `open` also opens further pages of a group, named by selectors.
+    /// Whether `open` also opens further pages about a group, which selectors name.
     pub(in crate::fs) has_pages: bool,
-    /// Whether `open` also opens ranges of rows of a group's table, named by selectors.
+    /// Whether `open` also opens ranges of rows of a group's table, which selectors name.
     pub(in crate::fs) has_rows: bool,
-    /// Whether netCDF variables are padded to the length of their dimensions.
+    /// Whether a netCDF variable is shown with the current length of its dimensions, padded with
+    /// fill values.
     pub(in crate::fs) is_padded: bool,
     /// Whether an array is shown as its writer intended, if that differs from the stored array:
     /// empty arrays of MATLAB.
@@ -87,7 +94,7 @@ pub(in crate::fs) struct ViewForm {
 pub(in crate::fs) type ElementsViewer =
     fn(&ViewSubject<'_>, Elements) -> Result<Option<Box<dyn View>>>;
 
-/// A tree without files: the defaults for rows of the table.
+/// A tree without files, as the default for the fields of rows of the table.
 pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     name: b"",
     number: 0,
@@ -96,7 +103,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     forms: &[],
 };
 
-/// A form that fits no object: the defaults for forms.
+/// A form that fits no object, as the default for the fields of forms.
 pub(super) const OF_NOTHING: ViewForm = ViewForm {
     number: 0,
     suffix: b"",
@@ -109,33 +116,35 @@ pub(super) const OF_NOTHING: ViewForm = ViewForm {
     is_meant: false,
 };
 
-/// The size of a file.
+/// The size of a file in a tree of views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum FileSize {
     /// Size in bytes.
     Exact(u64),
-    /// Unknown until the file is opened and its content counted.
+    /// The size is unknown until the file is opened and its content is counted.
     Counted,
 }
 
-/// The object that a file is a view of.
+/// The object, or the part of an object, that a file in a tree of views shows.
 pub(in crate::fs) struct ViewSubject<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) node: &'a Node,
-    /// Number of the file's form.
+    /// Number of the file's form in its tree of views.
     pub(in crate::fs) form: Tree,
-    /// The selector of a part of the array or group; empty for the whole object.
+    /// The selector of the part of the array or group that the file shows; empty for the whole
+    /// object.
     pub(in crate::fs) selected: &'a [u8],
     /// The object's path, with names as in the file.
     pub(in crate::fs) path: Vec<u8>,
-    /// Verifies the block with an object's elements, if the option `verify` requires that.
+    /// A function that compares the ASDF block with an object's elements with the block's checksum,
+    /// if the option `verify` is set.
     pub(in crate::fs) verify: &'a dyn Fn(NodeId) -> Result<()>,
-    /// References to the files that a page about the object links to.
+    /// Relative URLs of the files to which a page about the object links.
     pub(in crate::fs) site: Option<&'a dyn Site>,
 }
 
 impl ViewTree {
-    /// Returns the kind of chunks, if the tree is a Zarr store.
+    /// Returns the kind of chunks in the tree, if the tree is a Zarr store.
     pub(in crate::fs) fn store(&self) -> Option<Store> {
         match self.shape {
             Shape::Store(store) => Some(store),
@@ -143,7 +152,8 @@ impl ViewTree {
         }
     }
 
-    /// Returns the name of the directory of the object shown as `name` in the source's tree.
+    /// Returns this tree's name for the directory of the object that the file's own tree shows as
+    /// `name`.
     pub(in crate::fs) fn directory_name(&self, name: &[u8]) -> Vec<u8> {
         match (self.shape, name) {
             (Shape::Attributes, [b'@', rest @ ..]) => {
@@ -160,8 +170,8 @@ impl ViewTree {
         guarded.unwrap_or_else(|| name.to_vec())
     }
 
-    /// Returns the source's name for the group whose directory is `shown`; the inverse of
-    /// [`directory_name`](Self::directory_name).
+    /// Returns the name in the file's own tree of the group whose directory this tree shows as
+    /// `shown`; the inverse of [`directory_name`](Self::directory_name).
     pub(in crate::fs) fn group_name(&self, shown: &[u8]) -> Vec<u8> {
         let guarded = match self.shape {
             Shape::Store(_) => Some(in_tree(shown)),
@@ -174,14 +184,15 @@ impl ViewTree {
         guarded.unwrap_or_else(|| shown.to_vec())
     }
 
-    /// Returns the suffixes of the tree's files, with and without the dot.
+    /// Iterates over the suffixes of the tree's files: each with the dot and without it.
     fn suffixes(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
         let forms = self.forms.iter();
         forms.filter_map(|form| Some((form.suffix, form.suffix.split_first()?.1)))
     }
 
-    /// Returns the name of a file of the object shown as `name` in the source's tree. At the root,
-    /// an object with the name of the root's own file has a letter escaped.
+    /// Returns this tree's name for the file of the form `form` of an object that the file's own
+    /// tree shows as `name`. In the root, one letter is escaped if the object has the same name as
+    /// the root's own file.
     pub(in crate::fs) fn file_name(&self, form: &ViewForm, name: &[u8], at_root: bool) -> Vec<u8> {
         match (self.root_name, name) {
             (Some(root), [letter @ b'a'..=b'z', rest @ ..]) if at_root && root == name => {
@@ -192,8 +203,8 @@ impl ViewTree {
         }
     }
 
-    /// Converts names of a path in the source's tree to this tree. The last name is a directory, or
-    /// a file of `form`. Returns `None` if no such file can exist.
+    /// Converts the names of a path in the file's own tree to the names in this tree. The last name
+    /// is a directory, or a file of `form`. Returns `None` if no such file can exist.
     pub(in crate::fs) fn shown_path(
         &self,
         names: &[impl AsRef<[u8]>],
@@ -217,8 +228,9 @@ impl ViewTree {
         Some(groups.chain([last]).collect())
     }
 
-    /// Returns the source's name for the object whose file at the root is called `stem` plus a
-    /// suffix; the inverse of [`file_name`](Self::file_name).
+    /// Returns the name in the file's own tree of the object whose file is called `stem` plus a
+    /// suffix. `at_root` says whether the file is in the root of this tree. The inverse of
+    /// [`file_name`](Self::file_name).
     pub(in crate::fs) fn object_name(&self, stem: &[u8], at_root: bool) -> Vec<u8> {
         let root = self.root_name.filter(|_| at_root).unwrap_or_default();
         match root {
@@ -233,13 +245,14 @@ impl ViewTree {
 }
 
 impl ViewForm {
-    /// Returns the name of the file of the object shown as `name` in the source's tree.
+    /// Returns the name of the object's file: `name`, the object's name in the file's own tree,
+    /// with the suffix of this form.
     fn file_name(&self, name: &[u8]) -> Vec<u8> {
         name::shorten([name, self.suffix].concat())
     }
 
-    /// Returns the object for a file of this form. Pages also exist for objects that cannot be
-    /// read.
+    /// Returns the node of the object `id` for a file of this form. If the object cannot be read,
+    /// the form for pages returns a substitute node, because such objects have pages too.
     ///
     /// # Errors
     /// Fails if the object cannot be read, permanently or now.
@@ -258,7 +271,8 @@ impl ViewForm {
         }
     }
 
-    /// Returns the node to show, if it differs from the stored one.
+    /// Returns the node that a file of this form shows in place of `node`, if it differs from
+    /// `node`.
     ///
     /// # Errors
     /// `Corrupt` if the node contradicts its own description; fails if the node cannot be
@@ -275,8 +289,9 @@ impl ViewForm {
         }
     }
 
-    /// Returns the size of the object's file, or `None` if it has none. If damage hides whether the
-    /// object has a file, the file exists, so that opening it reports the damage.
+    /// Returns the size of the object's file, or `None` if it has none. If damage makes it
+    /// impossible to determine whether the object has a file, the file exists, so that opening it
+    /// reports the damage.
     ///
     /// # Errors
     /// Fails if the size cannot be determined now.
@@ -290,7 +305,8 @@ impl ViewForm {
         }
     }
 
-    /// Returns the shown size of the file of `node`, or `None` if it has none.
+    /// Returns the size of the file for `node`, after `node` was replaced by the node that the form
+    /// shows. Returns `None` if the object has no file.
     ///
     /// # Errors
     /// Fails as [`size`](Self::size) does.
@@ -321,7 +337,8 @@ impl ViewForm {
     }
 }
 
-/// Fails if the array cannot be read now, because its block may determine its length.
+/// Fails if the array cannot be read because of a temporary error. The length of the array may
+/// depend on the part that cannot be read.
 pub(in crate::fs) fn refuse_unread(array: &Array) -> Result<()> {
     match &array.storage {
         Err(error) if error.is_passing() => Err(error.clone()),
@@ -329,7 +346,8 @@ pub(in crate::fs) fn refuse_unread(array: &Array) -> Result<()> {
     }
 }
 
-/// Returns the size of an array's file, computed by `length`.
+/// Returns the exact size of an array's file, which `length` computes. Returns `None` if the object
+/// has no file of this form.
 pub(super) fn exact(
     node: &Node,
     length: fn(&Array) -> Result<Option<u64>>,
@@ -338,12 +356,12 @@ pub(super) fn exact(
     Ok(length.map(FileSize::Exact))
 }
 
-/// Boxes a view; `None` means that the elements have no file.
+/// Boxes the content of a file. `None` means that the elements have no file of this form.
 pub(super) fn viewed(view: Option<impl View + 'static>) -> Option<Box<dyn View>> {
     view.map(|view| Box::new(view) as Box<dyn View>)
 }
 
-/// Boxes a view, or returns `NotFound` if the object has no file.
+/// Boxes the content of a file. Fails with `NotFound` if the object has no file of this form.
 pub(super) fn boxed_view(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
     viewed(view).ok_or(Error::NotFound)
 }
@@ -367,7 +385,7 @@ fn short_text(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
 }
 
 impl<'a> ViewSubject<'a> {
-    /// Creates the subject for the part of an object that a selector names.
+    /// Creates the subject for a file that shows the part of an object that `selected` selects.
     pub(in crate::fs) fn of_part(
         file: &'a Arc<FileState>,
         node: &'a Node,
@@ -407,7 +425,8 @@ impl<'a> ViewSubject<'a> {
         }
     }
 
-    /// Returns the array, verified if required.
+    /// Returns the object's array. If the option `verify` is set, first verifies the checksum of
+    /// its block.
     ///
     /// # Errors
     /// `NotFound` if the object is not an array; fails if the array is known to be unreadable.
@@ -436,13 +455,13 @@ impl<'a> ViewSubject<'a> {
         pytables::convert_elements(container, elements)
     }
 
-    /// Returns all elements of the array.
+    /// Returns all elements of the object's array.
     pub(super) fn elements(&self) -> Result<Elements> {
         Elements::from_reader(self.file.reader(self.node.id, &self.array()?)?)
     }
 
-    /// Returns the object's path, also for a part of the object. The path is empty if the object
-    /// has none.
+    /// Returns the path of the object, even if the file shows only a part of it. Returns an empty
+    /// path if the object has none.
     ///
     /// # Errors
     /// Fails if the path cannot be determined now.
@@ -457,18 +476,19 @@ impl<'a> ViewSubject<'a> {
             .unwrap_or_default())
     }
 
-    /// Returns a function that finds the paths of objects, for texts that mention them.
+    /// Returns a function that finds the paths of objects by node ID, for texts that mention other
+    /// objects.
     pub(super) fn paths(&self) -> SharedPaths {
         let file = Arc::clone(self.file);
         Arc::new(move |node: NodeId| file.index().known_path(node))
     }
 
-    /// Opens a text that can only be written sequentially. `advice` says what to read if the text
-    /// is too long. For a growing file, a short text is written at the open, so that it belongs to
-    /// one state.
+    /// Opens a text that can only be written sequentially. `advice` is the part of the error
+    /// message that says what to read in place of a text that is too long. For a growing file, a
+    /// short text is written when the file is opened, so that the text belongs to one state.
     ///
     /// # Errors
-    /// Fails if a part cannot be written, or the text is too long to count.
+    /// Fails if a part of the text cannot be written, or the text is too long to count.
     pub(super) fn document(
         &self,
         text: impl ResumableText + 'static,
@@ -483,7 +503,8 @@ impl<'a> ViewSubject<'a> {
         Ok(Box::new(StreamedText::new(text, count.bytes())))
     }
 
-    /// Opens a text of units.
+    /// Opens a text that consists of units, such as lines or rows, which can be written
+    /// independently.
     ///
     /// # Errors
     /// Fails as [`document`](Self::document) does.
@@ -495,7 +516,8 @@ impl<'a> ViewSubject<'a> {
         Ok(Box::new(CountedFile::from_count(units, count)))
     }
 
-    /// Returns the count of the object's text.
+    /// Returns the length and the resume points of the object's text, from the cache or from
+    /// `count`. `advice` is used as in [`document`](Self::document).
     fn count(
         &self,
         advice: &str,
@@ -516,7 +538,7 @@ impl<'a> ViewSubject<'a> {
 mod tests {
     use super::*;
 
-    /// A text of one part, or of an error.
+    /// A text with one part, or whose writing fails with an error.
     struct OnePart(Result<&'static [u8]>);
 
     impl ResumableText for OnePart {
