@@ -41,7 +41,8 @@ use crate::limits;
 
 pub(in crate::fs) use queue::{Attempt, Caller, RequestObject, RequestSubject};
 
-/// The requests of a mount, and its worker threads, which end with it.
+/// The scheduler of a mount's requests, with its worker threads. Dropping the value ends the
+/// threads.
 pub(in crate::fs) struct Workers(Arc<WorkerPool>);
 
 /// A weak handle to the callers that wait for replies.
@@ -51,37 +52,38 @@ pub(in crate::fs) struct WaitingCallers(Weak<WorkerPool>);
 struct WorkerPool {
     state: Mutex<PoolState>,
     ready: Condvar,
-    /// Whether the threads that receive requests also handle some of them.
+    /// Whether threads that receive requests also handle requests.
     answers_in_place: bool,
 }
 
 #[derive(Default)]
 struct PoolState {
     places: RequestSlots,
-    /// Number of requests handled by the receiving threads.
+    /// Number of requests that the receiving threads are handling now.
     in_place: usize,
-    /// Requests that were not started yet.
+    /// Requests that wait for a quick slot.
     quick: Queue,
-    /// Requests that were postponed.
+    /// Requests that were postponed and wait for a heavy slot.
     heavy: Queue,
-    /// Requests whose caller has ended.
+    /// Waiting requests whose caller has ended, to be answered at once.
     left: VecDeque<QueuedRequest>,
     workers: usize,
-    /// Number of workers that wait for requests, or were just started.
+    /// Number of worker threads that wait for requests, or were just started.
     idle: usize,
     is_closed: bool,
 }
 
-/// The next step of a worker.
+/// The next step of a worker thread.
 enum WorkerStep {
     Job(QueuedRequest),
-    /// Waits for a request, or until a running one becomes slow.
+    /// The worker waits for a request, at most for this time. After it, a running request may have
+    /// become slow.
     Wait(Duration),
 }
 
 impl Workers {
     /// Creates a scheduler for `threads` concurrent requests. The caller must receive requests in
-    /// one thread more than that.
+    /// `threads + 1` threads.
     pub(in crate::fs) fn new(threads: usize) -> Self {
         Self::with_threads(threads, true)
     }
@@ -104,9 +106,9 @@ impl Workers {
         }))
     }
 
-    /// Schedules a request. `answer` handles it, in this or a worker thread, and may be called
-    /// again after a postponement. Then `tell` gets `held` and the result. After a panic, neither
-    /// is called again, and `held` is dropped.
+    /// Schedules a request. `answer` handles it in the calling thread or in a worker thread, and is
+    /// called again if the request was postponed. Afterwards, `tell` receives `held` and the
+    /// result. If `answer` panics, neither function is called again, and `held` is dropped.
     pub(in crate::fs) fn request<R: Send + 'static, T>(
         &self,
         of: (&'static str, RequestSubject),
@@ -143,8 +145,9 @@ impl Workers {
         self.answer(of, (caller, ticket), job);
     }
 
-    /// Schedules `job`, in this or a worker thread, until it has answered the request. The ticket
-    /// can end the work early.
+    /// Schedules `job`, which handles a request in the calling thread or in a worker thread. `job`
+    /// is called until it returns [`Attempt::Answered`]. Through `ticket`, the scheduler can
+    /// postpone or cancel the work.
     pub(in crate::fs) fn answer(
         &self,
         of: RequestSubject,
@@ -177,7 +180,7 @@ impl Workers {
         WorkerPool::wake_worker(shared, state);
     }
 
-    /// Returns the number of requests that wait for a slot, new or postponed.
+    /// Returns the number of requests that wait for a quick or a heavy slot.
     pub(in crate::fs) fn waiting(&self) -> usize {
         let state = self.0.state();
         state.quick.count().saturating_add(state.heavy.count())
@@ -204,8 +207,8 @@ impl Drop for Workers {
 }
 
 impl WaitingCallers {
-    /// Returns the threads that have waited for a reply for at least `time`. Returns `None` after
-    /// the scheduler has ended.
+    /// Returns the IDs of the threads whose requests have waited for a reply for at least `time`.
+    /// Returns `None` after the scheduler has ended.
     pub(in crate::fs) fn waiting_for(&self, time: Duration) -> Option<Vec<u32>> {
         let shared = self.0.upgrade()?;
         let state = shared.state();
@@ -217,7 +220,7 @@ impl WaitingCallers {
         Some(threads.into_iter().collect())
     }
 
-    /// Cancels the requests of callers that have ended.
+    /// Cancels the requests of callers for which `has_gone` returns true.
     pub(in crate::fs) fn cancel_ended(&self, has_gone: impl Fn(Caller) -> bool) {
         let Some(shared) = self.0.upgrade() else {
             return;
@@ -240,7 +243,8 @@ impl WorkerPool {
         lock(&self.state)
     }
 
-    /// Runs one attempt of a started request. `in_place` says whether this is a receiving thread.
+    /// Calls the job of a request that occupies a slot, and releases the slot afterwards.
+    /// `in_place` says whether the calling thread is one that receives requests.
     fn attempt(shared: &Arc<Self>, in_place: bool, mut waiting: QueuedRequest) {
         // Dropping an unsent reply sends an error. The handler has logged the reason.
         let attempt = catch_unwind(AssertUnwindSafe(|| (waiting.job)()));
@@ -312,7 +316,7 @@ impl WorkerPool {
 }
 
 impl PoolState {
-    /// Returns whether no request waits.
+    /// Returns whether no request waits for a slot.
     fn is_idle(&self) -> bool {
         self.quick.is_empty() && self.heavy.is_empty() && self.left.is_empty()
     }
@@ -331,8 +335,8 @@ impl PoolState {
         WorkerStep::Wait(self.places.make_room(now))
     }
 
-    /// Returns the next request for a heavy slot. Files without a heavy slot come first, then
-    /// objects without one.
+    /// Removes and returns the next request to start in a heavy slot. Requests to files without a
+    /// request in a heavy slot come first, then requests to objects without one.
     fn next_heavy(&mut self) -> Option<QueuedRequest> {
         let (queue, places) = (&mut self.heavy, &self.places);
         if !places.has_heavy_place() {

@@ -1,4 +1,5 @@
-//! The waiting requests. Requests to one object are in order of arrival, and objects take turns.
+//! The queue of waiting requests. Requests to one object stay in order of arrival, and objects take
+//! turns.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -6,15 +7,16 @@ use std::time::Instant;
 
 use h5fs_reader::memory::cancel::Ticket;
 
-/// The object of a request. Requests to the same object wait for each other.
+/// The object that a request is about, for scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::fs) enum RequestObject {
-    /// The bytes of a file, which must be decoded.
+    /// The content of the regular file with this inode number, which may have to be decoded.
     Content(u64),
-    /// Any other request about an inode or a name. Such requests have slots of their own.
+    /// An inode or a name, identified by this number, for a request other than reading content.
+    /// Such requests have slots of their own.
     Description(u64),
-    /// Attribute values of all objects. Values may need megabytes, so that only a few may be in
-    /// memory at a time.
+    /// The values of attributes, of all objects together. A value may need megabytes of memory, so
+    /// only few such requests run at a time.
     Values,
 }
 
@@ -24,29 +26,29 @@ impl RequestObject {
     }
 }
 
-/// The number of the file that contains an object, in a directory of files; `None` in the tree of
-/// one file.
+/// The number of the data file that contains an object, in a mounted directory. `None` if the mount
+/// shows only one file.
 pub(in crate::fs) type FileNumber = Option<u64>;
 
-/// The object and the file of a request.
+/// The object and the data file that a request is about.
 pub(in crate::fs) type RequestSubject = (RequestObject, FileNumber);
 
-/// The caller that waits for a reply.
+/// The caller that waits for the reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) struct Caller {
-    /// Number of the request.
+    /// Number of the request, which is unique among those in progress.
     pub(in crate::fs) unique: u64,
     /// Thread ID of the caller, or 0 if unknown.
     pub(in crate::fs) thread: u32,
 }
 
-/// A request.
+/// A waiting or running request, as the scheduler sees it.
 #[derive(Clone)]
 pub(super) struct WorkerRequest {
     pub(super) subject: RequestSubject,
     pub(super) caller: Caller,
     pub(super) ticket: Arc<Ticket>,
-    /// Time of arrival or, for a running request, of its start.
+    /// Time when the request arrived or, for a running request, when it started.
     pub(super) started: Instant,
 }
 
@@ -55,14 +57,14 @@ pub(super) struct WorkerRequest {
 pub(in crate::fs) enum Attempt {
     /// The request was answered.
     Answered,
-    /// The request must be tried again in a heavy slot.
+    /// The request was postponed: it must be tried again in a heavy slot.
     PutOff,
 }
 
-/// A waiting request.
+/// A request that waits for a slot, with its job.
 pub(super) struct QueuedRequest {
     pub(super) request: WorkerRequest,
-    /// Tries to handle the request.
+    /// The function that handles the request. It is called again after a postponement.
     pub(super) job: Box<dyn FnMut() -> Attempt + Send>,
 }
 
@@ -84,7 +86,7 @@ impl Queue {
         self.waiting.values().map(VecDeque::len).sum()
     }
 
-    /// Returns all waiting requests, in arbitrary order.
+    /// Iterates over all waiting requests, in arbitrary order.
     pub(super) fn requests(&self) -> impl Iterator<Item = &WorkerRequest> {
         let waiting = self.waiting.values().flatten();
         waiting.map(|waiting| &waiting.request)
@@ -100,7 +102,7 @@ impl Queue {
         }
     }
 
-    /// Removes and returns the first request of the next object for which `is_one` returns true.
+    /// Removes and returns the oldest request of the next object for which `is_one` returns true.
     pub(super) fn remove_first(
         &mut self,
         is_one: impl Fn(RequestSubject) -> bool,
@@ -117,7 +119,7 @@ impl Queue {
         first
     }
 
-    /// Removes and returns the requests of callers that have ended.
+    /// Removes and returns the requests of callers for which `has_gone` returns true.
     pub(super) fn remove_ended(
         &mut self,
         has_gone: &impl Fn(Caller) -> bool,

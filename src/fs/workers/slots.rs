@@ -8,18 +8,18 @@ use h5fs_reader::memory::cancel::Ticket;
 use crate::fs::workers::queue::{FileNumber, RequestObject, RequestSubject, WorkerRequest};
 use crate::limits;
 
-/// The slots of requests.
+/// The slots for running requests, and the requests that occupy them.
 #[derive(Default)]
 pub(super) struct RequestSlots {
     /// Number of slots of each kind: quick ones for contents, quick ones for other requests, and
     /// heavy ones.
     pub(super) threads: usize,
-    /// Running requests, in the order of their start.
+    /// Running requests, in the order in which they started.
     under_way: Vec<WorkerRequest>,
 }
 
 impl RequestSlots {
-    /// Creates the slots for `threads` threads, at least one.
+    /// Creates empty slots, `threads` of each kind, but at least one.
     pub(super) fn new(threads: usize) -> Self {
         RequestSlots {
             threads: threads.max(1),
@@ -27,28 +27,29 @@ impl RequestSlots {
         }
     }
 
-    /// Returns the running requests; their `since` is the start time.
+    /// Iterates over the running requests. Their `started` is the time when they started.
     pub(super) fn requests(&self) -> impl Iterator<Item = &WorkerRequest> {
         self.under_way.iter()
     }
 
-    /// Returns the maximum of running requests in quick slots that are open to all files.
+    /// Returns the maximum number of running requests in the quick slots that are open to all
+    /// files.
     fn max_open_quick(&self) -> usize {
         self.threads.saturating_add(limits::SLOW_REQUESTS)
     }
 
-    /// Returns the maximum of running requests in quick slots, including those reserved for other
-    /// files.
+    /// Returns the maximum number of running requests in all quick slots, including the slots
+    /// reserved for files without a running request.
     fn max_quick(&self) -> usize {
         self.max_open_quick().saturating_add(limits::FILE_PLACES)
     }
 
-    /// Returns the maximum of running requests.
+    /// Returns the maximum number of running requests in all slots.
     pub(super) fn max_running(&self) -> usize {
         self.max_quick().saturating_add(self.threads)
     }
 
-    /// Adds a running request.
+    /// Marks a slot as occupied by `request`.
     pub(super) fn begin(&mut self, request: &WorkerRequest) {
         self.under_way.push(WorkerRequest {
             started: Instant::now(),
@@ -56,19 +57,20 @@ impl RequestSlots {
         });
     }
 
-    /// Removes the request with this ticket.
+    /// Releases the slot of the request with the ticket `ticket`.
     pub(super) fn end(&mut self, ticket: &Arc<Ticket>) {
         let is_other = |request: &WorkerRequest| !Arc::ptr_eq(&request.ticket, ticket);
         self.under_way.retain(is_other);
     }
 
-    /// Returns the requests in heavy slots, or those in quick slots.
+    /// Iterates over the requests in heavy slots if `is_heavy` is true, otherwise over the requests
+    /// in quick slots.
     fn running_in(&self, is_heavy: bool) -> impl DoubleEndedIterator<Item = &WorkerRequest> {
         let all = self.under_way.iter();
         all.filter(move |request| request.ticket.is_heavy() == is_heavy)
     }
 
-    /// Returns whether a request to the object may start in a quick slot now.
+    /// Returns whether a request to `object` of `file` may start in a quick slot at the time `now`.
     pub(super) fn can_start(&self, (object, file): RequestSubject, now: Instant) -> bool {
         self.is_object_free(object) && self.is_file_free(file) && self.has_place(object, now)
     }
@@ -84,7 +86,8 @@ impl RequestSlots {
         count < self.max_open_quick() || file.is_some() && count < self.max_quick() && is_other()
     }
 
-    /// Returns whether few enough requests of this kind are running without being slow.
+    /// Returns whether a quick slot for requests of this kind is free: contents and other requests
+    /// have separate limits. Requests that are slow at the time `now` do not count.
     fn has_place(&self, object: RequestObject, now: Instant) -> bool {
         let fast = self.running_in(false).filter(|other| !is_slow(other, now));
         let alike = fast.filter(|other| other.subject.0.is_content() == object.is_content());
@@ -96,12 +99,12 @@ impl RequestSlots {
         self.running_in(true).count() < self.threads
     }
 
-    /// Returns whether no request to the same file has a heavy slot.
+    /// Returns whether no request to the data file `file` is in a heavy slot.
     pub(super) fn is_first_of_file(&self, (_, file): RequestSubject) -> bool {
         file.is_some() && self.running_in(true).all(|other| other.subject.1 != file)
     }
 
-    /// Returns whether no request to the same object has a heavy slot.
+    /// Returns whether no request to the object `object` is in a heavy slot.
     pub(super) fn is_first_of_object(&self, (object, _): RequestSubject) -> bool {
         self.running_in(true).all(|other| other.subject.0 != object)
     }

@@ -14,7 +14,7 @@ const SLOW: usize = limits::SLOW_REQUESTS;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Schedules a job that ignores cancellation.
+/// Schedules a job that ignores cancellation, for a request to `object` of `file`.
 fn answer(
     workers: &Workers,
     object: RequestObject,
@@ -27,7 +27,7 @@ fn answer(
     });
 }
 
-/// Schedules a job with its token, for the calling thread `thread`.
+/// Schedules a job for a request of the thread `thread`. The job receives the request's token.
 fn ask(
     workers: &Workers,
     of: RequestSubject,
@@ -40,7 +40,8 @@ fn ask(
     workers.answer(of, (caller, ticket), move || job(&token));
 }
 
-/// Schedules a request that runs until its sender is dropped.
+/// Schedules a request whose job runs until the returned sender is dropped. The receiver reports
+/// that the job has started.
 fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
     endless_of(workers, object, None)
 }
@@ -54,7 +55,7 @@ fn endless_of(workers: &Workers, object: u64, file: FileNumber) -> (Sender<()>, 
     (end, is_begun)
 }
 
-/// Fills the slots of the receiving threads.
+/// Starts requests that occupy all receiving threads, until the senders are dropped.
 fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
     let fill = |object| {
         let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
@@ -152,8 +153,8 @@ fn slow_requests_and_their_threads_have_a_bound() {
     drop((slow, more));
 }
 
-/// Starts requests that reach heavy work, each for its own object. Also returns how many are
-/// working.
+/// Starts `many` requests with heavy work, each to its own object. Also returns the counter of
+/// those whose heavy work is running.
 fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
     let at_work = Arc::<AtomicUsize>::default();
     let ask_one = |object| {
