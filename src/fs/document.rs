@@ -11,9 +11,9 @@ use crate::view::texts::ndl::{Description, NdlSource, Options};
 use crate::view::texts::streamed::ResumableText;
 
 impl Filesystem {
-    /// Passes the document of the object at `path` to `put`, in pieces. The root's document
-    /// describes the whole file. `damaged` receives each object that cannot be read, with the
-    /// error.
+    /// Passes the Ndarray Data Language document of the object at `path` to `put`, in several
+    /// calls. The document of the root describes the whole file. `damaged` receives each object
+    /// that cannot be read, with the error.
     ///
     /// # Errors
     /// - `NotFound` if the object does not exist.

@@ -1,9 +1,9 @@
-//! The mapping of errors to the error numbers for the kernel.
+//! Maps errors to the error numbers (errno) in replies to the kernel.
 
 use h5fs_reader::error::{Cause, Error};
 use nix::errno::Errno;
 
-/// Returns the error number for a failed call other than a read.
+/// Returns the error number for the reply to a failed request other than a read.
 pub fn from_error(error: &Error) -> i32 {
     match error {
         Error::Io { cause, .. } => match cause {
@@ -29,13 +29,14 @@ pub(super) fn of_read(error: &Error) -> i32 {
     }
 }
 
-/// Creates an error that is not a fault of the file: the call does not fit the object.
+/// Creates an error for a request that does not fit the type of the object, such as listing a file.
+/// The file itself is not at fault. `what` is the message.
 pub(super) fn refusal(errno: Errno, what: &'static str) -> Error {
     Error::caused(Cause::System(errno as i32), what)
 }
 
-/// Returns whether the error is a fault of the file, which its attribute `user.h5fs.error`
-/// describes.
+/// Returns whether the error is caused by the file, and is therefore in the object's extended
+/// attribute `user.h5fs.error`.
 pub(super) fn is_fault(error: &Error) -> bool {
     match error {
         Error::Corrupt { .. }
@@ -47,22 +48,23 @@ pub(super) fn is_fault(error: &Error) -> bool {
     }
 }
 
-/// Creates the error for a source that has changed.
+/// Creates the error `ESTALE` for a request about a state of the source that is no longer shown.
 pub(super) fn stale() -> Error {
     Error::caused(Cause::Stale, "the source has changed")
 }
 
-/// Returns whether the request used an outdated state of the source.
+/// Returns whether the error means that the request was about a state of the source that is no
+/// longer shown.
 pub(in crate::fs) fn is_stale(error: &Error) -> bool {
     from_error(error) == Errno::ESTALE as i32
 }
 
-/// Creates the error for a text whose size cannot be determined because it is too long.
+/// Creates the error for a text whose size is unknown because the text is too long to count.
 pub(super) fn too_long() -> Error {
     refusal(Errno::EOVERFLOW, "a text that is too long to count")
 }
 
-/// Returns whether the system denied access to the user who reads.
+/// Returns whether the operating system denied access to the user who runs this process.
 pub(in crate::fs) fn is_denied(error: &Error) -> bool {
     from_error(error) == Errno::EACCES as i32
 }

@@ -1,4 +1,5 @@
-//! A small graph in memory, for tests of the tree without a file format.
+//! A container with a small graph of groups and datasets in memory, for tests without a file
+//! format.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -25,30 +26,31 @@ use crate::fs::data_files::watch::Watch;
 use crate::fs::{Filesystem, Options, SourceAttributes};
 use crate::limits;
 
-/// Node number of the root in every fake.
+/// Node ID of the root group in every fake container.
 pub(super) const ROOT: u64 = 96;
 
-/// A graph built by a test.
+/// A container with a graph that a test builds.
 #[derive(Clone, Default)]
 pub(super) struct Fake {
     objects: Arc<BTreeMap<u64, Object>>,
-    /// Whether `failing` and `costly` objects currently fail.
+    /// Whether the disk fails: while true, objects in `failing`, `costly` and `slow` cannot be
+    /// read.
     pub(super) is_failing: Arc<AtomicBool>,
-    /// Number of attribute reads.
+    /// Number of times that attributes were read.
     pub(super) attribute_reads: Arc<AtomicUsize>,
-    /// Objects on a disk that does not respond.
+    /// Objects on a disk that fails while `is_failing` is true.
     failing: Vec<u64>,
-    /// Objects that exceed the budget of a request.
+    /// Objects that exceed the budget of a request while `is_failing` is true.
     costly: Vec<u64>,
-    /// Objects that can only be read in a slot for heavy work.
+    /// Objects that can only be read by a request in a heavy slot.
     pub(super) heavy: Vec<u64>,
-    /// Objects that block reads while `is_failing` is true.
+    /// Objects whose reads block while `is_failing` is true.
     slow: Vec<u64>,
-    /// Whether reading objects may take long.
+    /// Whether the container is remote, so that reading objects may take long.
     pub(super) is_far: bool,
-    /// Objects that a non-blocking request never finds.
+    /// Objects that a non-blocking read never finds in memory.
     absent: Vec<u64>,
-    /// Number of object reads.
+    /// Number of times that objects were read.
     pub(super) looks: Arc<AtomicUsize>,
     effort: Effort,
 }
@@ -58,14 +60,14 @@ struct Object {
     node: Result<Arc<Node>>,
     links: Vec<Link>,
     attributes: Vec<Attribute>,
-    /// Index of the first link after which the index is damaged.
+    /// Position of the first link after which the group's index is damaged.
     torn: Option<usize>,
-    /// Index of a link that cannot be read.
+    /// Position of a link that cannot be read.
     lost: Option<usize>,
 }
 
 impl Fake {
-    /// Creates a graph with an empty root.
+    /// Creates a graph with an empty root group.
     pub(super) fn new() -> Self {
         let mut fake = Fake::default();
         fake.group(ROOT, 1);
@@ -76,7 +78,7 @@ impl Fake {
         self.object(id, link_count, NodeKind::Group);
     }
 
-    /// Adds a dataset of bytes.
+    /// Adds a dataset with the elements `bytes`.
     pub(super) fn bytes(&mut self, id: u64, link_count: u32, bytes: &[u8]) {
         let storage = Ok(Storage::Inline(bytes.into()));
         let length = bytes.len() as u64;
@@ -103,7 +105,7 @@ impl Fake {
         self.object(id, link_count, NodeKind::Array(Arc::new(array)));
     }
 
-    /// Adds a dataset of references to objects, 0 for null.
+    /// Adds a dataset of object references. A target of 0 is a null reference.
     pub(super) fn references(&mut self, id: u64, link_count: u32, targets: &[u64]) {
         let datatype = Datatype {
             size: 8,
@@ -117,29 +119,29 @@ impl Fake {
         self.array(id, link_count, datatype, targets.len() as u64, storage);
     }
 
-    /// Adds an object with a damaged header.
+    /// Adds an object whose header is damaged.
     pub(super) fn broken(&mut self, id: u64) {
         self.group(id, 1);
         let object = Arc::make_mut(&mut self.objects).get_mut(&id).unwrap();
         object.node = Err(Error::corrupt("object header: bad signature", id));
     }
 
-    /// Makes the object unreadable while the disk fails.
+    /// Makes reads of the object fail while `is_failing` is true.
     pub(super) fn on_bad_disk(&mut self, id: u64) {
         self.failing.push(id);
     }
 
-    /// Makes the object exceed the budget of a request while the disk fails.
+    /// Makes reads of the object exceed the budget of a request while `is_failing` is true.
     pub(super) fn costly(&mut self, id: u64) {
         self.costly.push(id);
     }
 
-    /// Makes reads of the object block while the disk fails.
+    /// Makes reads of the object block while `is_failing` is true.
     pub(super) fn slow(&mut self, id: u64) {
         self.slow.push(id);
     }
 
-    /// Makes a non-blocking request never find the object.
+    /// Makes non-blocking reads never find the object in memory.
     pub(super) fn make_absent(&mut self, id: u64) {
         self.absent.push(id);
     }
@@ -244,8 +246,8 @@ impl Fake {
         Filesystem::new(Arc::new(self), origin, options)
     }
 
-    /// Converts the first of `files` to a filesystem that finds the others at their paths in
-    /// `directory`. The content of each file is its path.
+    /// Mounts the first of `files`, which finds the others at their paths in `directory`. A file of
+    /// the same path is created there, whose only content is its path.
     pub(super) fn mounted_among(directory: &Path, files: Vec<(&str, Fake)>) -> Filesystem {
         let directory = directory.canonicalize().unwrap();
         let source = directory.join(files[0].0);
@@ -370,7 +372,7 @@ impl Container for Fake {
         Ok(0)
     }
 
-    /// A reference is the number of its object in eight bytes, 0 for null.
+    /// Decodes a reference: the node ID of its object in eight bytes, or 0 for a null reference.
     fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
         let number = element.try_into().map_or(0, u64::from_le_bytes);
         Ok(match number {

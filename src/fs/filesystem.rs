@@ -1,7 +1,7 @@
-//! The mounted tree without a mount: each request of the kernel is a method.
+//! The tree of one file, independent of a mount: each request of the kernel is a method.
 //!
-//! Every inode number returned by a lookup is counted. The caller must release it with
-//! [`forget`](Requests::forget).
+//! Each lookup increments the lookup count of the inode that it returns. The caller must release
+//! the lookup with [`forget`](Requests::forget).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::fs::state::traffic::Traffic;
 use crate::fs::views::fixed_inodes;
 use crate::view::View;
 
-/// The tree of one file.
+/// The tree of one file, as a mount shows it.
 pub struct Filesystem {
     pub(super) mount: Mount,
 }
@@ -100,8 +100,8 @@ impl Filesystem {
         }
     }
 
-    /// Creates the tree of one file of a directory. `shared` contains the resources of all files,
-    /// and the file's generation.
+    /// Creates the tree of one data file of a mounted directory. `shared` contains the resources of
+    /// all data files, and the generation of this one.
     pub(super) fn member(
         opened: OpenedFile,
         options: &Options,
@@ -115,8 +115,8 @@ impl Filesystem {
         }
     }
 
-    /// Waits until the check of the source for changes is recent. Reopens the source if it has
-    /// changed.
+    /// Checks the source for changes, unless a recent check exists, and reopens the source if it
+    /// has changed. `cancel` cancels waiting.
     ///
     /// # Errors
     /// [`Error::unwanted`] if `cancel` ends the request first.
@@ -124,12 +124,12 @@ impl Filesystem {
         self.mount.refresh(cancel)
     }
 
-    /// Returns the state in which the source was last seen.
+    /// Returns the identity and the generation of the source when it was last seen.
     pub(super) fn last_seen(&self) -> Option<LastSeenState> {
         self.mount.last_seen()
     }
 
-    /// Returns the approximate bytes of memory that the open file occupies.
+    /// Returns the approximate memory of the open file in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.mount.weight()
     }
@@ -144,18 +144,20 @@ impl Filesystem {
         inode::ROOT
     }
 
-    /// Returns the reason why only a part of the file can be shown.
+    /// Returns the error because of which only a part of the file can be shown, according to its
+    /// root object.
     pub(crate) fn fault_of_root(&self) -> Option<Error> {
         self.mount.fault_of_root()
     }
 
-    /// Returns the number of the source's current state, counted from 0. Returns `None` if the
-    /// source has changed and cannot be reopened.
+    /// Returns the generation of the source, counted from 0. The generation increases when the
+    /// source changes other than by growing. Returns `None` if the source has changed and cannot be
+    /// reopened.
     pub fn generation(&self) -> Option<u32> {
         self.mount.generation()
     }
 
-    /// Calls `answer` with the node of `ino`.
+    /// Calls `answer` with the node that implements the inode `ino`, and the inode.
     pub(super) fn with_node<T>(
         &self,
         ino: Ino,
@@ -186,8 +188,8 @@ impl Filesystem {
         }
     }
 
-    /// Reads every attribute of an object, including hidden ones, and searches for the files that
-    /// the object needs. Reports each defective part to `find`.
+    /// Reads every attribute of the object `ino`, including attributes that are not shown, and
+    /// searches for the files that the object references. Reports each defect to `find`.
     ///
     /// # Errors
     /// Fails if the object itself or its list of attributes is damaged.
@@ -208,7 +210,7 @@ impl Filesystem {
         OpenDocument::new(Arc::clone(file), inode, view)
     }
 
-    /// Opens the content of a regular file.
+    /// Opens the content of the regular file `inode` of the state `file`.
     fn content(
         &self,
         file: &Arc<FileState>,
@@ -223,7 +225,7 @@ impl Filesystem {
             .map_err(|error| file.convert_error(error))
     }
 
-    /// Opens a regular file under a handle chosen by the caller.
+    /// Opens the regular file `ino` under the handle `handle`, which the caller has chosen.
     ///
     /// # Errors
     /// Fails as [`open_file_for`](Requests::open_file_for) does.
@@ -248,7 +250,7 @@ impl Filesystem {
         self.mount.handles.insert(handle, open, caching)
     }
 
-    /// Opens a directory under a handle chosen by the caller.
+    /// Opens the directory `ino` under the handle `handle`, which the caller has chosen.
     ///
     /// # Errors
     /// Fails as [`opendir_for`](Requests::opendir_for) does.
@@ -289,8 +291,8 @@ impl Filesystem {
         opened
     }
 
-    /// Opens a file or directory under a handle of the directory of files that contains this
-    /// member.
+    /// Opens a file or directory under the handle `handle` of the mounted directory that contains
+    /// this data file.
     ///
     /// # Errors
     /// Fails as opening a file or directory does.
@@ -307,12 +309,14 @@ impl Filesystem {
         }
     }
 
-    /// Returns whether a handle is open in this tree.
+    /// Returns whether `handle` is open in this tree. In a mounted directory, the data file may
+    /// have been closed and reopened since the handle was opened.
     pub(super) fn has_open(&self, handle: Handle) -> bool {
         self.mount.handles.contains(handle)
     }
 
-    /// Passes an entry to `take`. An entry with attributes is counted.
+    /// Passes an entry to `take`. If it is accepted with attributes, increments the lookup count of
+    /// its inode. Returns whether `take` had no room.
     fn pass_entry(
         &self,
         listed: &ListingEntry<'_>,
@@ -344,8 +348,8 @@ impl Filesystem {
         }
     }
 
-    /// Lists entries, but omits all entries found after the request was cancelled: an object that
-    /// could not be read then is not necessarily damaged.
+    /// Passes entries to `visit` until the request is cancelled. Entries found after the
+    /// cancellation are omitted, because their objects look unreadable without being damaged.
     fn list_while_wanted(
         &self,
         open: &OpenInode,
@@ -388,8 +392,8 @@ impl Filesystem {
         nodes::node_for(&inode).list(&target, &mut lock(listing), first, visit)
     }
 
-    /// Returns the open file or directory of a handle, if the file is still shown in the same
-    /// state.
+    /// Returns the open file or directory of a handle. Fails if the file has changed since it was
+    /// opened.
     fn open_inode(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<OpenInode>> {
         // The source is checked first, because an open file keeps its state in memory.
         let shown = self.mount.shown_for(cancel);
@@ -420,13 +424,14 @@ impl Filesystem {
         }
     }
 
-    /// Returns whether the open file is a text about the mount itself.
+    /// Returns whether the open file is a text about the mount itself, such as `.h5fs/status`.
     fn is_status_text(&self, open: &OpenInode) -> bool {
         let inode = self.mount.inode(&open.file, open.ino);
         inode.is_ok_and(|inode| missing_source::is_status_text(&inode))
     }
 
-    /// Updates a handle to read the bytes of an array that has grown.
+    /// Binds `handle` to the current state of the file, so that reads return bytes that a writer
+    /// has appended to the array.
     fn follow(
         &self,
         handle: Handle,
@@ -448,7 +453,7 @@ impl Filesystem {
         }
     }
 
-    /// Converts the result of a read to the reply.
+    /// Converts the result of reading the open file to the reply.
     fn served(&self, open: &OpenInode, read: Result<Bytes>) -> Result<Bytes> {
         open.account_memory()?;
         // Bytes of two states of the source must not mix, and a half-written structure must not be
@@ -469,8 +474,8 @@ impl Filesystem {
         read.map_err(|error| open.file.convert_error(error))
     }
 
-    /// Returns the state of a growing file to which the handle's document is tied. Returns `None`
-    /// if the document follows the growth, or the file does not grow.
+    /// Returns the state of a growing file whose bytes the handle returns. Returns `None` if reads
+    /// of the handle return bytes of later states too, or if the file does not grow.
     pub(super) fn tied_state(&self, handle: Handle) -> Option<Identity> {
         let open = self.mount.handles.get(handle).ok()?;
         match &open.content {
@@ -480,8 +485,8 @@ impl Filesystem {
     }
 }
 
-/// How long the kernel may cache metadata of an unchanged source. The mount notifies the kernel of
-/// changes.
+/// Time for which the kernel may cache metadata of an unchanged source. When the source changes,
+/// the mount makes the kernel drop the metadata earlier.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Requests for Filesystem {

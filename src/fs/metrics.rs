@@ -5,19 +5,21 @@ use std::fmt::Write;
 
 use h5fs_reader::wire::Count;
 
-/// A Prometheus metric family: one metric of a mount, or one for each kind.
+/// A Prometheus metric family: one value for each mount, or one for each mount and kind (for
+/// example, kind of request).
 #[derive(Debug)]
 pub struct Family {
-    /// Name without the program's prefix. The name of a counter ends in `_total`.
+    /// Name of the metric without the program's prefix. The name of a counter ends in `_total`.
     pub name: &'static str,
-    /// Name of the label that distinguishes kinds, if there are any.
+    /// Name of the label that distinguishes the kinds, if the family has kinds.
     pub label: Option<&'static str>,
-    /// Name of the same metric in the status, where all kinds are added up.
+    /// Name of the same metric in `.h5fs/status`, which shows the sum over all kinds. `None` if the
+    /// status omits the metric.
     pub(in crate::fs) fact: Option<&'static str>,
     pub(in crate::fs) help: &'static str,
 }
 
-/// Creates a family without kinds, which the status contains as well.
+/// Creates a family without kinds that is also in `.h5fs/status`, under the name `fact`.
 const fn figure(name: &'static str, fact: &'static str, help: &'static str) -> Family {
     Family {
         name,
@@ -27,7 +29,7 @@ const fn figure(name: &'static str, fact: &'static str, help: &'static str) -> F
     }
 }
 
-/// All families, in the order of the status.
+/// All metric families, in the order of `.h5fs/status`.
 pub static FAMILIES: &[Family] = &[
     Family {
         name: "up",
@@ -162,35 +164,35 @@ impl Family {
     }
 }
 
-/// The value of a metric, for one kind if the family has kinds.
+/// A value of a metric family, for one kind if the family has kinds.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// The family.
+    /// The metric family.
     pub family: &'static Family,
-    /// The kind, or empty if the family has no kinds.
+    /// The kind, or an empty text if the family has no kinds.
     pub kind: String,
-    /// The value.
+    /// The value of the metric.
     pub value: u64,
 }
 
-/// The metrics of one mount.
+/// The values of all metrics of one mount.
 #[derive(Debug, Clone)]
 pub struct MountMetrics {
-    /// Name of the source; the label `source`.
+    /// Name of the source, for the label `source`.
     pub source: String,
-    /// Mount point; the label `mount`.
+    /// Mount point, for the label `mount`; `None` if it is unknown.
     pub mount: Option<String>,
-    /// The values.
+    /// The values, each with its metric family and kind.
     pub samples: Vec<Sample>,
 }
 
 impl MountMetrics {
-    /// Adds a value of the family `name`, which has no kinds.
+    /// Adds a value to the metrics, for the family `name`, which has no kinds.
     pub fn add(&mut self, name: &str, value: u64) {
         self.add_kind(name, "", value);
     }
 
-    /// Adds a value of the family `name` for one kind.
+    /// Adds a value to the metrics, for the family `name` and the kind `kind`.
     pub(in crate::fs) fn add_kind(&mut self, name: &str, kind: &str, value: u64) {
         let family = Family::find(name);
         debug_assert!(family.is_some(), "{name}");
@@ -201,7 +203,7 @@ impl MountMetrics {
         }));
     }
 
-    /// Returns the lines of the status, with all kinds added up.
+    /// Returns the names and values for `.h5fs/status`, with the values of all kinds added up.
     pub(in crate::fs) fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
         FAMILIES.iter().filter_map(|family| {
             let of_family = |sample: &&Sample| sample.family.name == family.name;
@@ -213,8 +215,8 @@ impl MountMetrics {
     }
 }
 
-/// Returns the text for these mounts: each family with its help and type, followed by the value for
-/// each mount.
+/// Returns the metrics of these mounts in the text format of Prometheus. Each family has its help
+/// and type, followed by the values for each mount.
 #[must_use]
 pub fn text(mounts: &[MountMetrics]) -> String {
     let mut text = String::new();
@@ -251,15 +253,15 @@ fn labels(figures: &MountMetrics, sample: &Sample) -> String {
     labels.join(",")
 }
 
-/// Returns a label's value with three characters escaped.
+/// Escapes a backslash, a quote and a line break in the value of a label.
 fn escaped(value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
     value.replace('\n', "\\n")
 }
 
-/// Parses the metrics in the text of a mount. Invalid lines are ignored, because another user's
-/// program may have written the text. Only kinds in small letters are accepted; other labels are
-/// dropped.
+/// Parses the metrics of one mount from the text format of Prometheus. Invalid lines are ignored,
+/// because the text may come from a program of another user. Only kinds in lowercase letters are
+/// accepted; labels other than the kind are dropped.
 #[must_use]
 pub fn samples(text: &str) -> Vec<Sample> {
     text.lines().filter_map(sample).collect()

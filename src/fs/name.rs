@@ -1,4 +1,4 @@
-//! Names of the file as names of the mount.
+//! Converts names in the file to names shown in the mount, and back.
 //!
 //! Bytes are preserved, whether valid UTF-8 or not. Names that POSIX does not allow are escaped.
 //! Each shown name belongs to exactly one name in the file:
@@ -23,13 +23,13 @@ use nix::errno::Errno;
 use crate::fs::errno::refusal;
 use crate::limits;
 
-/// The directory of views at the mount's root.
+/// Name of the directory of views in the mount's root.
 pub(super) const VIEWS: &[u8] = b".h5fs";
 
-/// Bytes of the suffix of a shortened name: `~` and 8 hex digits.
+/// Length in bytes of the suffix of a shortened name: `~` and 8 hex digits.
 const CUT_SUFFIX: usize = 9;
 
-/// Checks that a directory can contain a name of this length.
+/// Checks that `shown` is short enough for a name in a directory.
 ///
 /// # Errors
 /// `ENAMETOOLONG` if the name is too long.
@@ -41,8 +41,8 @@ pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
     }
 }
 
-/// Returns the name as shown in a directory. `at_root` says whether the directory is the root of
-/// its file.
+/// Returns the shown name for the name `name` in the file. `at_root` says whether the name is in
+/// the root group of its file.
 pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     let shown = escape_whole(name, at_root);
     if shown.len() > limits::NAME_BYTES || is_cut(&shown) {
@@ -52,8 +52,8 @@ pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     }
 }
 
-/// Returns the name in the file for the shown name. Returns `None` if no name is shown like this,
-/// or if the name is shortened.
+/// Returns the name in the file for the name `shown` in the mount. Returns `None` if [`escape`]
+/// never returns `shown`, or if `shown` is a shortened name.
 pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
     if is_cut(shown) {
         return None;
@@ -62,7 +62,8 @@ pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
     (escape(&name, at_root) == shown).then_some(name)
 }
 
-/// Shortens a shown name that has become too long, for example by a suffix.
+/// Shortens a shown name that is too long, for example because a suffix was added to it. Returns a
+/// name of valid length unchanged.
 pub(super) fn shorten(shown: Vec<u8>) -> Vec<u8> {
     if shown.len() <= limits::NAME_BYTES {
         return shown;
@@ -105,8 +106,8 @@ fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
     shown
 }
 
-/// The result is a copy of the start of `shown`. Truncating in place would leave gaps in memory
-/// that are too small for the next long name.
+/// Returns a copy of the start of `shown`, followed by the suffix of a shortened name. Truncating
+/// `shown` in place would leave gaps in memory that are too small for the next long name.
 fn copy_start(shown: &[u8], name: &[u8]) -> Vec<u8> {
     let left = shown.iter().take(limits::NAME_BYTES - CUT_SUFFIX).copied();
     let suffix = format!("~{:08x}", lookup3(name));
@@ -134,7 +135,8 @@ fn decode(shown: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Decodes the first two bytes as a hexadecimal number.
+/// Decodes the first two bytes as a hexadecimal number. Returns `None` if they are not hexadecimal
+/// digits.
 fn hex_byte(bytes: &[u8]) -> Option<u8> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let [high, low, ..] = bytes else { return None };

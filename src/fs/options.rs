@@ -1,4 +1,4 @@
-//! Options that control how files are shown.
+//! Options that control how the mount shows files.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -11,48 +11,52 @@ use h5fs_reader::source::neighbours::policy::Policy as External;
 use crate::fs::state::resident_memory::ResidentMemory;
 use crate::limits;
 
-/// Options that control how a file is shown.
+/// Options that control how the mount shows a file.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Owner of all files; by default the source's.
+    /// User ID of the owner of all shown files; by default the owner of the source.
     pub uid: Option<u32>,
-    /// Group of all files; by default the source's.
+    /// Group ID of all shown files; by default the group of the source.
     pub gid: Option<u32>,
-    /// Number of data files of a directory that are kept open.
+    /// Maximum number of data files of a mounted directory that stay open.
     pub open_files: usize,
-    /// Permission bits to remove.
+    /// Permission bits to remove from the mode of all shown files.
     pub umask: Option<u32>,
     /// Whether reads bypass the kernel's page cache.
     pub direct_io: bool,
-    /// Bytes of decoded chunks in the cache.
+    /// Maximum bytes of decoded chunks in the cache.
     pub cache_size: CacheSize,
-    /// Number of decoding threads.
+    /// Number of threads that decode chunks.
     pub threads: usize,
-    /// Whether `.h5fs` exists.
+    /// Whether the directories of views, `.h5fs`, exist.
     pub views: bool,
-    /// Which other files the mounted file may reference.
+    /// Which other files external links, virtual datasets and external storage may reference.
     pub external: External,
-    /// The mount itself, where the process must not look up files: it would wait for its own reply.
+    /// Detects paths into the mount itself. Looking up such a path in this process would wait for
+    /// the process's own reply.
     pub guard: Option<MountGuard>,
-    /// Whether all users have access, not only the user who mounts.
+    /// Whether all users have access to the mount, not only the user who mounts.
     pub allow_other: bool,
-    /// Whether the checksum of a whole block is checked before its first byte is served.
+    /// Whether the checksum of an ASDF block is verified before the first byte of the block is
+    /// served.
     pub verify: bool,
-    /// Whether a file that is marked as being written is shown.
+    /// Whether a file is shown although its header says that a writer has it open.
     pub force: bool,
-    /// Whether elements of a virtual array with a missing source are an error.
+    /// Whether reading an element of a virtual dataset fails if its source is missing. If false,
+    /// the element has the fill value.
     pub strict: bool,
-    /// Whether unreadable files are omitted from a joined file.
+    /// Whether a joined file omits data files that cannot be read because of a temporary error.
     pub partial: bool,
-    /// Cache of scan results of a directory's files, for the next time that they are joined. The
-    /// file is open for reading and appending.
+    /// File that stores the results of scanning data files, so that joining them again needs no
+    /// scan. It is open for reading and appending.
     pub scans: Option<Arc<File>>,
     /// Whether the members of a group are listed in display order, and not in the order of the
     /// file's index.
     pub ordered: bool,
-    /// Whether pages include their script, which a server provides.
+    /// Whether pages about objects reference the script that makes them interactive, which only a
+    /// server provides.
     pub scripts: bool,
-    /// Memory usage of the process, if the mount reports it.
+    /// The memory usage of the process, if `.h5fs/status` reports it.
     pub resident: Option<ResidentMemory>,
 }
 

@@ -1,4 +1,4 @@
-//! The requests of the kernel, as methods.
+//! The trait with a method for each request of the kernel.
 
 use std::time::Duration;
 
@@ -14,68 +14,70 @@ use crate::fs::state::traffic::Traffic;
 /// An inode number.
 pub type Ino = u64;
 
-/// The kind of range that a seek searches for.
+/// The kind of position that a seek searches for, as in lseek(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeekKind {
-    /// A byte that is stored, or not known to be zero.
+    /// The next byte that is stored, or not known to be zero.
     Data,
-    /// A byte in a range that reads as zeros and is not stored.
+    /// The next byte in a range that reads as zeros and is not stored.
     Hole,
 }
 
-/// The version of an open file's content, for clients that cache a copy.
+/// The version of an open file's content, so that clients can validate a cached copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// Length in bytes.
+    /// Length of the content in bytes.
     pub length: u64,
-    /// The state of the file; `None` if it is unknown or may change during the read.
+    /// The identity of the source's state. `None` if the state is unknown, or if the content may
+    /// change while a client reads it.
     pub identity: Option<Identity>,
-    /// Number of times that the source was reopened before.
+    /// Number of times that the source was reopened after a change.
     pub generation: u32,
 }
 
-/// A callback for an entry of a listing. It returns `true`, without taking the entry, if there is
-/// no room.
+/// A callback for an entry of a listing. The callback returns `true`, without taking the entry, if
+/// the reply has no room for it.
 pub type EntryCallback<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
 
 /// A callback like [`EntryCallback`], with the attributes of the entry if they are known.
 pub type AttributesCallback<'t> = dyn FnMut(DirEntry<'_>, Option<&LookupEntry>) -> bool + 't;
 
-/// The detail of each entry in a listing.
+/// The information about each entry that a listing returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListingDetail {
-    /// Name, number and kind.
+    /// Name, inode number and kind.
     Names,
     /// Also the attributes, if they are known without a lookup.
     Attributes,
 }
 
-/// A tree that a mount shows, of one file or of a directory of files.
+/// The tree that a mount shows: the tree of one file, or of a directory of files.
 ///
-/// Every inode number returned by a lookup is counted, and the caller must release it with
-/// `forget`. A request that may take long has a token, and ends with
+/// Every lookup increments the lookup count of the inode that it returns, and the caller must
+/// release the lookup with `forget`. A request that may take long has a token, and ends with
 /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) when the token is cancelled. The method
 /// without a token waits without a limit.
 pub trait Requests: Send + Sync {
-    /// Returns the options of the tree.
+    /// Returns the options with which the tree was opened.
     fn options(&self) -> &Options;
 
     /// Returns the counters of the kernel's requests.
     fn traffic(&self) -> &Traffic;
 
-    /// Returns the bytes of the filesystem, and how many of them are free.
+    /// Returns the size and the free space of the filesystem, in bytes, for statfs(2).
     fn capacity(&self) -> (u64, u64);
 
     /// Returns how long the kernel may cache metadata of unchanged files.
     fn lifetime(&self) -> Duration;
 
-    /// Returns a number for the file that contains the inode, in a directory of files. Returns
-    /// `None` in the tree of one file.
+    /// Returns the number of the data file that contains the inode `ino`. Returns `None` if the
+    /// tree shows only one file.
     fn file_of(&self, _ino: Ino) -> Option<u64> {
         None
     }
 
-    /// Returns the entry `name` of the directory `parent`, counted.
+    /// Looks up `name` in the directory `parent`, increments the lookup count of its inode, and
+    /// returns its entry.
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
@@ -93,27 +95,29 @@ pub trait Requests: Send + Sync {
         None
     }
 
-    /// Returns whether a missing name stays missing until the source changes.
+    /// Returns whether the absence of a name in the directory `parent` lasts until the source
+    /// changes, so that the kernel may cache it.
     fn is_absence_final(&self, _parent: Ino) -> bool {
         false
     }
 
-    /// Releases `count` lookups.
+    /// Subtracts `count` from the lookup count of the inode `ino`.
     fn forget(&self, ino: Ino, count: u64);
 
-    /// Returns the attributes of an inode, even if they are expensive.
+    /// Returns the attributes of the inode `ino`, even if determining them is expensive.
     ///
     /// # Errors
-    /// `ESTALE` if the number does not belong to an inode, or no longer.
+    /// `ESTALE` if no inode has the number `ino`, or the inode belongs to an earlier state of the
+    /// source.
     fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry>;
 
-    /// Returns the text of a symbolic link.
+    /// Returns the text of the symbolic link `ino`.
     ///
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for any other type of file.
     fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>>;
 
-    /// Returns the names of the extended attributes, each with `user.`.
+    /// Returns the names of the object's extended attributes, each with `user.`.
     ///
     /// # Errors
     /// Fails if the object's list of attributes is damaged.
@@ -135,14 +139,16 @@ pub trait Requests: Send + Sync {
     /// Opens a directory.
     ///
     /// # Errors
-    /// `ENOTDIR` for anything else; fails if the directory cannot be read.
+    /// `ENOTDIR` for any other type of file; fails if the directory cannot be read.
     fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
 
-    /// Returns whether the names of the directory have an order of their own, as in a file's index.
+    /// Returns whether the entries of the directory have a fixed order, such as the order of the
+    /// file's index, which a listing should keep.
     fn is_ordered(&self, directory: Ino) -> bool;
 
     /// Passes the entries of an open directory from `cookie` (0 is the first) to `take`, until
-    /// `take` has no room. Each entry taken with attributes is counted, except `.` and `..`.
+    /// `take` has no room. Increments the lookup count of each entry taken with attributes, except
+    /// `.` and `..`.
     ///
     /// # Errors
     /// Fails if the index is damaged at `cookie`. Damage at a later entry is reported by the next
@@ -160,7 +166,7 @@ pub trait Requests: Send + Sync {
     /// the end of the file, or if the request is cancelled.
     ///
     /// # Errors
-    /// - Fails if a part that the range touches cannot be read.
+    /// - Fails if a chunk or another part that the range needs cannot be read.
     /// - `ESTALE` if the source has changed.
     /// - `ENOMEM` if the state for the next read does not fit into memory with all other open
     ///   files.
@@ -172,8 +178,8 @@ pub trait Requests: Send + Sync {
         cancel: &CancelToken,
     ) -> Result<Bytes>;
 
-    /// Returns whether an open directory has too many names for the requested order, and lists them
-    /// in the order of the file's index.
+    /// Returns whether the listing of the open directory is in the order of the file's index,
+    /// because the directory has too many names for the order that the options request.
     fn is_unordered(&self, _handle: Handle) -> bool {
         false
     }
@@ -184,7 +190,8 @@ pub trait Requests: Send + Sync {
     /// Fails as [`read_for`](Self::read_for) does.
     fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version>;
 
-    /// Returns the bytes of a read, if they are available without decoding or waiting.
+    /// Reads like [`read_for`](Self::read_for), but only if the bytes are available without
+    /// decoding or waiting. Otherwise returns `None`.
     ///
     /// # Errors
     /// Fails as [`read_for`](Self::read_for) does.

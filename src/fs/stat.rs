@@ -1,4 +1,4 @@
-//! Attributes and entries: the replies to `stat`, lookups and listings.
+//! File attributes and directory entries, as in the replies to `stat`, lookups and listings.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use crate::fs::options::Options;
 /// `st_blksize`: the size of reads by `cat` and `cp`, and the largest read of the kernel.
 pub(super) const BLOCK_SIZE: u32 = 1 << 20;
 
-/// `st_blksize` of a directory: the buffer size of `readdir(3)`. With a larger buffer, a program
-/// that seeks would receive thousands of names for each one that it wants.
+/// `st_blksize` of a directory, which is the buffer size that readdir(3) uses. With a larger
+/// buffer, a program that seeks would receive thousands of names for each one that it wants.
 pub(super) const DIRECTORY_BLOCK_SIZE: u32 = 32 << 10;
 
 /// The kinds of files in the mount.
@@ -35,7 +35,7 @@ pub struct Stat {
     pub kind: FileKind,
     /// Size of the content in bytes.
     pub size: u64,
-    /// Stored bytes in units of 512.
+    /// Number of stored bytes, in units of 512 bytes (`st_blocks`).
     pub blocks: u64,
     /// Permission bits.
     pub permissions: u16,
@@ -43,31 +43,32 @@ pub struct Stat {
     pub links: u32,
     /// User ID of the owner.
     pub uid: u32,
-    /// Group ID.
+    /// Group ID of the file.
     pub gid: u32,
     /// Modification time: seconds since 1970 UTC, and nanoseconds.
     pub modified: (i64, u32),
 }
 
-/// The source's attributes that the mount copies.
+/// The attributes of the source that the mount copies to the shown files.
 #[derive(Debug, Clone)]
 pub struct SourceAttributes {
-    /// Path, or empty if the source is not a file.
+    /// Path of the source, or empty if the source is not a file.
     pub path: PathBuf,
-    /// Size in bytes.
+    /// Size of the source in bytes.
     pub size: u64,
     /// User ID of the owner.
     pub uid: u32,
-    /// Group ID.
+    /// Group ID of the source.
     pub gid: u32,
-    /// Permission bits.
+    /// Permission bits of the source.
     pub mode: u32,
     /// Modification time: seconds since 1970 UTC, and nanoseconds.
     pub modified: (i64, u32),
 }
 
 impl SourceAttributes {
-    /// Creates the origin for the source at `path`, with the system's attributes.
+    /// Creates the attributes for the source at `path` from `attributes`, which the operating
+    /// system or a server has reported.
     pub fn new(path: PathBuf, attributes: impl Into<FileAttributes>) -> Self {
         let attributes = attributes.into();
         SourceAttributes {
@@ -80,7 +81,7 @@ impl SourceAttributes {
         }
     }
 
-    /// Restricts the mode to the `readers`.
+    /// Removes permission bits, so that only `readers` may read the shown files.
     #[must_use]
     pub(super) fn for_readers(self, readers: Readers) -> Self {
         let mode = readers.audience().map_or(self.mode, |own| own.mode());
@@ -116,14 +117,14 @@ impl SourceAttributes {
 /// The reply to a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookupEntry {
-    /// Inode number.
+    /// Inode number of the entry.
     pub ino: u64,
-    /// Generation, which distinguishes objects with the same number. The generation changes when
-    /// the source changes.
+    /// Generation of the source, which distinguishes objects that have the same inode number before
+    /// and after a change of the source.
     pub generation: u32,
-    /// Attributes.
+    /// Attributes of the inode.
     pub attributes: Stat,
-    /// Whether the entry stays valid until the source changes.
+    /// Whether the kernel may cache the entry until the source changes.
     pub cacheable: bool,
     /// Whether the entry has a size. A text that is too long to count has none: the name exists,
     /// but `stat` fails.
@@ -131,7 +132,8 @@ pub struct LookupEntry {
 }
 
 impl LookupEntry {
-    /// Sets the size, and `stored` bytes; `None` if every byte is known to be zero.
+    /// Sets the size in bytes, and the number of stored bytes. If `stored` is `None`, every byte is
+    /// known to be zero and none is stored.
     pub(super) fn with_size(mut self, size: u64, stored: Option<u64>) -> Self {
         self.attributes.size = size;
         self.attributes.blocks = match stored {
@@ -141,7 +143,8 @@ impl LookupEntry {
         self
     }
 
-    /// Sets the object's own modification time, if it has one.
+    /// Sets the modification time to the one that the object `node` has in the file, if there is
+    /// one.
     pub(super) fn modified_as(mut self, node: &Node) -> Self {
         if let Some(seconds) = node.modified {
             self.attributes.modified = (seconds, 0);
@@ -149,7 +152,7 @@ impl LookupEntry {
         self
     }
 
-    /// Marks the size as unknown.
+    /// Marks the size as unknown, so that `stat` fails.
     pub(super) fn without_size(self) -> Self {
         LookupEntry {
             is_sized: false,
@@ -158,8 +161,8 @@ impl LookupEntry {
         }
     }
 
-    /// Clears `cacheable` unless `is_right`, because an object that could not be read may be
-    /// readable later.
+    /// Forbids the kernel to cache the entry if `is_right` is false. The entry may then describe an
+    /// object that could not be read but may be readable later.
     pub(super) fn cacheable_if(self, is_right: bool) -> Self {
         LookupEntry {
             cacheable: self.cacheable && is_right,
@@ -171,9 +174,9 @@ impl LookupEntry {
 /// An entry of a directory listing.
 #[derive(Debug)]
 pub struct DirEntry<'a> {
-    /// Name as shown.
+    /// Name of the entry, as shown in the mount.
     pub name: &'a [u8],
-    /// Inode number.
+    /// Inode number of the entry.
     pub ino: u64,
     /// Kind of file, or `None` if only a lookup would reveal it.
     pub kind: Option<FileKind>,
