@@ -1,7 +1,7 @@
-//! The coordinates of a variable, in the same way as in xarray. They are the variables named like a
-//! dimension. Other variables of the group are also coordinates if the attribute `coordinates` of
-//! any variable or of the group names them. Their dimensions must be some of the variable's
-//! dimensions.
+//! The coordinates of a variable, as xarray finds them. A variable that is named like a dimension
+//! is the coordinate of that dimension. Another variable of the group is a coordinate if the
+//! attribute `coordinates` of any variable or of the group names it. Each dimension of a coordinate
+//! must be a dimension of the variable.
 
 use std::collections::HashSet;
 

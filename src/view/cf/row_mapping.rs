@@ -1,4 +1,4 @@
-//! The rows of a long table, and the element of a coordinate for each row.
+//! The mapping from each row of a long table to an element of a coordinate.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::selection::{Axis, AxisPositions};

@@ -1,4 +1,4 @@
-//! The part of an array that a selector names.
+//! A part of an array, which a selector picks.
 
 use std::sync::Arc;
 

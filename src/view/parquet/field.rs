@@ -41,7 +41,7 @@ pub(super) struct Flat {
 }
 
 impl Flat {
-    /// Flattens `fields`.
+    /// Converts the tree `fields` to flat lists: its schema elements, and its leaf columns.
     pub(super) fn flatten(fields: Vec<Field>) -> Self {
         let mut flat = Flat::default();
         flat.add_all(fields, &[], &[]);

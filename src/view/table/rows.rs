@@ -356,8 +356,8 @@ impl Batch<'_> {
     }
 }
 
-/// The arrays of a table that are open while its columns are opened. Columns in the same array
-/// share it.
+/// The arrays that are opened for the columns of a table. Columns in the same array share one open
+/// array.
 struct ColumnArrays<'a> {
     engine: &'a Arc<Engine>,
     verify: &'a dyn Fn(NodeId) -> Result<()>,

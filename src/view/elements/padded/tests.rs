@@ -18,7 +18,7 @@ const SCALE: u8 = 2;
 const DANGLING: u8 = 0xFF;
 const UNREADABLE: u8 = 0xFE;
 
-/// A file of arrays with attributes. All other nodes are damaged.
+/// A container of arrays with attributes. Every other node is damaged.
 #[derive(Default)]
 struct File {
     nodes: HashMap<NodeId, Arc<Node>>,

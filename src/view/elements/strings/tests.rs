@@ -154,7 +154,8 @@ fn the_rows_of_a_matrix_of_chars_are_strings() {
     );
 }
 
-/// A surrogate pair within one row is a character. Its halves in two rows are invalid.
+/// A surrogate pair within one row is one character. If its halves are in two rows, both are
+/// invalid.
 #[test]
 fn code_units_become_characters() {
     assert_eq!(chars(&[2, 1], "𝄞"), "𝄞\n");

@@ -234,7 +234,7 @@ fn what_an_encoded_picture_takes_is_bounded() {
     drop(all_else);
 }
 
-/// The encoder must pass the reason on.
+/// An encoder's error must have the reason why its output failed.
 #[test]
 fn a_picture_for_which_there_is_no_memory_says_so() {
     let engine = Engine::new(0, 1);

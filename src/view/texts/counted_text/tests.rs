@@ -51,7 +51,7 @@ fn counted(lengths: &[usize]) -> CountedFile<Words> {
     CountedFile::of_units(words(lengths, None))
 }
 
-/// Units of which `write` never writes any.
+/// Units whose `write` never writes anything.
 struct Still;
 
 impl Units for Still {

@@ -1,5 +1,5 @@
-//! Tests of documents of a small file with two groups, a scale, arrays over the scale, and several
-//! kinds of links.
+//! Tests of NDL documents. They describe a small file with two groups, a scale, arrays over the
+//! scale, and several kinds of links.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
