@@ -84,8 +84,9 @@ impl CountCache {
 /// Determines the length of the text of `units`, and the offsets of some units.
 ///
 /// # Errors
-/// Fails if a unit cannot be written, and with [`Error::unwanted`](h5fs_reader::error::Error::unwanted)
-/// if the request with this `effort` must end.
+/// Fails if a unit cannot be written, and with
+/// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request with this `effort` must
+/// end.
 pub(in crate::fs) fn count_units(
     units: &dyn Units,
     engine: &Engine,

@@ -8,12 +8,12 @@
 //! | bit 62 set | an entry outside the source's tree: 16 bits identify the tree, 46 bits the entry |
 //!
 //! The numbers of the first three rows are the same in every mount of an unchanged file. In the
-//! other trees, an object's number is its `NodeId` below 2^45; any other entry has a hash with bit
-//! 45 set.
+//! last row, the 46 bits of an object are its `NodeId`, if this is below 2^45. The 46 bits of any
+//! other entry are a hash with bit 45 set.
 //!
-//! When the source changes, all numbers except the root's are mapped to others, see
-//! [`number_in_generation`]. A number that the kernel knows must not get another meaning while a process
-//! has the old file open.
+//! When the source changes, every inode number except the root's is mapped to another one; see
+//! [`number_in_generation`]. A number that the kernel knows must not get another meaning while a
+//! process has the old file open.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;

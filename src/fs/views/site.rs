@@ -189,7 +189,8 @@ impl<'a> PageSite<'a> {
         self.file_of(way, tree, form, names, selector)
     }
 
-    /// Returns the dimensions of the pictures, if the object is an image stack.
+    /// Returns the pictures of the object as the tree of PNG files shows them. Returns `None` if
+    /// the object is not an image stack.
     fn frames(&self) -> Option<Frames> {
         let form = tree_named(PICTURES)?.forms.first()?;
         Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?

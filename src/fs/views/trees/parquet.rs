@@ -115,7 +115,8 @@ pub(super) fn file(subject: &ViewSubject<'_>, table: ParquetTable) -> Result<Box
 }
 
 /// Returns the name under which a value of the object, called `what`, is cached. The name contains
-/// the number of the file's form, because each form has a value of its own.
+/// the number of the file's form and the selector, because each form and each part has a value of
+/// its own.
 fn cache_name(subject: &ViewSubject<'_>, what: &[u8]) -> Vec<u8> {
     let form = subject.form.to_string();
     [what, form.as_bytes(), subject.selected].concat()
