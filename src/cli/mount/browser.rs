@@ -12,9 +12,9 @@ use crate::cli::text::secrets;
 
 const OPENER: &str = "xdg-open";
 
-/// Prints the path of the page about the source mounted at `point`, and opens the page. If the page
-/// cannot be opened, the user still has its path. Some openers do not return before the browser
-/// ends.
+/// Prints the path of the HTML page about the source that is mounted at `point`, and opens the page
+/// in a browser. If the page cannot be opened, the user can still open the printed path. Some
+/// programs that open the page do not return before the browser ends.
 pub(in crate::cli) fn open_page(point: &Path) {
     let page = page(point);
     let mut output = io::stdout();
@@ -39,8 +39,8 @@ pub(in crate::cli) fn open_page(point: &Path) {
     print_error(&format!("{reason}; open the page above in a browser"));
 }
 
-/// Returns the path of the page about a mounted file. A mounted directory has such a page only for
-/// each file, so the mount point itself is returned.
+/// Returns the path of the HTML page about a mounted file. For a mounted directory, returns the
+/// mount point, because only the files in the directory have pages.
 fn page(point: &Path) -> PathBuf {
     let page = point.join(".h5fs/html/index.html");
     if page.exists() {

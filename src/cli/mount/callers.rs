@@ -1,13 +1,13 @@
-//! Finds out whether the callers that wait for answers of the mount still exist.
+//! Finds out whether the threads that wait for answers of the mount still exist.
 //!
 //! A process that is killed while it waits for a FUSE answer stays until the answer arrives. The
 //! kernel does not report the kill to the FUSE server. `/proc` shows the kill, but the sandboxed
 //! worker cannot see `/proc`.
 //!
-//! So the worker asks the supervisor over the supervision socket (the leash). A request is a count
-//! of threads, followed by their numbers. The answer has the same form and lists the threads that
-//! have gone. The supervisor also sends a reopened log file over this socket, because the worker
-//! cannot open one.
+//! So the worker asks the supervisor over the supervision socket (the leash). A request contains
+//! the number of threads, followed by their thread IDs. The answer has the same form and lists the
+//! threads that have ended. The supervisor also sends a reopened log file over this socket, because
+//! the worker cannot open one.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -32,7 +32,7 @@ const MOST: usize = 1024;
 /// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Value that replaces the count in a message that carries a reopened log file.
+/// Value in place of the number of threads, in a message that carries a reopened log file.
 const LOG: u32 = u32::MAX;
 
 /// The supervisor's end of the supervision socket. Several threads write to it.
@@ -58,15 +58,15 @@ impl SupervisionSocket {
         }
     }
 
-    /// Sends the worker an open file for all later log lines.
+    /// Sends the worker an open file in which it writes all later log lines.
     pub(in crate::cli) fn hand_log(&self, file: &File) -> io::Result<()> {
         let _writing = lock(&self.writing);
         rights::send(self.socket.as_fd(), &LOG.to_ne_bytes(), &[file.as_fd()])
     }
 }
 
-/// Returns a function that the worker calls to find threads that have gone. Also returns the sender
-/// that delivers the answers to this function.
+/// Returns a function that the worker calls to find out which threads have ended. Also returns the
+/// sender through which the supervisor's answers reach this function.
 pub(in crate::cli) fn ended_thread_finder() -> (EndedThreadFinder, Sender<Vec<u32>>) {
     let (sender, answers) = channel();
     let find = move |threads: &[u32]| {
@@ -79,7 +79,8 @@ pub(in crate::cli) fn ended_thread_finder() -> (EndedThreadFinder, Sender<Vec<u3
     (Box::new(find), sender)
 }
 
-/// Asks which of these threads have gone. Returns `None` if no answer arrives in time.
+/// Asks the supervisor which of these threads have ended. Returns `None` if no answer arrives in
+/// time.
 fn query_ended(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>> {
     // Drops late answers, which belong to earlier requests.
     while answers.try_recv().is_ok() {}
@@ -87,8 +88,8 @@ fn query_ended(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>
     answers.recv_timeout(PATIENCE).ok()
 }
 
-/// The worker's end of the supervision socket, which is its standard input. End of file means that
-/// the supervisor has died.
+/// The worker's end of the supervision socket, which is its standard input. The end of the file
+/// means that the supervisor has died.
 struct SupervisorPipe;
 
 impl Write for SupervisorPipe {
@@ -101,8 +102,8 @@ impl Write for SupervisorPipe {
     }
 }
 
-/// Receives answers and new log files in the worker, and passes them on until the supervisor has
-/// died.
+/// Receives the supervisor's messages in the worker until the supervisor has died. Passes answers
+/// to `answers`, and new log files to `log`.
 pub(in crate::cli) fn receive_answers(answers: &Sender<Vec<u32>>, log: Option<&LogFile>) {
     let mut leash = DescriptorReader::new(io::stdin());
     while let Ok(count) = number(&mut leash) {
@@ -120,7 +121,7 @@ pub(in crate::cli) fn receive_answers(answers: &Sender<Vec<u32>>, log: Option<&L
     }
 }
 
-/// A socket that keeps the file descriptors received with its bytes.
+/// A socket, and the file descriptors that were received with its bytes.
 struct DescriptorReader<S> {
     socket: S,
     files: Vec<OwnedFd>,
@@ -171,8 +172,8 @@ fn numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
         .collect()
 }
 
-/// Returns whether a thread has ended, or will end as soon as it receives its answer. See proc(5),
-/// /proc/PID/status: a fatal signal is pending as `SIGKILL` for each thread of the process.
+/// Returns whether a thread has ended, or will end as soon as it receives its answer. In the second
+/// case, a `SIGKILL` is pending for the thread's process; see proc(5), /proc/PID/status.
 fn has_gone(thread: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => is_killed(&status),

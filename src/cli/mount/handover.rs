@@ -20,16 +20,17 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::cli::invocation::{Invocation, Role};
 
-/// The file descriptors that connect a process to the fetcher.
+/// The file descriptors through which a process reaches the fetcher.
 #[derive(Debug)]
 pub(in crate::cli) struct FetcherConnection {
     /// Socket for requests and replies.
     pub(in crate::cli) socket: OwnedFd,
-    /// The stage, open for reading only.
+    /// The stage, which the process can only read.
     pub(in crate::cli) stage: File,
 }
 
-/// Starts the fetcher for the source of this call.
+/// Starts the fetcher for the source of the command line `call`. `errors` becomes its standard
+/// error.
 ///
 /// # Errors
 /// Fails if the system cannot start it.
@@ -54,15 +55,15 @@ pub(in crate::cli) fn start_fetcher(
     Ok((fetcher, ends))
 }
 
-/// Returns the `/proc` path of an open file of this process.
+/// Returns the path of an open file of this process in `/proc`.
 fn own_path(file: &OwnedFd) -> String {
     use std::os::fd::AsRawFd;
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Creates a supervision socket and sends the connection to the fetcher over it, if there is one.
-/// Returns the end that the starting process keeps, and the standard input of the supervised
-/// process.
+/// Creates a supervision socket. If `ends` is set, sends the connection to the fetcher over the
+/// socket. Returns the end of the starting process, and the end that becomes the standard input of
+/// the supervised process.
 ///
 /// # Errors
 /// Fails with the system's error.
@@ -80,8 +81,8 @@ pub(in crate::cli) fn supervision_socket(
     Ok((held, Stdio::from(OwnedFd::from(worn))))
 }
 
-/// Receives the connection to the fetcher from the supervision socket. Must be called before any
-/// other read from this socket.
+/// Receives the connection to the fetcher from the supervision socket. This function must be called
+/// before any other read from the socket.
 ///
 /// # Errors
 /// `Usage` if the socket holds no connection: the process was not started by this program.
@@ -111,7 +112,7 @@ const KEPT: &[&str] = &[
     "XDG_CACHE_HOME",
 ];
 
-/// Removes all variables that may be secrets from the environment of a command.
+/// Removes all environment variables that may contain secrets from the environment of a command.
 pub(in crate::cli) fn without_secrets(command: &mut Command) {
     let is_kept = |name: &str| {
         KEPT.contains(&name)
@@ -126,8 +127,8 @@ pub(in crate::cli) fn without_secrets(command: &mut Command) {
     }
 }
 
-/// Starts the fetcher for a command without a mount. Then executes the command again in this
-/// process, as the parsing process. Returns only if that fails.
+/// Starts the fetcher for a command without a mount. Then replaces this process by the same command
+/// in the role of the parsing process. Returns only if one of these steps fails.
 pub(in crate::cli) fn start_again(call: &Invocation) -> Error {
     let attempt = || -> io::Result<std::convert::Infallible> {
         let errors = io::stderr().as_fd().try_clone_to_owned()?;

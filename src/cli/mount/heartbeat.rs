@@ -11,18 +11,19 @@ use std::time::{Duration, Instant};
 use crate::cli::mount::mounts::{MountChanges, OwnMount, probe};
 use crate::limits;
 
-/// A step of a probe of the mount.
+/// An event while the supervisor checks that the mount answers.
 #[derive(Debug)]
 pub(in crate::cli) enum ProbeStep {
     /// A request was sent to the mount.
     Asked,
     /// The mount answered, with `ENOTCONN` if no process serves it.
     Answered(nix::Result<()>),
-    /// The kernel has ended the mount's filesystem. No probe follows.
+    /// The kernel has ended the mount's filesystem. No further request is sent.
     Ended,
 }
 
-/// Probes the mount at once, and then every [`limits::MOUNT_LOOK`], until `tell` returns false.
+/// Sends a request to the mount at once, and then every [`limits::MOUNT_LOOK`], in a thread.
+/// Reports each event to `tell`, until `tell` returns false.
 pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(ProbeStep) -> bool + Send + 'static) {
     thread::spawn(move || {
         let changes = MountChanges::watch().ok();
@@ -48,10 +49,10 @@ pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(ProbeStep) -> bool + 
     });
 }
 
-/// Waits for this time, or until the kernel has ended the mount's filesystem. Returns whether the
-/// filesystem has ended.
+/// Waits for the time `time`, or until the kernel has ended the mount's filesystem. Returns whether
+/// the filesystem has ended.
 fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration) -> bool {
-    /// Time after which the kernel ends a filesystem once the mount table has changed.
+    /// Maximum time between a change of the mount table and the end of the unmounted filesystem.
     const MOMENT: Duration = Duration::from_millis(200);
     let end = Instant::now() + time;
     loop {
@@ -70,7 +71,8 @@ fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration)
     }
 }
 
-/// The number of seconds for which the current probe has not been answered, if one is pending.
+/// The number of seconds for which the last request to the mount has not been answered. `None` if
+/// it was answered.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct UnansweredTime(Option<u32>);
 
@@ -88,7 +90,7 @@ impl UnansweredTime {
     }
 
     /// Counts one second, unless `waits` returns true because the worker waits for a disk. Returns
-    /// whether the mount has been silent for longer than its limit.
+    /// whether the mount has not answered for longer than the limit.
     pub(in crate::cli) fn count_second(&mut self, waits: impl FnOnce() -> bool) -> bool {
         let Some(seconds) = &mut self.0 else {
             return false;

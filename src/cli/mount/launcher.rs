@@ -13,8 +13,8 @@ use crate::cli::mount::supervisor;
 use crate::cli::text::error_message::print_error;
 
 /// Starts the supervisor and waits for its report. The supervisor inherits none of the launcher's
-/// three standard streams: a program that reads one of them to its end must not wait for the
-/// unmount. The supervisor notices the launcher's death at its standard input.
+/// three standard streams. Otherwise a program that reads such a stream to its end would wait for
+/// the unmount. The supervisor notices the launcher's death by the end of its standard input.
 ///
 /// The worker also holds the report pipe, so end of file means that supervisor and worker have both
 /// ended. If the supervisor is killed before it reports, the worker reports in its place. A mount
@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(call: &Invocation, mount: &Mount) -> Result<ExitCode> 
     Ok(ExitCode::FAILURE)
 }
 
-/// Prints the warnings from the supervisor, and returns the report that follows them.
+/// Prints the warnings that the supervisor sends, and returns the report that follows the warnings.
 fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, InvalidReport> {
     let mut reports = Reports::of_supervisor(output);
     let mut report = reports.next();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use h5fs_reader::error::{Error, Result};
 
-/// Returns the absolute path of the directory, without symbolic links.
+/// Returns the absolute path of the directory at `path`, without symbolic links.
 ///
 /// # Errors
 /// `Usage` with a command that creates the directory, if it is missing. `ENOTDIR` if the path is
@@ -22,7 +22,7 @@ pub(in crate::cli) fn directory(path: &Path) -> Result<PathBuf> {
     Ok(point)
 }
 
-/// Returns the error for a mount point that does not exist.
+/// Returns the error for a missing mount point. It names the command that creates the directory.
 fn missing(point: &Path) -> Error {
     let parent = point
         .parent()

@@ -30,36 +30,37 @@ use crate::limits;
 /// Time limit for the answer of a mount.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Name of the file that describes the mount and its activity.
+/// Name of the file in `.h5fs` that describes the mount and its activity.
 const STATUS: &str = "status";
 
-/// Name of the file with the mount's metrics.
+/// Name of the file in `.h5fs` with the mount's metrics.
 const METRICS: &str = "metrics";
 
-/// Filesystem type of our mounts in the mount table.
+/// Filesystem type of this program's mounts in the mount table.
 const KIND: &str = "fuse.h5fs";
 
-/// The state of a mount, as its answer shows it.
+/// The state of a mount, according to its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum MountState {
-    /// The mount answers with this text. The text is empty if the file is missing.
+    /// The mount answers with the text of the requested file. The text is empty if the file is
+    /// missing.
     Serving(String),
     /// The program that served the mount has ended.
     Dead,
     /// The mount has not answered in time.
     Hanging,
-    /// The mount cannot be queried, because its user admits no other user.
+    /// The mount cannot be queried by this user, because only the user who mounted may access it.
     Closed,
 }
 
-/// A query to a mount, running in its own thread.
+/// A query to a mount, which runs in its own thread.
 struct PendingQuery {
     answer: Receiver<MountState>,
     until: Instant,
 }
 
 impl PendingQuery {
-    /// Queries the mount at `point` for the file `name` in `.h5fs`.
+    /// Starts to read the file `name` in `.h5fs` of the mount at `point`.
     fn send(point: &Path, name: &'static str) -> Self {
         let (tell, answer) = channel();
         let path = point.to_owned();
@@ -88,8 +89,8 @@ impl MountState {
         }
     }
 
-    /// Returns the name of the state. For a mount whose source has disappeared, the name includes
-    /// the reason.
+    /// Returns the name of the state for the user. If the mount's source has disappeared, the name
+    /// contains the reason.
     fn name(&self) -> &str {
         match self {
             MountState::Serving(_) => self.fact("state").unwrap_or("serving"),
@@ -99,7 +100,8 @@ impl MountState {
         }
     }
 
-    /// Returns whether the mount answers and has a source. A closed mount counts as well.
+    /// Returns whether the mount answers and has not lost its source. A mount that this user may
+    /// not access counts as healthy.
     fn is_healthy(&self) -> bool {
         match self {
             MountState::Serving(_) => !self.name().starts_with("stale"),
@@ -108,7 +110,8 @@ impl MountState {
         }
     }
 
-    /// Returns the facts of the status text. A mount without views has none.
+    /// Iterates over the lines of the status text: names and values. A mount without `.h5fs` has no
+    /// status text.
     fn facts(&self) -> impl Iterator<Item = (&str, &str)> {
         let text = match self {
             MountState::Serving(text) => text,
@@ -123,7 +126,8 @@ impl MountState {
     }
 }
 
-/// Reads a text file of the mount. Any user's program may have written the text.
+/// Reads the file `name` in `.h5fs` of the mount at `point`. The program of any user may have
+/// written the text, so its size is limited.
 fn read_text(point: &Path, name: &str) -> io::Result<String> {
     let mut text = String::new();
     let file = File::open(point.join(".h5fs").join(name))?;
@@ -132,7 +136,8 @@ fn read_text(point: &Path, name: &str) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes the status of the mount at `point`. Returns whether the mount answers and has a source.
+/// Prints the status of the mount at `point`. Returns whether the mount answers and has not lost
+/// its source.
 pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     let mount = mount_at(point, mounts()?)?;
     let state = PendingQuery::send(&mount.point, STATUS).state();
@@ -147,8 +152,8 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     Ok(state.is_healthy())
 }
 
-/// Writes a line for each mount of this machine. Returns whether all of them answer and have a
-/// source.
+/// Prints a line for each mount of this machine. Returns whether all of them answer and have not
+/// lost their sources.
 pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     let asked = mounts()?.into_iter().map(|mount| {
         let asked = PendingQuery::send(&mount.point, STATUS);
@@ -174,7 +179,7 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     Ok(all_are_well)
 }
 
-/// Writes the metrics of the mounts at these points as one Prometheus text. Without points, writes
+/// Prints the metrics of the mounts at these points as one Prometheus text. Without points, prints
 /// the metrics of all mounts of this machine.
 pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
     let all = mounts()?;
@@ -197,7 +202,8 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
     Ok(())
 }
 
-/// Checks a request to remount. The existing mount is read-only and stays unchanged.
+/// Handles a request to remount. The existing mount stays unchanged, because it is read-only in any
+/// case.
 ///
 /// # Errors
 /// `Usage` if the request asks for write access, or if no mount exists.
@@ -211,7 +217,8 @@ pub(in crate::cli) fn remount(mount: &Mount) -> Result<()> {
     Ok(())
 }
 
-/// Keeps only the topmost of several mounts at one point, because only that one can be queried.
+/// Removes mounts that another mount at the same point covers, because only the topmost mount can
+/// be queried.
 fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
     let mut seen = HashSet::new();
     mounts.reverse();
@@ -220,7 +227,8 @@ fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
     mounts
 }
 
-/// Returns the metrics that the mount reports. For a mount that does not answer, reports `up 0`.
+/// Returns the metrics of a mount. If the mount does not answer, the metrics only say that it is
+/// not up.
 fn figures(mount: &MountEntry, state: MountState) -> MountMetrics {
     let mut figures = MountMetrics {
         source: mount.source.to_string_lossy().into_owned(),
@@ -257,7 +265,7 @@ fn mounts() -> Result<Vec<MountEntry>> {
     Ok(own.collect())
 }
 
-/// A named value that describes a mount.
+/// The name and the value of one line of a mount's status.
 struct MountFact {
     name: String,
     value: MountFactValue,
@@ -326,7 +334,8 @@ fn object(facts: &[MountFact]) -> String {
     object.finish()
 }
 
-/// Formats a table of mount points, sources, states, processes, uptimes, memory and errors.
+/// Formats the table of `h5fs list`: mount points, sources, states, process IDs, uptimes, memory
+/// and errors.
 fn table(rows: &[(MountEntry, MountState)]) -> String {
     const HEADINGS: [&str; 7] = [
         "MOUNT POINT",
@@ -381,8 +390,8 @@ struct WorkerProcess {
     pid: String,
 }
 
-/// Finds the process that serves a filesystem. Returns `None` if it cannot be found, for example
-/// because it belongs to another user.
+/// Finds the process that serves the filesystem with this device number. Returns `None` if the
+/// process cannot be found, for example because it belongs to another user.
 fn worker(device: Device) -> Option<WorkerProcess> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let process = processes.map(|process| process.path()).find(|process| {
@@ -401,8 +410,8 @@ impl WorkerProcess {
     }
 }
 
-/// Returns whether a process has the FUSE connection of the filesystem open. Kernels before 6.17 do
-/// not show this.
+/// Returns whether the process has the FUSE connection of the filesystem open. Kernels before 6.17
+/// do not show this.
 fn serves(process: &Path, device: Device) -> bool {
     let Ok(open) = fs::read_dir(process.join("fdinfo")) else {
         return false;

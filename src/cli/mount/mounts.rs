@@ -39,7 +39,7 @@ fn open_table() -> Result<MountTable> {
 pub(crate) struct FreeMountPoint {
     /// Absolute path without symbolic links.
     point: PathBuf,
-    /// Number of the mount that contains the directory.
+    /// Mount ID of the mount that contains the directory.
     around: u64,
 }
 
@@ -61,8 +61,8 @@ impl FreeMountPoint {
     }
 
     /// Finds this program's mount that was made directly on this directory. `device` is the
-    /// filesystem's number, if known. A mount that covers another program's faster mount is
-    /// rejected.
+    /// filesystem's device number, if known. If another program has mounted on the directory first,
+    /// this program's mount is rejected.
     ///
     /// # Errors
     /// Fails as [`FreeMountPoint::check`] does.
@@ -99,22 +99,21 @@ pub(crate) struct OwnMount {
     /// Path at which the filesystem was mounted.
     point: PathBuf,
     number: u64,
-    /// Unique identity of the mount. `None` if another mount covered it before the identity could
-    /// be queried.
+    /// Unique mount ID. `None` if another mount covered this mount before the ID could be queried.
     id: Option<MountId>,
     device: Device,
-    /// Distinguishes the mount's filesystem from a later one with the same number. `None` if the
-    /// system does not provide this.
+    /// Inode number of the filesystem's directory in sysfs. It distinguishes the filesystem from a
+    /// later one with the same device number. `None` if the system does not provide this number.
     filesystem: Option<u64>,
 }
 
-/// Whether a mount is reachable at its mount point.
+/// Whether a path reaches the mount.
 enum Visibility {
     /// The mount no longer exists.
     Gone,
     /// Another mount covers the mount, or covers a directory on its path.
     Covered,
-    /// The mount is the topmost one at this path, and its root is open.
+    /// The mount is the topmost one at this path. Its root directory is open.
     Seen(PathBuf, MountRoot),
 }
 
@@ -123,12 +122,12 @@ enum Visibility {
 #[must_use]
 pub(crate) enum Removal {
     Done,
-    /// The mount cannot be reached while another mount covers it.
+    /// Not unmounted: the mount cannot be reached while another mount covers it.
     Later,
 }
 
 impl OwnMount {
-    /// Returns the number of the mount's filesystem.
+    /// Returns the device number of the mount's filesystem.
     pub(crate) fn device(&self) -> Device {
         self.device
     }
@@ -158,8 +157,8 @@ impl OwnMount {
         }
     }
 
-    /// Opens the mount's root, which keeps the filesystem busy. Returns `None` if the mount cannot
-    /// be reached.
+    /// Opens the root directory of the mount. While it is open, the filesystem does not end.
+    /// Returns `None` if no path reaches the mount.
     pub(crate) fn root(&self) -> Option<File> {
         // The mount is usually at its original path, and reading the mount table may be slow.
         let seen = root_at(&self.point).ok();
@@ -178,8 +177,8 @@ impl OwnMount {
             .is_some_and(|root| probe(&root) == Err(Errno::ENOTCONN))
     }
 
-    /// Unmounts lazily, including all other places where the filesystem is visible (`mount
-    /// --bind`). A process with an open file keeps that file.
+    /// Unmounts the filesystem lazily, here and at all other paths where it is visible (`mount
+    /// --bind`). A process that has a file open can still read it.
     ///
     /// # Errors
     /// `Io` or `Usage` with the reason and the path.
@@ -222,7 +221,7 @@ impl OwnMount {
     }
 }
 
-/// Unmounts this mount if it is the topmost one at its path.
+/// Unmounts the mount if it is the topmost one at its path.
 fn detach_if(mount: &MountEntry) -> Result<()> {
     let seen = root_at(&mount.point).map(|root| root.id.number);
     if seen.is_ok_and(|number| number == mount.id) {
@@ -232,7 +231,8 @@ fn detach_if(mount: &MountEntry) -> Result<()> {
 }
 
 /// Returns the inode number of the filesystem's directory in sysfs, or `None` if no filesystem has
-/// this number. The directory of a later filesystem with the same number has another inode number.
+/// the device number. A later filesystem with the same device number has a directory with another
+/// inode number.
 ///
 /// # Errors
 /// Fails if the directory cannot be read, or if sysfs is not mounted.
@@ -254,7 +254,7 @@ fn filesystem_of(device: Device) -> io::Result<Option<u64>> {
 pub(crate) struct MountChanges(MountTable);
 
 impl MountChanges {
-    /// Starts watching for changes.
+    /// Starts watching the mount table for changes.
     ///
     /// # Errors
     /// `Io` if the mount table cannot be opened.
@@ -262,7 +262,8 @@ impl MountChanges {
         open_table().map(MountChanges)
     }
 
-    /// Waits for a change. Returns whether a change occurred within this time.
+    /// Waits until the mount table changes, at most for the time `time`. Returns whether it
+    /// changed.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
         let mut change = [PollFd::new(self.0.as_fd(), PollFlags::POLLPRI)];
@@ -274,9 +275,9 @@ fn root_at(point: &Path) -> Result<MountRoot> {
     MountRoot::at(point).map_err(|error| Error::io(&error, point.display().to_string()))
 }
 
-/// Locks `point` against other processes of this program until the lock is dropped, because two
-/// processes that mount at once do not see each other. Gives up and returns `None` if another
-/// process holds the lock for too long.
+/// Locks the mount point `point` against other processes of this program. Two processes that mount
+/// there at the same time would not see each other's mount. The lock is released when it is
+/// dropped. Returns `None` if another process holds the lock for too long.
 pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
     const PAUSE: Duration = Duration::from_millis(10);
     let end = Instant::now() + MOUNT_POINT_LOCK;
@@ -291,8 +292,8 @@ pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
     }
 }
 
-/// Raises the kernel's read-ahead on `device` from 128 KiB to the size of the largest read request.
-/// Only root may do so.
+/// Raises the kernel's read-ahead for the filesystem with this device number. It is raised from 128
+/// KiB to the size of the largest read request. Only root may do this.
 pub(crate) fn raise_read_ahead(device: Device) {
     const KIBIBYTES: &str = "1024";
     let setting = format!("/sys/class/bdi/{device}/read_ahead_kb");
@@ -301,7 +302,7 @@ pub(crate) fn raise_read_ahead(device: Device) {
     }
 }
 
-/// Sends the filesystem a request that the kernel cannot answer from its caches.
+/// Sends a request to the filesystem that the kernel cannot answer from its caches.
 ///
 /// # Errors
 /// `ENOTCONN` if no process serves the filesystem.
@@ -318,7 +319,8 @@ fn detach(point: &Path) -> Result<()> {
     }
 }
 
-/// Calls the setuid helper of fuse3, which allows users to unmount their own mounts.
+/// Unmounts `point` by the setuid program of fuse3 (fusermount3), which permits users to unmount
+/// their own mounts.
 fn fusermount(point: &Path) -> Result<()> {
     let helper = find_fusermount()?;
     let output = Command::new(&helper)
@@ -339,7 +341,7 @@ fn fusermount(point: &Path) -> Result<()> {
     )))
 }
 
-/// Finds the setuid helper of fuse3.
+/// Finds the setuid program of fuse3 (fusermount3).
 ///
 /// # Errors
 /// `Usage` if the helper is not installed.

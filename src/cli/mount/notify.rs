@@ -7,7 +7,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use h5fs_reader::error::words_of;
 
-/// Reports that the mount answers, if a service manager waits for the report.
+/// Tells the service manager that the mount answers. Does nothing if no service manager has started
+/// this process.
 pub(in crate::cli) fn ready() {
     if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(socket.as_bytes(), b"READY=1\n")
@@ -16,8 +17,8 @@ pub(in crate::cli) fn ready() {
     }
 }
 
-/// Sends a datagram to a socket in the file system. A name that starts with `@` names an abstract
-/// socket.
+/// Sends a datagram to the Unix socket at the path `name`. A name that starts with `@` is the name
+/// of an abstract socket.
 fn send(name: &[u8], text: &[u8]) -> io::Result<()> {
     let address = match name.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,

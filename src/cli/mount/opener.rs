@@ -32,10 +32,11 @@ use crate::cli::mount::handover;
 use crate::cli::mount::rotation;
 use crate::cli::sandbox;
 
-/// Time limit for an answer. The file may be on a disk that answers late or never.
+/// Time limit for an answer of the opener. The file may be on a disk that responds late or never.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Length of an answer: the request's number in one byte, and an error number or 0 in four bytes.
+/// Length in bytes of an answer: one byte with the number of the request, and four bytes with an
+/// error number or 0.
 const ANSWER: usize = 5;
 
 /// Starts the process that opens `path`, an absolute path, as the user `owner`. Returns the
@@ -64,12 +65,12 @@ pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<SourceOpener>
     Ok(Box::new(move || lock(&client).open()))
 }
 
-/// The requesting side of the connection.
+/// The connection to an opener, in the process that sends requests.
 struct Client {
     socket: OwnedFd,
-    /// Number of the last request. A late answer with another number is dropped.
+    /// Number of the last request. An answer with another number is late and is dropped.
     number: u8,
-    /// The process ends when this side of the socket is closed.
+    /// The opener's process. It ends when the connection is closed.
     _process: Child,
 }
 
@@ -98,7 +99,8 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<(u8, io::Result<File>)> {
     Ok((number, file.ok_or_else(refused)))
 }
 
-/// Answers requests until the socket is closed. The `arguments` are the path and the user's number.
+/// Runs the opener: answers requests until the connection is closed. The `arguments` are the path
+/// and the user ID.
 ///
 /// # Errors
 /// `Usage` for other arguments. `Io` if root cannot change to the user.

@@ -1,4 +1,4 @@
-//! A source by URL in the parsing process.
+//! Opens a source by URL in the parsing process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::cli::options::{self, RemoteSettings};
 use crate::cli::sandbox::{NOBODY, ShownSource, SourceUser};
 use crate::fs::{Archive, External, Filesystem, Options, ServedTree, UnreadSource};
 
-/// Extra time for the fetcher to report that it has given up, added to its own time limit for
-/// retries.
+/// Time that is added to the fetcher's own time limit, so that the fetcher can report that it has
+/// given up.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Time for which the last known state of an object is trusted.
 const VALID: Duration = Duration::from_secs(30);
 
-/// Default number of requests that are answered at a time. These requests wait for the network, not
-/// for a processor.
+/// Default number of requests to the mount that are answered at a time. Such requests wait for the
+/// network, not for a processor.
 const THREADS: usize = 16;
 
-/// An object or prefix before its first request, with the connection to the fetcher.
+/// A source by URL, with the connection to the fetcher. Nothing has been requested yet.
 pub(in crate::cli) struct RemoteSource {
     ends: FetcherConnection,
     url: PathBuf,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// Takes the connection to the fetcher from the supervision socket, for the source at `url`.
+    /// Receives the connection to the fetcher over the supervision socket, for the source at `url`.
     /// Starts no thread.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl RemoteSource {
         }
     }
 
-    /// Marks the source as one that is mounted.
+    /// Returns the source with the mark that it is mounted.
     pub(in crate::cli) fn for_mount(self) -> Self {
         RemoteSource {
             is_mounted: true,
@@ -70,7 +70,8 @@ impl RemoteSource {
         }
     }
 
-    /// Describes the source for the sandbox, which needs to permit no file.
+    /// Returns what the sandbox needs to know about the source. The sandbox need not permit any
+    /// file.
     pub(in crate::cli) fn for_sandbox(&self, run_as: Option<u32>) -> ShownSource<'_> {
         // Root's permissions are not needed, because no file is opened.
         let user = match self.owner {
@@ -93,8 +94,8 @@ impl RemoteSource {
         }
     }
 
-    /// Opens the object, or the prefix as a directory of files. Also returns the connection, which
-    /// holds the warnings for the user.
+    /// Opens the object, or the prefix as a directory of files. Also returns the connection to the
+    /// fetcher, which collects warnings for the user.
     ///
     /// # Errors
     /// Fails with the fetcher's error.
@@ -134,8 +135,8 @@ impl RemoteSource {
         Filesystem::from_source(object, options)
     }
 
-    /// Starts the connection to the fetcher. Half of the cache size in `options` is reserved for
-    /// pages.
+    /// Starts the connection to the fetcher. Half of the cache size in `options` becomes the cache
+    /// size for pages of objects.
     fn connect(self, options: &mut Options) -> Result<Arc<Connection>> {
         let size = &mut options.cache_size;
         let kept = size.most / 2;
@@ -156,7 +157,8 @@ impl RemoteSource {
     }
 }
 
-/// Returns the number of requests that are answered at a time for a source by URL.
+/// Returns the number of requests to the mount that are answered at a time. `asked_for` is the
+/// number that the user wants.
 pub(in crate::cli) fn threads(asked_for: Option<usize>) -> usize {
     asked_for.unwrap_or_else(|| options::default_threads().max(THREADS))
 }

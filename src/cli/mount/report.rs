@@ -11,17 +11,17 @@ use std::path::Path;
 use crate::cli::text::printable::{harmless, printable};
 use crate::limits;
 
-/// One line.
+/// A line that a worker sends to its supervisor, or a supervisor to its launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) enum Report {
     /// The worker has mounted, but may still fail.
     Mounted,
-    /// A warning for the user who mounts: only a part of the source can be shown, or a line that
-    /// would otherwise go to the log.
+    /// A warning for the user who mounts: that only a part of the source can be shown, or a log
+    /// line if there is no log yet.
     Warning(String),
-    /// The mount is served.
+    /// The mount is being served.
     Ready,
-    /// The reason why the mount failed, with the name of the file.
+    /// The mount has failed. The text contains the name of the file and the reason.
     Failed(String),
 }
 
@@ -52,7 +52,7 @@ impl Report {
         }
     }
 
-    /// Sends the line to `output`.
+    /// Writes the report as a line to `output`.
     pub(in crate::cli) fn send(&self, output: &mut impl Write) -> io::Result<()> {
         let line = match self {
             Report::Mounted => format!("{}\n", Self::MOUNTED),
@@ -65,7 +65,7 @@ impl Report {
     }
 }
 
-/// Formats a reason about `file` as one line that starts with the file's name.
+/// Formats the reason of a failure as one line, which starts with the name of `file`.
 fn about_file(file: &Path, reason: &str) -> String {
     let file = file.display().to_string();
     // Messages of other programs end in a newline.
@@ -85,7 +85,7 @@ pub(in crate::cli) struct InvalidReport;
 pub(in crate::cli) struct Reports<R> {
     input: BufReader<R>,
     may_mount: bool,
-    /// Number of warnings that may still arrive.
+    /// Number of warnings that are still accepted.
     warnings: usize,
     is_over: bool,
 }
@@ -109,7 +109,7 @@ impl<R: Read> Reports<R> {
         }
     }
 
-    /// Returns the next report, or `None` if the pipe has ended.
+    /// Reads the next report. Returns `None` at the end of the pipe.
     ///
     /// # Errors
     /// [`InvalidReport`]. Later lines must not be read.

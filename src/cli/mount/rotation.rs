@@ -24,15 +24,15 @@ use crate::cli::mount::callers::SupervisionSocket;
 use crate::cli::text::lines::each_line;
 use crate::cli::text::log_file::{LogFile, LogPathState};
 
-/// Interval between two checks of the log file.
+/// Interval at which the supervisor checks the log file.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Number of successive checks without a file at the path before one is created. The program that
-/// moved the old file may be about to create a new one.
+/// Number of successive checks that find no file at the path before a file is created. The program
+/// that moved the old file may be about to create a new one.
 const PATIENCE: u32 = 2;
 
-/// Registers a handler for SIGUSR1, and returns the flag that the handler sets. The signal does not
-/// affect this process otherwise.
+/// Registers a handler for SIGUSR1, which requests that the log file is reopened. Returns the flag
+/// that the handler sets.
 ///
 /// # Errors
 /// `Io` if the handler cannot be registered.
@@ -43,8 +43,8 @@ pub(in crate::cli) fn asked() -> Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
-/// Blocks SIGUSR1 in a process that has a supervisor, because the signal may be sent to all
-/// processes of a mount. Must be called before any other thread starts.
+/// Blocks SIGUSR1 in a process that has a supervisor, because users may send the signal to all
+/// processes of a mount. This function must be called before any other thread starts.
 pub(in crate::cli) fn ignore() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGUSR1);
@@ -53,7 +53,8 @@ pub(in crate::cli) fn ignore() {
     }
 }
 
-/// Watches the log file from a thread, and sends each new file to the supervised process.
+/// Starts a thread that watches the log file. The thread sends each new file to the supervised
+/// process over `leash`.
 pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<SupervisionSocket>) {
     thread::spawn(move || {
         let mut missing = 0;
@@ -76,7 +77,7 @@ pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<Su
     });
 }
 
-/// Logs the lines that the fetcher writes to standard error, from a thread.
+/// Starts a thread that logs the lines that the fetcher writes to standard error.
 pub(in crate::cli) fn log_lines(errors: ChildStderr) {
     thread::spawn(move || {
         each_line(errors, |line| {
@@ -86,7 +87,7 @@ pub(in crate::cli) fn log_lines(errors: ChildStderr) {
     });
 }
 
-/// Splits a line of the fetcher into its level and its text.
+/// Splits a line of the fetcher into the level and the text of the log line.
 fn level_and_text(line: &str) -> (Level, &str) {
     let line = line.strip_prefix("h5fs: ").unwrap_or(line);
     let (word, text) = line.split_once(": ").unwrap_or(("", line));

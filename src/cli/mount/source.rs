@@ -19,7 +19,7 @@ use crate::fs::{
 };
 use crate::limits;
 
-/// An open source before its first read.
+/// An open source that has not been read yet.
 pub(in crate::cli) enum MountSource {
     File(UnreadSource),
     /// A directory, with a watch for changes of its files. The sandbox forbids creating the watch
@@ -55,12 +55,12 @@ impl MountSource {
         }
     }
 
-    /// Returns whether a mount at `point` would hide all files of the source.
+    /// Returns whether the files of the source would be hidden by a mount at `point`.
     pub(in crate::cli) fn is_hidden_by(&self, point: &Path) -> bool {
         matches!(self, MountSource::Directory(directory, _) if directory.path().starts_with(point))
     }
 
-    /// Describes the source for the sandbox.
+    /// Returns what the sandbox needs to know about the source.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -83,7 +83,7 @@ impl MountSource {
         })
     }
 
-    /// Returns the options for a sandboxed process.
+    /// Returns the options that apply in a sandboxed process.
     pub(in crate::cli) fn sandbox_options(&self, options: &Options) -> Options {
         match self {
             MountSource::Object(_) => RemoteSource::sandbox_options(options),
@@ -91,7 +91,7 @@ impl MountSource {
         }
     }
 
-    /// Reads the source and returns its tree. Adds messages for the user who mounts to `warnings`.
+    /// Reads the source and returns its tree. Adds warnings for the user who mounts to `warnings`.
     ///
     /// # Errors
     /// Fails if the source is not a data file, or if its root is damaged.
@@ -130,7 +130,7 @@ fn with_opener(source: UnreadSource, settings: &Settings) -> Result<UnreadSource
 }
 
 /// Returns the options of the filesystem. `guard` identifies the mount, if there is one. `scans` is
-/// the file that caches the scan results of a directory's files.
+/// the cache file for scan results of a directory's files.
 pub(in crate::cli) fn filesystem_options(
     settings: &Settings,
     guard: Option<MountGuard>,

@@ -54,23 +54,24 @@ use crate::cli::text::lines::each_line;
 use crate::cli::text::logging::{self, Destination};
 use crate::limits;
 
-/// Time for a worker to exit after its mount is gone.
+/// Time in which a worker must exit after its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Time for a worker to exit if it still serves when the mount is removed. Its requests may wait
-/// for a server that does not respond.
+/// Time in which a worker must exit if the supervisor removes a mount that the worker still serves.
+/// Requests of the worker may wait for a server that does not respond.
 const SERVING_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Time between the exit of the fetcher and the exit of its worker, if both end together.
+/// Maximum time between the exit of the fetcher and the exit of its worker if both end for the same
+/// reason.
 pub(in crate::cli) const TOGETHER: Duration = Duration::from_millis(500);
 
 /// Interval at which the supervisor checks whether a process has exited.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// The reason for the end of a mount whose worker cannot be trusted.
+/// The reason that is reported if a worker has sent an invalid report and cannot be trusted.
 const GARBLED: &str = "the worker's reports are invalid";
 
-/// The reason for the end of a mount that has lost its connection to the server.
+/// The reason that is reported if a mount has lost the connection to its server.
 pub(in crate::cli) const FETCHER_GONE: &str = "the fetcher has ended";
 
 /// Supervises one mount until it ends. The launcher is at the other end of the standard streams.
@@ -92,9 +93,9 @@ pub(in crate::cli) fn run_for_viewer(call: &Invocation, mount: &Mount) -> ExitCo
     supervise(call, mount, Launcher::Viewer)
 }
 
-/// Closes inherited file descriptors except the standard streams. A caller that waits for the end
-/// of such a pipe, or holds a lock with it, must not wait for the unmount. The supervisor itself
-/// has no open files yet.
+/// Closes all inherited file descriptors except the standard streams. Otherwise a caller that waits
+/// for the end of a pipe, or holds a lock by a descriptor, would wait for the unmount. The
+/// supervisor itself has not opened any file yet.
 fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
@@ -128,11 +129,11 @@ const ALLOCATOR: [(&str, &str); 4] = [
     ("MALLOC_TOP_PAD_", "1048576"),
 ];
 
-/// The recipient of reports about the mount.
+/// Who receives the reports about the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Launcher {
-    /// The launching process, which reads the supervisor's standard output and holds its standard
-    /// input.
+    /// The launcher process. It reads the supervisor's standard output and holds the other end of
+    /// its standard input.
     Pipe,
     /// The user that called this process.
     User,
@@ -170,7 +171,7 @@ enum Event {
     WorkerGone,
     /// The fetcher has exited.
     FetcherGone,
-    /// The result of a check through the mount.
+    /// A step of checking whether the mount answers.
     Look(ProbeStep),
     /// The mount has not responded for too long.
     Hung,
@@ -200,17 +201,18 @@ struct Supervisor {
     events: Receiver<Event>,
     sender: Sender<Event>,
     worker: Child,
-    /// Kept open until the end.
+    /// The supervision socket. It stays open until the supervisor ends.
     _leash: Arc<SupervisionSocket>,
     point: PathBuf,
-    /// As the user wrote it.
+    /// The mount point as the user wrote it.
     point_name: PathBuf,
     place: FreeMountPoint,
-    /// Held until the mount exists and is visible to others.
+    /// The lock of the mount point. It is held until the mount exists and other processes can see
+    /// it.
     lock: Option<Flock<File>>,
-    /// Known after the worker has mounted.
+    /// The mount, once the worker has made it.
     own: Option<OwnMount>,
-    /// Whether the worker serves its mount.
+    /// Whether the worker has reported that it serves the mount.
     is_served: bool,
     unanswered: UnansweredTime,
     /// The thread that prints the worker's standard error until it ends.
@@ -439,7 +441,8 @@ impl Supervisor {
         }
     }
 
-    /// Checks the mount in a separate thread, so that the main thread still receives signals.
+    /// Starts a thread that checks whether the mount answers, so that the main thread still
+    /// receives signals.
     fn probe(&self) {
         if let Some(own) = self.own.clone() {
             let sender = self.sender.clone();
@@ -447,7 +450,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends the worker and the mount in any state. A covered mount stays.
+    /// Ends the worker and removes the mount, in any state. A mount that another mount covers
+    /// stays.
     fn stop(&mut self) {
         if matches!(self.worker.try_wait(), Ok(None)) {
             self.unmount();
@@ -470,7 +474,7 @@ impl Supervisor {
         self.unmount();
     }
 
-    /// Removes the mount. Forgets it if it is gone, or can never be removed.
+    /// Removes the mount. Forgets the mount if it no longer exists, or if it can never be removed.
     fn unmount(&mut self) {
         let removal = self.own.as_ref().map(OwnMount::unmount);
         match removal {
@@ -483,7 +487,7 @@ impl Supervisor {
         }
     }
 
-    /// Removes the rest of the mount as soon as it is no longer covered.
+    /// Waits until no other mount covers the mount, and then removes it.
     fn wait_until_uncovered(&mut self) {
         if let Some(own) = self.own.take() {
             let point = self.point.display();
@@ -511,8 +515,8 @@ impl Supervisor {
         self.worker.wait()
     }
 
-    /// Waits for the exit of the worker. Returns the reason of a failure, or `None` if its mount
-    /// has ended: a worker succeeds only after the end of its mount.
+    /// Waits for the exit of the worker. Returns the reason if the worker has failed. Returns
+    /// `None` if the mount has ended, because only then does a worker exit successfully.
     fn worker_failure(&mut self) -> Option<String> {
         match self.ended() {
             Ok(status) if status.success() => None,
@@ -520,14 +524,15 @@ impl Supervisor {
         }
     }
 
-    /// Waits until the worker's whole output is printed.
+    /// Waits until everything that the worker has written to standard error is printed.
     fn show_rest(&mut self) {
         if let Some(shown) = self.shown.take() {
             let _ = shown.join();
         }
     }
 
-    /// Returns whether the worker exits within this time.
+    /// Waits for the exit of the worker, at most for the time `patience`. Returns whether it has
+    /// exited.
     fn exits_within(&mut self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         loop {
@@ -543,8 +548,8 @@ impl Supervisor {
         }
     }
 
-    /// Returns whether the worker exits before `end`. Polls, because a worker exits shortly after
-    /// it closes its output.
+    /// Waits for the exit of the worker until `end`. Returns whether it has exited. Checks at short
+    /// intervals, because a worker exits shortly after it closes its output.
     fn exits_soon(&mut self, end: Instant) -> bool {
         while Instant::now() < end {
             if matches!(self.worker.try_wait(), Ok(Some(_))) {
@@ -556,15 +561,15 @@ impl Supervisor {
     }
 }
 
-/// Returns the report that the log cannot be written.
+/// Returns the report of a failed mount whose log cannot be written.
 fn of_log(mount: &Mount, error: &Error) -> Report {
     let source = mount.source.name();
     let file = mount.settings.log_file.as_deref().unwrap_or(&source);
     Report::failure(file, &error.to_string())
 }
 
-/// Ends a mount that failed, for the launcher, if the supervisor has not done this. A supervisor
-/// that waits for a covered mount is left alone.
+/// Ends a failed mount for the launcher, if the supervisor has not done this. A supervisor that
+/// waits because another mount covers its mount is left alone.
 pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreeMountPoint>) {
     if let (Ok(None), Ok(id)) = (supervisor.try_wait(), i32::try_from(supervisor.id())) {
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
@@ -586,7 +591,7 @@ pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreeMountPoint>
     }
 }
 
-/// Starts the worker. Returns the supervisor's end of the supervision pipe.
+/// Starts the worker. Returns its process, and the supervisor's end of the supervision socket.
 fn start_worker(
     call: &Invocation,
     launcher: Launcher,
@@ -614,8 +619,8 @@ fn start_worker(
     started.map_err(|error| Error::io(&error, "starting the worker"))
 }
 
-/// Starts the fetcher of a source by URL. Returns the sockets that lead to the fetcher, which exits
-/// after all of them are closed.
+/// Starts the fetcher if the source is a URL. Returns the descriptors that lead to the fetcher,
+/// which exits once all copies of them are closed.
 fn start_fetcher(
     call: &Invocation,
     mount: &Mount,
@@ -670,7 +675,7 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
     });
 }
 
-/// Prints the lines that a process writes, if they are text.
+/// Starts a thread that prints the lines that a process writes to standard error, if they are text.
 pub(in crate::cli) fn forward_errors(errors: ChildStderr) -> JoinHandle<()> {
     thread::spawn(move || {
         each_line(errors, |line| {
@@ -722,7 +727,7 @@ fn signal(number: i32) -> &'static str {
     Signal::try_from(number).map_or("a signal", Signal::as_str)
 }
 
-/// Describes the exit of a worker.
+/// Returns a text about how a worker has exited.
 pub(in crate::cli) fn describe(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => match (status.code(), status.signal()) {

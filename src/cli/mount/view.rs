@@ -19,8 +19,8 @@ use crate::cli::text::error_message::print_error;
 /// directory at the end.
 ///
 /// # Errors
-/// `Usage` for a source that cannot be what the user means. Fails if the directory for the mount
-/// cannot be created.
+/// `Usage` for a source that is certainly a mistake. Fails if the directory for the mount cannot be
+/// created.
 pub(in crate::cli) fn run(call: &Invocation, mount: Mount) -> Result<ExitCode> {
     advice::refuse(call.program, &mount)?;
     if !has_display() {
@@ -50,13 +50,13 @@ pub(in crate::cli) fn run(call: &Invocation, mount: Mount) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Returns whether the caller of the program would see a browser that is opened here.
+/// Returns whether a browser that this process opens would be visible to the user.
 fn has_display() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|text| !text.is_empty());
     (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) && !is_set("SSH_CONNECTION")
 }
 
-/// Starts a server, for a browser on another machine.
+/// Runs `h5fs serve` for a browser on another machine.
 fn serve(call: &Invocation, mount: Mount) -> Result<ExitCode> {
     let mut arguments = call.arguments.clone();
     arguments.splice(..1, ["serve".into()]);
@@ -68,7 +68,7 @@ fn serve(call: &Invocation, mount: Mount) -> Result<ExitCode> {
     server::run_for_tunnel(&call, &Serve::for_source(mount.source, mount.settings)?)
 }
 
-/// Creates a directory that only this user may enter.
+/// Creates the temporary directory for the mount. Only this user may enter it.
 fn create_directory() -> Result<PathBuf> {
     let directory = std::env::var_os("TMPDIR").filter(|text| !text.is_empty());
     let directory = directory.map_or_else(|| "/tmp".into(), PathBuf::from);

@@ -77,7 +77,7 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
     }
 }
 
-/// The launcher's pipe, on which the worker reports if the supervisor has died.
+/// The pipe to the launcher. The worker reports over this pipe if the supervisor has died.
 struct Launcher(Option<File>);
 
 impl Launcher {
@@ -175,8 +175,8 @@ fn start(
     unserved.serve(served, Some(find_gone)).map_err(of_point)
 }
 
-/// Raises the limit of open files, because one source may refer to more files than the default
-/// permits.
+/// Raises the limit of open files of this process, because one source may refer to more files than
+/// the default limit permits.
 pub(in crate::cli) fn open_many_files() {
     const MANY: u64 = 1 << 16;
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
@@ -189,8 +189,8 @@ pub(in crate::cli) fn open_many_files() {
     }
 }
 
-/// Lists other FUSE filesystems. Must be called before any other mount is made, or files outside
-/// the source's directory can no longer be opened.
+/// Lists other FUSE filesystems. This must happen before any other mount is made. Otherwise files
+/// outside the source's directory can no longer be opened.
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::on_path_to(source);
     let unknown = |error| {
@@ -200,7 +200,8 @@ fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     found.map_err(unknown).ok().map(Arc::new)
 }
 
-/// Replaces the absolute path of the source in an error with the name that the user gave.
+/// Returns the report of an error that occurred when the source was opened. The absolute path of
+/// the source is replaced by the name that the user gave.
 fn open_error_report(mount: &Mount, source: &Path, error: &Error) -> Report {
     let text = error.to_string();
     let absolute = format!("{}: ", source.display());
@@ -236,7 +237,7 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
     }
 }
 
-/// Checks each requirement of a mount separately, because the kernel has only one error for all of
+/// Checks each requirement of a FUSE mount, because the kernel reports the same error for all of
 /// them.
 fn check_fuse() -> Result<()> {
     const DEVICE: &str = "/dev/fuse";
@@ -255,7 +256,8 @@ fn check_fuse() -> Result<()> {
     Ok(())
 }
 
-/// Checks that the kernel supports the labels that `context=` and similar options set.
+/// Checks that the kernel supports the security labels (SELinux) that `context=` and similar
+/// options set.
 fn check_labels(options: &[String]) -> Result<()> {
     const FILESYSTEMS: &str = "/proc/filesystems";
     let Some(option) = options.first() else {
