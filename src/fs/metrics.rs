@@ -1,5 +1,5 @@
 //! The metrics of mounts in the text format of Prometheus ("Exposition formats", text-based format,
-//! version 0.0.4), and a parser for such a text.
+//! version 0.0.4), and a parser for this format.
 
 use std::fmt::Write;
 

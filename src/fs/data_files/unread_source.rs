@@ -36,7 +36,7 @@ impl UnreadSource {
         Ok(UnreadSource { watch })
     }
 
-    /// Opens the remote object to which the URL of `store` leads.
+    /// Opens the remote object at the URL of `store`.
     ///
     /// # Errors
     /// `ENOENT` if the object does not exist; otherwise the error of the server.

@@ -72,7 +72,7 @@ impl Watch {
         })
     }
 
-    /// Opens the remote object to which the URL of `store` leads, and creates a watch for it.
+    /// Opens the remote object at the URL of `store`, and creates a watch for it.
     ///
     /// # Errors
     /// `ENOENT` if the object does not exist; otherwise the error of the server.
@@ -285,7 +285,7 @@ impl WatchState {
     }
 }
 
-/// Opens the remote object to which the URL of `store` leads.
+/// Opens the remote object at the URL of `store`.
 fn store_object(store: &Arc<Connection>) -> Result<SharedOpen> {
     let found = RemoteObject::find(store, b"")?;
     let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());

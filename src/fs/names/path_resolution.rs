@@ -40,9 +40,9 @@ impl Filesystem {
 
 impl dyn Requests + '_ {
     /// Returns the entry at `path`, given as shown names from the root. If `follow_last` is true, a
-    /// symbolic link at the end is followed too. The lookups of the entry and of the directories on
-    /// the path are counted. The latter are necessary because an entry of a mounted directory of
-    /// files has no path without them.
+    /// symbolic link at the end is followed too. Increments the lookup counts of the entry and of
+    /// the directories on the path. An entry of a mounted directory of files would have no path if
+    /// its directories were forgotten.
     ///
     /// # Errors
     /// - `Usage` with the reason if a link or a selector leads nowhere.

@@ -155,7 +155,8 @@ impl DescribedObject<'_> {
 
     /// Returns the length of the attribute's value as text, in bytes, or `None` if the value is too
     /// long for the kernel. Returns 0 for a value that cannot be read, and for all values once the
-    /// generated texts exceed `unread` bytes. Requesting such a value reports the error.
+    /// generated texts exceed `unread` bytes. A request for the value itself reports the error or
+    /// returns the value.
     fn length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
         let Ok(content) = &attribute.content else {
             return Some(0);
