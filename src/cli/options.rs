@@ -25,7 +25,8 @@ pub(crate) use values::{jobs, size, switch};
 /// The heading of the options in [`remote`].
 pub(crate) const REMOTE: &str = "For a source by URL";
 
-/// The options of any source. The options of a source by URL are in [`remote`].
+/// The options of a mount that apply to any source. Options that apply only to a source by URL are
+/// in [`remote`].
 const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "allow-other",
@@ -176,7 +177,7 @@ fn all_options() -> impl Iterator<Item = &'static MountOption> {
     OPTIONS.iter().chain(remote::OPTIONS)
 }
 
-/// Words of mount(8) without a value that are ignored here.
+/// Words of mount(8) without a value that h5fs accepts and ignores.
 const IGNORED: &[&str] = &[
     "rw",
     "ro",
@@ -246,7 +247,7 @@ const IGNORED: &[&str] = &[
     "use_ino",
 ];
 
-/// Options of mount(8) and FUSE that have a value, and that h5fs ignores.
+/// Words of mount(8) and FUSE with a value that h5fs accepts and ignores.
 const IGNORED_WITH_VALUE: &[&str] = &[
     "helper",
     "uhelper",
@@ -270,7 +271,7 @@ const IGNORED_WITH_VALUE: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OptionWords(Vec<String>);
 
-/// Parses one `-o a,b=c`.
+/// Parses the words of one `-o a,b=c`.
 ///
 /// # Errors
 /// Names a word that is unknown, or whose value is missing, unexpected or invalid.
@@ -281,7 +282,8 @@ pub(crate) fn words(text: &str) -> Result<OptionWords, String> {
 }
 
 impl OptionWords {
-    /// Applies the words to `to`. A later word overrides an earlier one.
+    /// Applies the words to the settings `to`. If two words set the same option, the later word
+    /// applies.
     ///
     /// # Errors
     /// Fails as [`text`] does.
@@ -300,8 +302,8 @@ impl OptionWords {
     }
 }
 
-/// Splits at commas, except within double quotes (`context="a:s0:c0,c1"`) and after a backslash.
-/// Drops the backslash.
+/// Splits a text at its commas. A comma within double quotes (`context="a:s0:c0,c1"`) or after a
+/// backslash does not split. The backslash is removed.
 fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -377,12 +379,12 @@ pub(crate) fn choices(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The options that were given as flags.
+/// The options of a mount that the command line gives as flags.
 #[derive(Debug)]
 pub(crate) struct Flags(ArgMatches);
 
 impl Flags {
-    /// Applies the flags to `to`.
+    /// Applies the flags to the settings `to`.
     ///
     /// # Errors
     /// Does not fail for flags that clap has accepted.
@@ -415,12 +417,12 @@ impl FromArgMatches for Flags {
     }
 }
 
-/// The options that were given as flags to a command that serves without a mount. Options that only
-/// affect a mount are hidden in its help.
+/// The flags of a command that serves without a mount. The command's help hides options that only
+/// affect a mount.
 #[derive(Debug)]
 pub(crate) struct ServeFlags(Flags);
 
-/// The flags that do not apply to such a command.
+/// The flags that do not apply to a command without a mount.
 const OF_MOUNTS: &[&str] = &[
     "allow-other",
     "uid",
@@ -467,7 +469,7 @@ impl FromArgMatches for ServeFlags {
 pub(crate) struct RemoteFlags {
     /// Boxed because most calls use none of them.
     pub(crate) settings: Box<RemoteSettings>,
-    /// The flags as they were given, to be passed on to another process.
+    /// The flags as the user wrote them, for the command line of another process.
     pub(crate) given: Vec<OsString>,
 }
 
@@ -518,13 +520,13 @@ pub(crate) fn default_cache_size() -> CacheSize {
     }
 }
 
-/// Returns the machine's memory in bytes.
+/// Returns the size of the machine's memory in bytes.
 pub(crate) fn machine_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     total_memory(&text)
 }
 
-/// Parses the line `MemTotal:  16384 kB` of /proc/meminfo. Returns bytes.
+/// Parses the line `MemTotal:  16384 kB` of /proc/meminfo. Returns the size in bytes.
 fn total_memory(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()

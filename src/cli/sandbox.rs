@@ -35,15 +35,16 @@ use resources::ResourceLimits;
 use seccomp::FileAccess;
 pub(super) use user::SourceUser;
 
-/// User ID of a process that parses a remote object for root. This user needs access to no file.
+/// ID of the user as whom a process of root parses a remote object. This user needs access to no
+/// file.
 pub(super) const NOBODY: u32 = 65_534;
 
-/// The source that a process shows, as the sandbox needs to know it.
+/// What the sandbox needs to know about the source that a process shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownSource<'a> {
     /// Path of the source, without symbolic links.
     pub(super) path: &'a Path,
-    /// The user that reads the source.
+    /// The user as whom the source is read.
     pub(super) reader: SourceUser,
     /// Whether the source is a directory of files.
     pub(super) is_directory: bool,
@@ -107,7 +108,8 @@ fn enter_all(
     Ok(())
 }
 
-/// Fails if the new user may not read the source, which was opened with the rights of the caller.
+/// Fails if the user of this process may not read the source. The source was opened with the rights
+/// of the caller, who may be root.
 fn refuse_unreadable(path: &Path) -> Result<()> {
     let opened = OpenOptions::new()
         .read(true)
@@ -153,7 +155,7 @@ pub(super) fn enter_network(
 }
 
 /// Restricts this thread, and the threads that it starts, to the files and ports in `reach`.
-/// Returns a description of each restriction that the kernel does not support.
+/// Returns a text for each restriction that the kernel does not support.
 pub(super) fn shut_network(reach: &NetworkReach) -> Vec<String> {
     let landlock = landlock::restrict_network(reach);
     gaps([landlock, seccomp::restrict(FileAccess::Network, None)])
@@ -171,15 +173,15 @@ fn warn_gaps(source: &Path, gaps: &[String]) {
     }
 }
 
-/// The files that a sandboxed process can open.
+/// The files that a process can open in its sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReachableFiles<'a> {
-    /// No file: the source is already open, and the opener opens it again on request.
+    /// No file. The source is already open, and the opener process opens it again on request.
     Nothing,
     /// The files in and below a directory. `None` if the mount hides the directory: a process that
     /// looks for a file there would wait for an answer from itself.
     Beneath(Option<&'a Path>),
-    /// The same as `Beneath`, and the directories there can be listed.
+    /// The files in and below a directory, as for `Beneath`. The directories can also be listed.
     Listed(Option<&'a Path>),
 }
 
@@ -204,8 +206,8 @@ impl<'a> ReachableFiles<'a> {
     }
 }
 
-/// Applies Landlock and seccomp, and returns a description of each restriction that the kernel does
-/// not support. A right that one source needs is granted for all sources.
+/// Applies Landlock and seccomp to this process. Each source of `reaches` adds the rights that it
+/// needs. Returns a text for each restriction that the kernel does not support.
 fn restrict_process(reaches: &[ReachableFiles<'_>], clients: Option<RawFd>) -> Vec<String> {
     let mut readable = Vec::new();
     let mut files = FileAccess::None;

@@ -34,23 +34,23 @@ use crate::cli::options::Settings;
 use crate::joined::kept;
 use crate::limits;
 
-/// Directory name within this program's cache directory, and directory name within the directory of
-/// `disk_cache`.
+/// Name of the directory for these files: within this program's cache directory, and within the
+/// directory of `disk_cache`.
 const OWN: &str = "joined";
 const BENEATH: &str = "h5fs-joined";
 
-/// Number of bytes of the hash in a file name.
+/// Number of bytes of the hash in the name of a cache file.
 const NAME: usize = 16;
 
-/// Size in bytes of a file without scan results.
+/// Size in bytes of a cache file without scan results.
 const HEAD: u64 = kept::HEAD as u64;
 
-/// Size in bytes from which a file is cleared, because the results for one more data file may not
-/// fit.
+/// Size in bytes from which a cache file is cleared when it is opened, because the results for one
+/// more data file may not fit.
 const FULL: u64 = limits::JOINED_KEPT / 8 * 7;
 
-/// Returns the path of the cache file of a source. Returns `None` unless the source is a directory
-/// of files or a prefix, and a cache directory exists for this user.
+/// Returns the path of the cache file for scan results of a source. Returns `None` unless the
+/// source is a directory of files or a prefix, and this user has a cache directory.
 pub(in crate::cli) fn cache_path(source: &Location, disk_cache: Option<&Path>) -> Option<PathBuf> {
     let name = match source {
         Location::Path(path) if path.is_dir() => path.canonicalize().ok()?,
@@ -68,8 +68,8 @@ pub(in crate::cli) fn cache_path(source: &Location, disk_cache: Option<&Path>) -
     Some(directory.join(file))
 }
 
-/// Returns the path of the cache file of a source with these settings. Returns `None` without
-/// views, because then no files are joined.
+/// Returns the path of the cache file for a mount of the source with these settings. Returns `None`
+/// if the mount has no `.h5fs`, because then no files are joined.
 pub(in crate::cli) fn place_of(source: &Location, settings: &Settings) -> Option<PathBuf> {
     let disk_cache = settings.remote.disk_cache.as_deref();
     (!settings.no_views).then(|| cache_path(source, disk_cache))?
@@ -124,8 +124,8 @@ fn create_file(place: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Clears a file and gives it a new random header. Records that another process appends for the old
-/// header are ignored.
+/// Clears a cache file and writes a new random header. Another process may still append records for
+/// the old header, which are then ignored.
 fn begin(mut file: &File) -> io::Result<()> {
     let mut chance = [0; kept::CHANCE];
     let filled = SystemRandom::new().fill(&mut chance);
@@ -145,10 +145,10 @@ fn has_magic(mut file: &File) -> bool {
     file.read_exact(&mut begin).is_ok() && begin == *kept::MAGIC
 }
 
-/// An open directory of cache files.
+/// An open directory that contains cache files for scan results.
 struct ScanDirectory(OwnedFd);
 
-/// A cache file in the directory.
+/// A cache file for scan results in the directory.
 struct ScanFile {
     used: SystemTime,
     bytes: u64,
@@ -186,8 +186,8 @@ impl ScanDirectory {
         Some((file, metadata))
     }
 
-    /// Returns all cache files, the most recently used first. An empty file does not count as a
-    /// cache file.
+    /// Returns all cache files in the directory. The most recently used file is the first one. An
+    /// empty file does not count as a cache file.
     fn files(&self) -> io::Result<Vec<ScanFile>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(self.0.as_fd())? {
@@ -211,7 +211,7 @@ impl ScanDirectory {
         let _ = unlinkat(&self.0, name, AtFlags::empty());
     }
 
-    /// Deletes a file if it contains no scan results and no process uses it.
+    /// Deletes the file `name` if it contains no scan results and no process uses it.
     fn delete_unused(&self, name: &OsStr) {
         if let Some((file, metadata)) = self.file(name)
             && metadata.len() <= HEAD
@@ -223,8 +223,9 @@ impl ScanDirectory {
     }
 }
 
-/// Deletes the least recently used files until at most `most` files with `bytes` bytes remain. Also
-/// deletes unused files without scan results. Never deletes `own`.
+/// Deletes the least recently used cache files until at most `most` files remain, with at most
+/// `bytes` bytes in total. Also deletes unused files without scan results. Never deletes the file
+/// `own`.
 fn shrink(directory: &ScanDirectory, (most, bytes): (usize, u64), own: &Path) -> io::Result<()> {
     let mut left = bytes;
     for (number, file) in directory.files()?.into_iter().enumerate() {

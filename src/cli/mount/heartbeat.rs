@@ -102,7 +102,7 @@ impl UnansweredTime {
     }
 }
 
-/// Returns whether a thread of this process waits for a disk or a server. See proc(5),
+/// Returns whether a thread of the process with this ID waits for a disk or a server. See proc(5),
 /// /proc/PID/stat, `state`.
 pub(in crate::cli) fn waits_for_disk(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));

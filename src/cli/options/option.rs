@@ -10,34 +10,34 @@ use clap::{Arg, ArgMatches, value_parser};
 use crate::cli::options::settings::Settings;
 use crate::cli::options::values::{needed, unneeded};
 
-/// One option, as a row of a table.
+/// An option of a mount, as a row of a table.
 pub(super) struct MountOption {
     /// The flag, without its two hyphens.
     pub(super) flag: &'static str,
-    /// The word under `-o`.
+    /// The word of `-o`.
     pub(super) word: &'static str,
     pub(super) help: &'static str,
-    /// The default that the help shows, if it is worth stating.
+    /// The default value in the help. `None` if the help does not name it.
     pub(super) default: Option<&'static str>,
     pub(super) takes: OptionValue,
 }
 
-/// The value that an option takes, and the function that applies it.
+/// The kind of value that an option takes, and the function that applies the value to the settings.
 pub(super) enum OptionValue {
     /// No value.
     Nothing(fn(&mut Settings)),
-    /// A text, with its placeholder in the help.
+    /// A text. The first field is the placeholder for the text in the help.
     Text(&'static str, fn(&mut Settings, &str) -> Result<(), String>),
-    /// One of a list of texts, with its placeholder in the help.
+    /// One of several fixed texts. The first field is the placeholder for the text in the help.
     Choice(
         &'static str,
         &'static [&'static str],
         fn(&mut Settings, &str) -> Result<(), String>,
     ),
-    /// A path, with its placeholder in the help.
+    /// A path. The first field is the placeholder for the path in the help.
     Path(&'static str, fn(&mut Settings, &Path)),
-    /// An optional path, with its placeholder in the help. Without a path, the option uses the
-    /// usual file.
+    /// A path that may be left out. The first field is the placeholder for the path in the help.
+    /// Without a path, the option uses a default file.
     MaybePath(&'static str, fn(&mut Settings, Option<&Path>)),
 }
 
@@ -58,7 +58,7 @@ impl MountOption {
         }
     }
 
-    /// Returns the option as a clap flag.
+    /// Returns the clap definition of the option's flag.
     pub(super) fn argument(&self) -> Arg {
         let flag = Arg::new(self.flag).long(self.flag).help(self.explanation());
         match self.takes {
@@ -80,7 +80,7 @@ impl MountOption {
         }
     }
 
-    /// Returns the help text with the default.
+    /// Returns the help text of the option, with the default value.
     pub(super) fn explanation(&self) -> String {
         match self.default {
             Some(default) => format!("{} [default: {default}]", self.help),
@@ -88,7 +88,7 @@ impl MountOption {
         }
     }
 
-    /// Applies the flag to `to` if it was given.
+    /// Applies the flag to the settings `to`, if `given` contains the flag.
     pub(super) fn set_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
         match self.takes {
             OptionValue::Nothing(set) if given.get_flag(self.flag) => set(to),
@@ -114,7 +114,7 @@ impl MountOption {
         Ok(())
     }
 
-    /// Appends the flag to `words` as it was given, if it was given.
+    /// Appends the flag to `words` as the user wrote it, if `given` contains the flag.
     pub(super) fn repeat_flag(&self, given: &ArgMatches, words: &mut Vec<OsString>) {
         let mut flag = OsString::from(format!("--{}", self.flag));
         match (&self.takes, given.get_raw(self.flag)) {
@@ -131,12 +131,12 @@ impl MountOption {
         }
     }
 
-    /// Returns whether the flag was given, with or without a value.
+    /// Returns whether `given` contains the flag, with or without a value.
     fn was_given(&self, given: &ArgMatches) -> bool {
         given.value_source(self.flag) == Some(ValueSource::CommandLine)
     }
 
-    /// Returns the option as the help lists it under `-o`.
+    /// Returns the line of the option's word in the help of `-o`.
     pub(super) fn synopsis(&self) -> String {
         match self.takes {
             OptionValue::Nothing(_) => self.word.to_owned(),

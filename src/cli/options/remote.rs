@@ -13,7 +13,7 @@ use crate::cli::options::settings::Netrc;
 use crate::cli::options::values::{count, size};
 use crate::limits;
 
-/// Maximum number of additional ports for redirects.
+/// Maximum number of ports in the option that permits redirects to more ports.
 const PORTS: usize = 64;
 
 pub(super) const OPTIONS: &[MountOption] = &[
@@ -201,7 +201,8 @@ fn ports(text: &str) -> Result<Vec<u16>, String> {
         .ok_or_else(|| format!("`{text}` is not a list of at most {PORTS} ports from 1 to 65535"))
 }
 
-/// Returns whether entity tags are ignored if a modification date is available.
+/// Parses the value of the option `etag`. Returns whether entity tags are not compared if the
+/// object has a modification date.
 fn is_weak(text: &str) -> Result<bool, String> {
     match text {
         "strong" => Ok(false),

@@ -9,18 +9,18 @@ use h5fs_reader::wire::to_u64;
 use crate::fs::External;
 use crate::limits;
 
-/// The settings that result from all options together.
+/// The settings of a mount, after all options have been applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) allow_other: bool,
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
     pub(crate) umask: Option<u32>,
-    /// In bytes. Default: [`default_cache_size`].
+    /// Maximum size of the cache, in bytes. Default: [`default_cache_size`].
     pub(crate) cache_size: Option<u64>,
-    /// Default: [`default_threads`].
+    /// Number of requests to the mount that are answered at a time. Default: [`default_threads`].
     pub(crate) threads: Option<usize>,
-    /// Default: [`limits::OPEN_MEMBERS`].
+    /// Maximum number of data files that are open at a time. Default: [`limits::OPEN_MEMBERS`].
     pub(crate) open_files: Option<usize>,
     pub(crate) direct_io: bool,
     pub(crate) external: External,
@@ -31,11 +31,12 @@ pub(crate) struct Settings {
     pub(crate) partial: bool,
     pub(crate) no_views: bool,
     pub(crate) no_forget: bool,
-    /// Whether `rw` was given by the user. mount.fuse(8) adds `rw` only together with other words.
+    /// Whether the user gave the word `rw`, which asks for write access. mount.fuse(8) adds `rw`
+    /// only together with other words.
     pub(crate) asks_to_write: bool,
-    /// Whether an existing mount is remounted.
+    /// Whether the user asks to remount an existing mount.
     pub(crate) remount: bool,
-    /// ID of the user that reads the source. Default: the source's owner.
+    /// ID of the user as whom the source is read. Default: the owner of the source.
     pub(crate) run_as: Option<u32>,
     pub(crate) log_file: Option<PathBuf>,
     /// The source's name in the mount table. Default: the source's path.
@@ -59,33 +60,33 @@ pub(crate) struct RemoteSettings {
     /// A credentials file in the format of `~/.aws/credentials`.
     pub(crate) credentials: Option<PathBuf>,
     pub(crate) requester_pays: bool,
-    /// Whether entity tags are compared only if a modification date is missing.
+    /// Whether entity tags are not compared if the object has a modification date.
     pub(crate) has_weak_tags: bool,
-    /// A file with a token for the URL's own server.
+    /// A file with a token for the server of the source's URL.
     pub(crate) bearer_token_file: Option<PathBuf>,
-    /// A file with request headers for the URL's own server.
+    /// A file with request headers for the server of the source's URL.
     pub(crate) header_file: Option<PathBuf>,
-    /// A file with the names and passwords of hosts.
+    /// The netrc file with names and passwords of hosts, if one is used.
     pub(crate) netrc: Option<Netrc>,
-    /// A cookie file in Netscape format.
+    /// A file of cookies in Netscape format.
     pub(crate) cookies: Option<PathBuf>,
-    /// Ports to which redirects may lead, in addition to 80, 443 and the URL's own port.
+    /// Ports to which redirects may lead, in addition to 80, 443 and the port of the source's URL.
     pub(crate) redirect_ports: Vec<u16>,
     /// A file of certificates that replaces the system's certificates.
     pub(crate) ca_file: Option<PathBuf>,
-    /// Default: [`limits::CONNECTIONS`].
+    /// Maximum number of HTTP connections at a time. Default: [`limits::CONNECTIONS`].
     pub(crate) connections: Option<usize>,
     /// Maximum number of requests per second to one host.
     pub(crate) max_requests: Option<usize>,
-    /// Default: [`DEADLINE`].
+    /// Time for which a failed request is retried. Default: [`DEADLINE`].
     pub(crate) timeout: Option<Duration>,
     /// The directory of the cache on disk.
     pub(crate) disk_cache: Option<PathBuf>,
-    /// In bytes. Default: [`DISK_CACHE_SIZE`].
+    /// Maximum size of the disk cache, in bytes. Default: [`DISK_CACHE_SIZE`].
     pub(crate) disk_cache_size: Option<u64>,
 }
 
-/// A netrc file of names and passwords.
+/// A choice of the netrc file with names and passwords.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Netrc {
     /// The file that `NETRC` names, or `~/.netrc`.
@@ -93,15 +94,15 @@ pub(crate) enum Netrc {
     File(PathBuf),
 }
 
-/// Default time for which a request is retried.
+/// Default time for which a failed request is retried.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Default size of the disk cache, in bytes.
 const DISK_CACHE_SIZE: u64 = 10 << 30;
 
 impl RemoteSettings {
-    /// Returns the time for which a request is retried. With `max_requests`, adds the time that the
-    /// maximum number of concurrent requests takes at this rate.
+    /// Returns the time for which a failed request is retried. If `max_requests` limits the rate,
+    /// the time is longer: the requests of all connections may wait for their turn before this one.
     pub(crate) fn deadline(&self) -> Duration {
         let all = limits::NEEDED_RUNS_ASKED.saturating_add(limits::EXPECTED_RUNS_ASKED);
         let turns = self

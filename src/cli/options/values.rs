@@ -15,7 +15,7 @@ pub(super) fn unneeded(value: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Parses the number of a user or group.
+/// Parses a user ID or group ID.
 fn id(text: &str) -> Result<u32, String> {
     // The kernel uses the largest number for "no user".
     match text.parse() {
@@ -24,7 +24,7 @@ fn id(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Parses a user's number or name.
+/// Parses the ID or the name of a user. Returns the user ID.
 pub(super) fn user(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::User::from_name(text).ok().flatten();
@@ -33,7 +33,7 @@ pub(super) fn user(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Parses a group's number or name.
+/// Parses the ID or the name of a group. Returns the group ID.
 pub(super) fn group(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::Group::from_name(text).ok().flatten();
@@ -42,7 +42,7 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Parses the octal permission bits of a umask.
+/// Parses the octal permission bits that a umask removes.
 pub(super) fn umask(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(bits) if bits <= 0o777 && !text.starts_with('+') => Ok(bits),
@@ -73,12 +73,12 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
     count(text, limits::THREADS)
 }
 
-/// Parses the number of files that are read at a time.
+/// Parses the number of sources that are read at a time.
 pub(crate) fn jobs(text: &str) -> Result<usize, String> {
     count(text, limits::THREADS)
 }
 
-/// Parses a number of open data files.
+/// Parses the maximum number of open data files.
 pub(super) fn open_files(text: &str) -> Result<usize, String> {
     count(text, limits::MOST_OPEN_MEMBERS)
 }

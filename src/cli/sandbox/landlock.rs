@@ -10,8 +10,8 @@ use landlock::{
 
 use crate::cli::sandbox::network_reach::NetworkReach;
 
-/// Last version of Landlock that has a right to remove. Later versions add audit records, and a
-/// right to connect to named sockets, which seccomp already forbids.
+/// Last Landlock version that adds an access right which this program gives up. Later versions add
+/// audit records, and a right to connect to named Unix sockets, which seccomp already forbids.
 const VERSION: ABI = ABI::V6;
 
 /// Restricts this thread, and the threads that it starts, to reading regular files below the
@@ -24,7 +24,7 @@ pub(super) fn restrict(readable: &[&Path], listed: bool) -> Result<(), String> {
     support_error(rules(readable, listed))
 }
 
-/// Returns an error message if the kernel does not support the whole ruleset.
+/// Returns an error text if the kernel does not support every rule of the ruleset.
 fn support_error(done: Result<RulesetStatus, RulesetError>) -> Result<(), String> {
     match done {
         Ok(RulesetStatus::FullyEnforced) => Ok(()),

@@ -1,16 +1,16 @@
-//! The system resources that the fetcher needs.
+//! The files and network ports that the fetcher's sandbox permits.
 
 use std::path::PathBuf;
 
 /// The files, ports and connections that the fetcher may use.
 #[derive(Debug)]
 pub(crate) struct NetworkReach {
-    /// Files and directories that the fetcher reads.
+    /// Files and directories that the fetcher may read.
     pub(crate) readable: Vec<PathBuf>,
-    /// The directory whose files the fetcher writes.
+    /// The directory in which the fetcher may write files: the disk cache.
     pub(crate) writable: Option<PathBuf>,
-    /// TCP ports that the fetcher connects to.
+    /// TCP ports to which the fetcher may connect.
     pub(crate) ports: Vec<u16>,
-    /// Maximum number of connections at a time.
+    /// Maximum number of network connections at a time.
     pub(crate) connections: usize,
 }

@@ -1,4 +1,4 @@
-//! Limits of memory and threads; see getrlimit(2).
+//! Limits the memory and the threads of a process; see getrlimit(2).
 //!
 //! `RLIMIT_DATA` counts private writable memory, that is, all memory of the allocator and of
 //! stacks. The limit is the sum of all memory budgets. No file can exhaust it, whatever the file
@@ -20,16 +20,17 @@ use crate::limits;
 /// The resource limits of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResourceLimits {
-    /// Bytes of private writable memory.
+    /// Maximum number of bytes of private writable memory.
     pub(super) data: u64,
-    /// Bytes of address space.
+    /// Maximum number of bytes of address space.
     pub(super) addresses: u64,
-    /// Threads of the process's user. `None` if the number of existing threads is unknown.
+    /// Maximum number of threads of the process's user. `None` if the number of existing threads is
+    /// unknown.
     pub(super) threads: Option<u64>,
 }
 
 impl ResourceLimits {
-    /// Returns the limits for showing a source with these `options`.
+    /// Returns the limits of a process that shows a source with these `options`.
     pub(super) fn for_options(options: &Options) -> Self {
         let data = data(options, machine_memory().unwrap_or(0));
         let there = threads_of_the_system();
@@ -40,7 +41,7 @@ impl ResourceLimits {
         }
     }
 
-    /// Returns the limits for this number of connections to servers.
+    /// Returns the limits of the fetcher with this number of connections to servers.
     pub(super) fn of_network(connections: usize) -> Self {
         let connections = to_u64(connections).saturating_mul(limits::CONNECTION_BYTES);
         let data = limits::FETCHING_BYTES.saturating_add(connections);
@@ -74,7 +75,8 @@ fn lower(resource: Resource, most: u64) -> nix::Result<()> {
     setrlimit(resource, most, most)
 }
 
-/// Returns the limit of private memory in bytes. `machine` is the machine's memory in bytes.
+/// Returns the limit of private writable memory in bytes. `machine` is the size of the machine's
+/// memory in bytes.
 fn data(options: &Options, machine: u64) -> u64 {
     let threads = to_u64(options.threads).saturating_mul(limits::THREAD_BYTES);
     // For a name that was looked up, the kernel needs sixteen times the memory that this process
@@ -85,8 +87,8 @@ fn data(options: &Options, machine: u64) -> u64 {
         .fold(limits::SERVING_BYTES, u64::saturating_add)
 }
 
-/// Returns the number of threads in the whole system, which bounds the threads of any user. See
-/// proc(5), /proc/loadavg.
+/// Returns the number of threads in the whole system. No user can have more threads. See proc(5),
+/// /proc/loadavg.
 pub(super) fn threads_of_the_system() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     let (_, all) = text.split(' ').nth(3)?.split_once('/')?;

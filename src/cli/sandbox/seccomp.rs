@@ -19,7 +19,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(super) enum FileAccess {
     /// The files that Landlock permits.
     Landlocked,
-    /// The same as `Landlocked`, and the directories that Landlock permits to list.
+    /// The files that Landlock permits. The directories that Landlock permits can also be listed.
     Listed,
     /// No file. The process can still receive open file descriptors.
     None,
@@ -60,7 +60,7 @@ fn programs(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<[B
     ])
 }
 
-/// Returns the system calls that fail with `ENOSYS`, so that the C library uses an older call
+/// Returns the system calls that fail with `ENOSYS`. The C library then uses an older system call
 /// instead.
 fn unknown() -> Rules {
     // The flags of `clone3` are in memory, which a filter cannot read. The flags of `clone` are in
@@ -68,7 +68,7 @@ fn unknown() -> Rules {
     Rules::from([(libc::SYS_clone3, vec![])])
 }
 
-/// Returns all permitted calls. Some are permitted only with certain arguments.
+/// Returns all permitted system calls. Some are permitted only with certain arguments.
 fn allowed(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<Rules> {
     let (always, sometimes_more) = match files {
         FileAccess::Landlocked => ([OPENING, &[]], opening()),
@@ -95,12 +95,13 @@ type ConditionalCall = (i64, Vec<Condition>);
 
 type Condition = Result<SeccompCondition, seccompiler::BackendError>;
 
-/// Requires that an argument of 32 bits equals `value`.
+/// Returns the condition that the 32-bit argument with this index equals `value`.
 fn equals(index: u8, value: i32) -> Condition {
     SeccompCondition::new(index, Dword, Eq, u64::from(value.unsigned_abs()))
 }
 
-/// Requires that exactly the bits `set` are set among the bits `mask` of an argument.
+/// Returns the condition that, among the bits `mask` of an argument, exactly the bits `set` are
+/// set.
 fn bits_equal(index: u8, mask: u64, set: i32) -> Condition {
     SeccompCondition::new(index, Qword, MaskedEq(mask), bits(set))
 }
@@ -220,9 +221,9 @@ fn own_id() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-/// The calls that open files, and the calls that query a path rather than a descriptor: access
-/// control lists, symbolic links, and watches for changes. Landlock does not restrict the latter
-/// calls, so they accept any path.
+/// The system calls that open files, and those that query a path instead of a descriptor: access
+/// control lists, symbolic links, and watches for changes. Landlock does not restrict the calls
+/// that query a path, so they can be used with any path.
 const OPENING: &[i64] = &[
     libc::SYS_openat2,
     libc::SYS_getxattr,
@@ -235,13 +236,14 @@ const OPENING: &[i64] = &[
     libc::SYS_inotify_add_watch,
 ];
 
-/// The call that lists directories.
+/// The system call that lists directories.
 const LISTING: &[i64] = &[libc::SYS_getdents64];
 
-/// The calls that receive an open file, and that watch it for changes.
+/// The system calls that receive an open file, and that watch this file for changes.
 const RECEIVING: &[i64] = &[libc::SYS_recvmsg, libc::SYS_inotify_add_watch];
 
-/// The calls that communicate with servers, and that write the disk cache and the stage.
+/// The system calls that communicate with servers, and those that write the disk cache and the
+/// stage.
 const NETWORK: &[i64] = &[
     libc::SYS_connect,
     libc::SYS_bind,
@@ -282,7 +284,7 @@ const CLIENTS: &[i64] = &[
     libc::SYS_shutdown,
 ];
 
-/// Calls that are permitted with any arguments.
+/// System calls that are permitted with any arguments.
 const ALWAYS: &[i64] = &[
     // serving requests
     libc::SYS_read,

@@ -16,7 +16,7 @@ use nix::unistd::{
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// Group for a user without an entry: `nogroup`.
+/// Group ID for a user without an entry in the user database: `nogroup`.
 const NO_GROUP: u32 = 65_534;
 
 /// Start of the user IDs that belong to no user: systems assign no number of 2^31 or more. Each
@@ -24,7 +24,7 @@ const NO_GROUP: u32 = 65_534;
 /// are less than 2^22.
 const NOBODYS: u32 = 0xf000_0000;
 
-/// The user that reads the source.
+/// The user as whom the source is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceUser {
     /// The source's owner, if this process may become that user.

@@ -63,7 +63,7 @@ pub(in crate::cli) struct ServerArguments {
     no_token: bool,
 }
 
-/// The sources to serve, the address, and the access rules.
+/// What `h5fs serve` serves: the sources, the address, and the access rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Serve {
     pub(in crate::cli) sources: Vec<Location>,
@@ -95,7 +95,7 @@ impl Serve {
         Ok(serve)
     }
 
-    /// Returns the arguments for serving one source to a browser on another machine.
+    /// Returns the arguments for serving a single source to a browser on another machine.
     ///
     /// # Errors
     /// `Usage` for options that apply only to a mount.

@@ -66,7 +66,7 @@ pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<ListenAddress
 pub(in crate::cli) struct BoundSocket {
     pub(in crate::cli) socket: OwnedFd,
     pub(in crate::cli) at: BoundAddress,
-    /// The same port at the other loopback address; see [`hold_other`].
+    /// A socket that occupies the same port at the other loopback address; see [`hold_other`].
     pub(in crate::cli) held: Option<OwnedFd>,
 }
 
@@ -99,14 +99,14 @@ impl ListenAddress {
         }
     }
 
-    /// Returns whether other machines can connect.
+    /// Returns whether other machines can connect to the address.
     pub(in crate::cli) fn is_open_to_others(&self) -> bool {
         matches!(self, ListenAddress::Network(address) if !address.ip().is_loopback())
     }
 }
 
 fn bind_network(address: SocketAddr) -> io::Result<BoundSocket> {
-    /// Maximum number of ports to try until one is free at both loopback addresses.
+    /// Maximum number of ports that are tried until one is free at both loopback addresses.
     const TRIES: u32 = 16;
     let mut left = if address.port() == 0 { TRIES } else { 1 };
     loop {
@@ -127,9 +127,9 @@ fn bind_network(address: SocketAddr) -> io::Result<BoundSocket> {
     }
 }
 
-/// Binds the port of `own` at the loopback address of the other IP version, without listening.
-/// Browsers resolve names below `localhost` to both addresses: another user who listened there
-/// would receive the token. Returns `None` if there is no such address.
+/// Binds a socket to the port of `own` at the loopback address of the other IP version. The socket
+/// does not listen. Browsers resolve names below `localhost` to both addresses: another user who
+/// listened there would receive the token. Returns `None` if there is no such address.
 ///
 /// # Errors
 /// Fails if the port is in use there.
@@ -199,7 +199,7 @@ impl Drop for SocketFile {
 }
 
 impl BoundAddress {
-    /// Returns the host and port of a URL by which programs on this machine connect.
+    /// Returns the host and the port of the URL with which programs on this machine connect.
     pub(in crate::cli) fn authority(&self) -> String {
         match self {
             BoundAddress::Network(address) => {

@@ -32,18 +32,18 @@ use crate::cli::serve::worker::own_name;
 use crate::cli::text::error_message::print_error;
 use crate::fs::http::{Token, random};
 
-/// Time limit for the worker to exit.
+/// Time in which the worker must exit after its supervision socket is closed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Interval between two checks whether the worker has exited.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// The user's route to the server.
+/// How the user reaches the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ServerRoute {
-    /// The URL, from this machine.
+    /// By its URL, from this machine.
     Url,
-    /// An SSH tunnel from a machine with a browser.
+    /// Through an SSH tunnel, from the machine with the browser.
     Tunnel,
 }
 
@@ -102,7 +102,7 @@ enum Event {
 
 struct ServerSupervisor {
     worker: Child,
-    /// Closing this socket ends the worker.
+    /// The supervision socket. Closing it ends the worker.
     supervision_socket: UnixStream,
 }
 
@@ -149,7 +149,7 @@ impl ServerSupervisor {
         Ok(keeper)
     }
 
-    /// Waits for the end of the server. Calls `print_address` once the worker answers.
+    /// Waits until the server must end or has ended. Calls `tell` once the worker answers.
     fn supervise(mut self, events: &Receiver<Event>, tell: impl FnOnce()) -> ExitCode {
         let mut tell = Some(tell);
         for event in events {
@@ -185,7 +185,7 @@ impl ServerSupervisor {
         ExitCode::FAILURE
     }
 
-    /// Stops the worker.
+    /// Stops the worker, and waits until it has exited.
     fn end(mut self) {
         // The worker exits when it reads end of file.
         let _ = self.supervision_socket.shutdown(Shutdown::Both);
@@ -195,7 +195,8 @@ impl ServerSupervisor {
         }
     }
 
-    /// Returns whether the worker has exited, waiting at most `most`.
+    /// Waits for the exit of the worker, at most for the time `most`. Returns whether it has
+    /// exited.
     fn exits_within(&mut self, most: Duration) -> bool {
         let until = Instant::now() + most;
         loop {
@@ -257,7 +258,7 @@ fn watch_signals(sender: &Sender<Event>) -> Result<()> {
     Ok(())
 }
 
-/// Prints how to connect to the server. The token is printed on standard output alone.
+/// Prints how to connect to the server. The token is printed only on standard output.
 fn print_address(at: &BoundAddress, token: Option<&str>, way: ServerRoute, is_open: bool) {
     let query = token
         .map(|token| format!("?token={token}"))

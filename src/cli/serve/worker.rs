@@ -131,7 +131,8 @@ fn start(serve: &Serve) -> std::result::Result<ReadyWorker, Report> {
     })
 }
 
-/// Replaces the absolute path in an error with the name that the user gave.
+/// Returns an error about a source in which the absolute path is replaced by the name that the user
+/// gave.
 fn of_user(location: &Location, path: &std::path::Path, error: &Error) -> Error {
     let text = error.to_string();
     let absolute = format!("{}: ", path.display());
@@ -192,7 +193,7 @@ pub(in crate::cli) fn own_name() -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Enters the sandbox with the rights that all sources need together.
+/// Enters the sandbox, which grants the rights that any of the sources needs.
 fn enter(
     serve: &Serve,
     sources: &[(&Location, MountSource)],

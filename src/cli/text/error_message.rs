@@ -11,7 +11,7 @@ pub(in crate::cli) fn print_error(text: &str) {
     let _ = writeln!(io::stderr(), "h5fs: {text}");
 }
 
-/// Prints an error about `file`. Adds the file's name unless the error already starts with it.
+/// Prints an error about `file`. The message starts with the file's name.
 pub(in crate::cli) fn print_file_error(file: &[u8], error: &Error) {
     print_error(&of_text(file, &printable(&error.to_string())));
 }
@@ -22,7 +22,8 @@ pub(in crate::cli) fn reason_of(file: &[u8], error: &Error) -> String {
     without_name(&printable_bytes(file), &text).to_owned()
 }
 
-/// Returns a text about `file`. Adds the file's name unless the text already starts with it.
+/// Returns a message about `file`, which starts with the file's name. The name is not added if
+/// `text` already starts with it.
 pub(in crate::cli) fn of_text(file: &[u8], text: &str) -> String {
     let file = printable_bytes(file);
     format!("{file}: {}", without_name(&file, text))

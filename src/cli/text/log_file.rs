@@ -19,7 +19,7 @@ pub(crate) struct LogFile {
     path: PathBuf,
 }
 
-/// The state of the path of the log file.
+/// What the path of the log file leads to now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogPathState {
     /// The path still leads to the log file.
@@ -50,7 +50,8 @@ impl LogFile {
         })
     }
 
-    /// Checks which file is at the path now. A pipe or a device always counts as the same file.
+    /// Checks which file is at the path of the log now. A pipe or a device always counts as the log
+    /// file.
     pub(crate) fn path_state(&self) -> LogPathState {
         let identity = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
         let own = lock(&self.file).metadata();
@@ -62,7 +63,7 @@ impl LogFile {
         }
     }
 
-    /// Opens the file that is at the path now, or creates it. Returns the open file.
+    /// Opens the file that is at the path of the log now, or creates it.
     ///
     /// # Errors
     /// Fails if the file cannot be opened or is a symbolic link. Otherwise a user who can write to

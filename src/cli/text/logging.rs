@@ -50,25 +50,26 @@ impl Destination {
     }
 }
 
-/// Lines logged before the mount is ready, if there is no syslog. `None` means that lines are no
-/// longer kept.
+/// The lines that are logged before the mount is ready, if there is no syslog. They are stored and
+/// reported to the user who mounts. `None` means that lines are no longer stored.
 #[derive(Clone)]
 pub(crate) struct EarlyLog(Arc<Mutex<Option<Vec<String>>>>);
 
 impl EarlyLog {
-    /// Keeps lines only if `destination` is a missing syslog.
+    /// Creates a store for log lines. Lines are stored only if `destination` is syslog and syslog
+    /// is missing.
     fn for_destination(destination: &Destination) -> Self {
         let is_system = matches!(destination, Destination::System { .. });
         let is_lost = is_system && Syslog::connect().is_err();
         EarlyLog(Arc::new(Mutex::new(is_lost.then(Vec::new))))
     }
 
-    /// Takes the kept lines. Later lines are not kept.
+    /// Removes and returns the stored lines. Later lines are not stored.
     pub(crate) fn take(&self) -> Vec<String> {
         lock(&self.0).take().unwrap_or_default()
     }
 
-    /// Keeps a line, up to the limit.
+    /// Stores a line, unless the limit is reached.
     fn record(&self, record: &Record<'_>) {
         if let Some(lines) = lock(&self.0).as_mut()
             && lines.len() < limits::EARLY_LINES
@@ -81,7 +82,7 @@ impl EarlyLog {
 
 /// The result of starting the log.
 pub(crate) struct StartedLog {
-    /// Lines kept because syslog is missing.
+    /// The lines that are stored because syslog is missing.
     pub(crate) early: EarlyLog,
     /// The log file, if the destination is a file.
     pub(crate) file: Option<LogFile>,
@@ -133,8 +134,8 @@ pub(crate) fn start(destination: &Destination) -> Result<StartedLog> {
     Ok(StartedLog { early, file })
 }
 
-/// Returns the first word of H5FS_LOG that is not a level. `MODULE=LEVEL` is valid, and so is a
-/// module of this program or of a library.
+/// Returns the first word of H5FS_LOG that is not a valid level. `MODULE=LEVEL` is valid, and so is
+/// the name of a module of this program or of a library.
 pub(crate) fn unknown_level() -> Option<String> {
     let value = std::env::var("H5FS_LOG").ok()?;
     unknown_level_in(&value)
@@ -179,7 +180,8 @@ fn format_dated(
     writeln!(out, "{time} h5fs[{process}]: {text}")
 }
 
-/// Formats a line with the path of the mount or source, a word if it is not empty, and the text.
+/// Formats a log line: the path `about` of the mount or source, the text `word` unless it is empty,
+/// and the message.
 fn text_about(about: &Path, word: &str, record: &Record<'_>) -> String {
     let (about, text) = (about.display().to_string(), record.args().to_string());
     let about = format!("{about}: ");
@@ -319,7 +321,7 @@ impl RateLimitedLogger {
     }
 }
 
-/// A token bucket: a number of lines at once, then a number of lines per second.
+/// A token bucket. It admits a number of lines at once, and then a number of lines per second.
 #[derive(Debug)]
 struct LineBudget {
     tokens: f64,

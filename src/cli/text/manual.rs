@@ -9,7 +9,7 @@ use crate::cli::options::{REMOTE, words_with_help};
 use crate::fs::GUIDE;
 use roff::RoffPage;
 
-/// Heading of the options that print something and exit.
+/// Heading of the options that print a text and exit.
 pub(in crate::cli) const PRINTING: &str = "Printing";
 
 /// Date of the last revision of the manual texts.
@@ -68,7 +68,7 @@ fn synopsis(command: &Command) -> String {
     page.roff
 }
 
-/// Returns the lines of clap's usage with markup, for example `h5fs ls [OPTIONS] <SOURCE>`.
+/// Converts the lines of clap's usage to manual markup, for example `h5fs ls [OPTIONS] <SOURCE>`.
 fn usage_lines(usage: &str) -> Vec<String> {
     let lines = usage
         .lines()
@@ -185,7 +185,7 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     shown.filter(|option| option.get_id() != "help")
 }
 
-/// Returns whether two commands share an option.
+/// Returns whether `one` and `other` are the same option.
 fn is_same(one: &Arg, other: &Arg) -> bool {
     let help = |argument: &Arg| argument.get_help().map(ToString::to_string);
     one.get_id() == other.get_id() && help(one) == help(other)

@@ -8,14 +8,14 @@ use crate::cli::text::style;
 /// Interval between two updates of the line.
 pub(in crate::cli) const TICK: Duration = Duration::from_millis(100);
 
-/// The amount of completed work.
+/// The number of objects and bytes that a command has processed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) struct CompletedWork {
     pub(in crate::cli) objects: u64,
     pub(in crate::cli) bytes: u64,
 }
 
-/// Completed and total work, in bytes, once the total is known.
+/// The number of processed bytes, and the total number of bytes, once the total is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct ProgressShare {
     pub(in crate::cli) passed: u64,
@@ -46,13 +46,13 @@ impl ProgressLine {
         self.is_wanted && self.written.elapsed() >= TICK
     }
 
-    /// Updates the line if it is due. `bytes` is the share of the bytes to read.
+    /// Updates the line if it is due. `bytes` is the processed share of all bytes.
     pub(in crate::cli) fn update(&mut self, done: CompletedWork, bytes: Option<ProgressShare>) {
         self.write(|elapsed| line(done, elapsed) + &bytes.map(of_bytes).unwrap_or_default());
     }
 
-    /// Updates the line for several files. `ended` of them have been read, of `all` if the total is
-    /// known.
+    /// Updates the line of a command for several files. `ended` files of `all` have been read.
+    /// `all` is `None` until the number is known.
     pub(in crate::cli) fn show_of(&mut self, ended: u64, all: Option<u64>, done: CompletedWork) {
         self.write(|elapsed| format!("{}, {}", of_files(ended, all), line(done, elapsed)));
     }
@@ -67,7 +67,7 @@ impl ProgressLine {
         }
     }
 
-    /// Clears the line before other output.
+    /// Clears the line, so that other output can be written.
     pub(in crate::cli) fn clear(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");

@@ -8,18 +8,18 @@ use clap::{Arg, Command};
 use crate::cli::options;
 use crate::cli::text::completions::inside;
 
-/// A word that fits, with its help text.
+/// A word that can complete the command line, with its help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) word: Vec<u8>,
     pub(super) help: String,
 }
 
-/// All words that fit.
+/// All words that can complete the command line.
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     pub(super) candidates: Vec<Candidate>,
-    /// Whether file names fit as well.
+    /// Whether file names can also complete it.
     pub(super) with_files: bool,
 }
 
@@ -59,11 +59,11 @@ fn candidate(word: impl Into<String>, help: Option<&impl ToString>) -> Candidate
     }
 }
 
-/// The command line before the word to complete.
+/// The words of the command line before the word to complete.
 struct TypedLine<'a> {
     command: &'a Command,
     operands: Vec<&'a OsString>,
-    /// The option whose value is the next word.
+    /// The option that takes the word to complete as its value.
     awaits_value: Option<&'a Arg>,
     /// Whether `--` has ended the options.
     is_over: bool,
@@ -90,8 +90,8 @@ impl<'a> TypedLine<'a> {
         line
     }
 
-    /// Returns the option whose value is the next word, after a word that consists of `-` and
-    /// `flags`.
+    /// Returns the option that takes the next word as its value, if the last word is `-` followed
+    /// by `flags`.
     fn left_open(&self, flags: &[u8]) -> Option<&'a Arg> {
         if let Some(name) = flags.strip_prefix(b"-") {
             return self.long(name).filter(|option| takes_value(option));
@@ -115,7 +115,7 @@ impl<'a> TypedLine<'a> {
         })
     }
 
-    /// Returns the words that fit at the end and start with `current`.
+    /// Returns the words that start with `current` and can follow the typed words.
     fn end(&self, current: &[u8]) -> Completions {
         if let Some(option) = self.awaits_value {
             return values(option, b"", current);
@@ -188,7 +188,8 @@ fn takes_value(option: &Arg) -> bool {
         .is_some_and(|range| range.min_values() > 0)
 }
 
-/// Returns the values of an option, each after the prefix `flag`.
+/// Returns the values of an option that start with `current`. Each value is preceded by the text
+/// `flag`.
 fn values(option: &Arg, flag: &[u8], current: &[u8]) -> Completions {
     let name = option.get_value_names().and_then(|names| names.first());
     if option.get_id() == "words" {
@@ -214,8 +215,8 @@ fn prefixed(before: &[u8], text: &str) -> Candidate {
     }
 }
 
-/// Returns the words of `-o` that can replace the last word in `current`, each after `flag` and the
-/// words before it.
+/// Returns the words of `-o` that can replace the last word in `current`. Each word is preceded by
+/// `flag` and the earlier words of `current`.
 fn words(flag: &[u8], current: &[u8]) -> Vec<Candidate> {
     let last = current
         .iter()

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use h5fs_reader::source::location::Location;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Maximum time for which the user waits for names.
+/// Maximum time for which a completion waits for the names in a source.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Maximum number of bytes of all names.
+/// Maximum length of the list of names, in bytes.
 const MOST: usize = 1 << 20;
 
 /// Returns the paths in `source` that start with `typed`. Directories end with a slash. Returns an
@@ -73,7 +73,7 @@ fn kill(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Reads all output, or returns `None` at the deadline.
+/// Reads the output of a process to its end. Returns `None` if the deadline passes before.
 fn read_until(mut output: ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut piece = [0; 1 << 14];

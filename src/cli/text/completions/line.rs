@@ -4,8 +4,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Joins `pieces` into the words that the shell would parse. Also returns the length of the last
-/// word before its last piece, because the shell replaces only the last piece.
+/// Joins the `pieces` of a line into the words that the shell would parse. Also returns the length
+/// in bytes of the last word without its last piece, because the shell replaces only the last
+/// piece.
 pub(super) fn join_words(pieces: &[OsString]) -> (Vec<OsString>, usize) {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let mut goes_on = false;
