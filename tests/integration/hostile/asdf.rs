@@ -490,7 +490,7 @@ fn one_chunk_again_and_again() {
     let point = ndarray("1", &flat, "");
     let cases = [
         (&*flat, &*corner, point, "dimensions of all chunks"),
-        ("[500, 2]", "[0, 0]", column, "over each other"),
+        ("[500, 2]", "[0, 0]", column, "overlapping parts"),
         ("[20000]", "[0]", numbers, "elements of chunks"),
         ("[8]", "[0]", long, "entries of an array's chunks"),
     ];
