@@ -95,7 +95,7 @@ pub(in crate::fs) fn count_units(
     if units.uniform_units().is_none() && units.values() > limits::QUICK_VALUES {
         effort.cancel().begin_heavy()?;
     }
-    let count = Count::count(units, engine, effort)?;
+    let count = Count::measure(units, engine, effort)?;
     Ok(count.map(Arc::new))
 }
 

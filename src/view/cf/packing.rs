@@ -232,7 +232,7 @@ impl Packing {
             DecodedType::Single => FloatValue::Single(number.as_f32()).write(out),
             DecodedType::Double => FloatValue::Double(number.as_f64()).write(out),
             DecodedType::Integer(stored) => {
-                Integer::Signed(integer_of_type(stored, number)?).write(out)
+                Integer::Signed(integer_of_type(stored, number)?).write(out);
             }
         }
         Ok(true)

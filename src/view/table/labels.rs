@@ -93,7 +93,7 @@ fn write_part(
     match pickle.get(item) {
         Some(PickleValue::None) => {}
         Some(PickleValue::Bool(value)) => {
-            out.extend_from_slice(if *value { b"True" } else { b"False" })
+            out.extend_from_slice(if *value { b"True" } else { b"False" });
         }
         _ => return Ok(write(pickle, item, out).is_some()),
     }

@@ -124,7 +124,7 @@ impl Count {
     ///
     /// # Errors
     /// `Io` if the count takes too long. Fails if a unit cannot be written.
-    pub(crate) fn count(
+    pub(crate) fn measure(
         units: &dyn Units,
         engine: &Engine,
         effort: &Effort,
@@ -132,7 +132,7 @@ impl Count {
         Self::since(Instant::now(), units, engine, effort)
     }
 
-    /// Like [`count`](Self::count), for a count that began at the time `started`.
+    /// Like [`measure`](Self::measure), for a count that began at the time `started`.
     fn since(
         started: Instant,
         units: &dyn Units,
@@ -362,7 +362,7 @@ impl<T: ResumableText> StreamedText<T> {
 impl<U: Units> CountedFile<U> {
     /// Creates a file with the text of `units`, and counts the text.
     pub(crate) fn of_units(units: U) -> Self {
-        let count = Count::count(&units, &Engine::new(0, 2), &Effort::default());
+        let count = Count::measure(&units, &Engine::new(0, 2), &Effort::default());
         let count = count.expect("a text").expect("a short one");
         Self::from_count(units, Arc::new(count))
     }

@@ -66,7 +66,7 @@ impl Units for Still {
 
 #[test]
 fn a_text_whose_units_are_not_written_is_no_endless_one() {
-    let counted = Count::count(&Still, &Engine::new(0, 2), &Effort::default());
+    let counted = Count::measure(&Still, &Engine::new(0, 2), &Effort::default());
     assert!(matches!(counted, Err(Error::Corrupt { .. })), "{counted:?}");
     let places = UnitOffsets::FirstAlone;
     let count = Arc::new(Count { bytes: 9, places });
@@ -115,7 +115,7 @@ fn a_text_that_is_too_long_is_not_counted() {
     }
     let engine = Engine::new(0, 2);
     let count =
-        |values, bytes| Count::count(&Many(values, bytes), &engine, &Effort::default()).unwrap();
+        |values, bytes| Count::measure(&Many(values, bytes), &engine, &Effort::default()).unwrap();
     let most = limits::COUNTED_VALUES;
     assert!(count(most + 1, 0).is_none());
     assert!(count(most, 0).is_some());
@@ -149,7 +149,7 @@ fn marks_take_little() {
 fn readers_of_one_text_share_its_marks() {
     let lengths = vec![90; 100_000];
     let engine = Engine::new(0, 1);
-    let count = Count::count(&words(&lengths, None), &engine, &Effort::default());
+    let count = Count::measure(&words(&lengths, None), &engine, &Effort::default());
     let count = Arc::new(count.unwrap().unwrap());
     let text = Arc::new(words(&lengths, None));
     let readers = (0..64).map(|_| CountedFile::from_count(Arc::clone(&text), Arc::clone(&count)));
@@ -170,7 +170,7 @@ fn readers_of_one_text_share_its_marks() {
 fn a_text_that_has_changed_is_not_cut() {
     let engine = Engine::new(0, 1);
     for (counted, read) in [([3, 3], [3, 1]), ([3, 1], [3, 3])] {
-        let count = Count::count(&words(&counted, None), &engine, &Effort::default());
+        let count = Count::measure(&words(&counted, None), &engine, &Effort::default());
         let count = Arc::new(count.unwrap().unwrap());
         let text = CountedFile::from_count(words(&read, None), count);
         assert!(text.read_at(0, 100).is_err());
@@ -181,8 +181,8 @@ fn a_text_that_has_changed_is_not_cut() {
 fn what_cannot_be_written_is_no_end() {
     let engine = Engine::new(0, 1);
     let damaged = words(&[1; 1000], Some(321));
-    assert!(Count::count(&damaged, &engine, &Effort::default()).is_err());
-    let sound = Count::count(&words(&[1; 1000], None), &engine, &Effort::default());
+    assert!(Count::measure(&damaged, &engine, &Effort::default()).is_err());
+    let sound = Count::measure(&words(&[1; 1000], None), &engine, &Effort::default());
     let stream = CountedFile::from_count(damaged, Arc::new(sound.unwrap().unwrap()));
     assert_eq!(stream.read_at(0, 2 * 321).unwrap().len(), 2 * 321);
     assert!(stream.read_at(0, 10_000).is_err());
