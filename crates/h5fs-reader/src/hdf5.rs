@@ -2,15 +2,15 @@
 //! name.
 //!
 //! Section numbers refer to the "HDF5 File Format Specification Version 3.0". Reading starts with
-//! [`superblock`] → [`object_header`] → [`message`] → [`group`], [`dataset`], [`attributes`]. These
-//! use [`heap`], [`btree_v1`], [`btree_v2`] and [`index`].
+//! `superblock` → `object_header` → `message` → `group`, `dataset`, `attributes`. These
+//! use `heap`, `btree_v1`, `btree_v2` and `index`.
 //!
 //! # Arithmetic
 //!
 //! Operations on numbers from the file are checked, and an overflow is an error. The saturating
 //! operations of [`Count`] are used only where the clamped result is also correct:
 //!
-//! - lengths of structures, because [`metadata`] refuses every length over its limit under the
+//! - lengths of structures, because `metadata` refuses every length over its limit under the
 //!   structure's name
 //! - counts that are compared with a limit
 //! - positions in bytes or lists in memory, because a position after the end finds no entry

@@ -35,7 +35,7 @@
 //! | layer | modules | content |
 //! |---|---|---|
 //! | 6 | [`file`](mod@file) | files, groups and datasets for other programs |
-//! | 5 | [`array`] | byte ranges of arrays: chunks, cache, prefetch, gather |
+//! | 5 | `array` | byte ranges of arrays: chunks, cache, prefetch, gather |
 //! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats, which describe objects. No format imports another one |
 //! | 3 | [`filter`] | codecs: bytes to bytes, with limited output |
 //! | 2 | [`model`] | the data model that both formats share |

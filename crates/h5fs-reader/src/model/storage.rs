@@ -127,7 +127,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// `effort`, and the wait for a remote source ends when `effort` does.
     ///
     /// # Errors
-    /// Fails as `find` does. `Effort` if too many bytes would have to be read, [`Error::unwanted`]
+    /// Fails as `find` does. `Effort` if too many bytes would have to be read, `Error::unwanted`
     /// once the request is to end.
     fn find_within(&self, place: &[u64], _effort: &Effort) -> Result<Option<StoredChunk>> {
         self.find(place)

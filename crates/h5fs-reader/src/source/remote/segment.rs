@@ -121,7 +121,7 @@ fn stated_at(number: u64) -> u64 {
 const ABSENT: [u8; 8] = [0; 8];
 
 /// Returns the checksum of a page, over its key, its number and its bytes. The result is never
-/// [`ABSENT`].
+/// `ABSENT`.
 pub fn checksum(key: &ObjectKey, number: u64, page: &[u8]) -> [u8; 8] {
     let mut crc = Crc::new();
     crc.update(&key.0);
