@@ -386,7 +386,7 @@ impl<'a> ViewGroup<'a> {
         };
         let note = |error: &Error| {
             self.mount
-                .record_error(self.file, found.ino, &found.inode, error)
+                .record_error(self.file, found.ino, &found.inode, error);
         };
         let presence = if_lasting(presence(self.file, &node).inspect_err(note))?;
         let text = match presence.unwrap_or(StorePresence::Unknown) {
