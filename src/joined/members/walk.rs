@@ -291,7 +291,6 @@ mod tests {
     use h5fs_reader::model::datatype::{Charset, Class, StringPadding};
     use h5fs_reader::model::{Datatype, LinkTarget};
 
-    use crate::limits;
     fn file(first: i32) -> TestFile {
         let days_of = f64s(&[f64::from(first), f64::from(first) + 1.0]);
         TestFile::new()
@@ -352,34 +351,6 @@ mod tests {
             );
             assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
         }
-    }
-
-    /// A path of so many names.
-    fn deep(names: usize) -> String {
-        vec!["g"; names].join("/")
-    }
-
-    #[test]
-    fn what_is_in_too_many_groups_is_absent() {
-        let most = limits::PATH_LINKS;
-        let with = |file: TestFile, depth| {
-            file.with_variable(&deep(depth), &[("time", 2)], i32s(&[6, 7]), &[])
-        };
-        let shown = joined(vec![
-            ("0.nc", with(file(0), most)),
-            ("1.nc", with(file(2), most)),
-        ]);
-        // Its `time` is not that of the root: both files have the same array.
-        assert_eq!(shown.numbers(&deep(most)), [6.0, 7.0]);
-        // The group that is too deep is absent with all that is in it.
-        let shown = joined(vec![
-            ("0.nc", with(file(0), most + 100)),
-            ("1.nc", with(file(2), most + 100)),
-        ]);
-        let reason = format!("it is in more than {most} groups (0.nc)");
-        // `reason` would look the group up, and its path has more links than are followed.
-        assert_eq!(shown.remark(&deep(most + 1)), reason);
-        assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
     }
 
     fn external(path: &[u8]) -> LinkTarget {
