@@ -285,6 +285,7 @@ fn is_too_deep(path: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::is_too_deep;
     use crate::joined::testing::{
         JoinedTest, TestElements, TestFile, days, f64s, i32s, joined, with_others,
     };
@@ -351,6 +352,15 @@ mod tests {
             );
             assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
         }
+    }
+
+    /// Opening follows at most `PATH_LINKS` names, so a deeper object would be listed but unreadable.
+    #[test]
+    fn a_path_may_have_as_many_names_as_are_followed() {
+        let path = |names: usize| vec!["g"; names].join("/").into_bytes();
+        assert!(!is_too_deep(b""));
+        assert!(!is_too_deep(&path(256)));
+        assert!(is_too_deep(&path(257)));
     }
 
     fn external(path: &[u8]) -> LinkTarget {
