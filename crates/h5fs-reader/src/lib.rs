@@ -6,7 +6,7 @@
 //! use h5fs_reader::file::{File, Object};
 //!
 //! # fn main() -> h5fs_reader::error::Result<()> {
-//! # let path = "../../src/cli/words/climate.h5";
+//! # let path = "../../src/cli/text/climate.h5";
 //! let file = File::options().cache_bytes(32 << 20).open(path)?;
 //! for link in file.root()?.links()? {
 //!     println!("{}", String::from_utf8_lossy(&link?.name));

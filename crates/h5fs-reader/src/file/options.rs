@@ -18,7 +18,7 @@ use crate::source::neighbours::policy::Policy;
 ///
 /// ```
 /// # fn main() -> h5fs_reader::error::Result<()> {
-/// # let path = "../../src/cli/words/climate.h5";
+/// # let path = "../../src/cli/text/climate.h5";
 /// use h5fs_reader::file::File;
 ///
 /// let file = File::options().cache_bytes(8 << 20).threads(1).open(path)?;

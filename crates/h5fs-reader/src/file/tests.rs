@@ -5,7 +5,7 @@ use crate::source::memory::MemorySource;
 
 const EXAMPLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../src/cli/words/climate.h5"
+    "/../../src/cli/text/climate.h5"
 );
 
 fn example() -> File {
