@@ -6,15 +6,21 @@ use super::answers::GOOD;
 use super::hdf5::*;
 use super::requests::{costs_little, many};
 use super::tree::*;
-use super::values::{attribute_record, heap_of, with_dense_attributes};
+use super::values::{attribute_record, heap_of, heap_of_long_objects, with_dense_attributes};
 
 /// The response for a dataset with the bytes `readable`.
 const READABLE: &str = "file of 8 bytes: [114, 101, 97, …]";
 
 /// Measures a dataset with `count` index records that lead to one attribute, with the hash of `name`.
-fn one_attribute_many_times(name: &[u8], body: &[u8], count: usize) -> Tree {
+/// `put_heap` puts the heap with the attribute.
+fn one_attribute_many_times(
+    name: &[u8],
+    body: &[u8],
+    count: usize,
+    put_heap: fn(&mut Hdf5, &[u8]) -> u64,
+) -> Tree {
     let mut file = Hdf5::new();
-    let heap = heap_of(&mut file, body);
+    let heap = put_heap(&mut file, body);
     let id = heap_id(DIRECT_PREFIX, body.len() as u64);
     let hash = h5fs_reader::wire::checksum::lookup3(name);
     let records = (0..count as u32).map(|i| attribute_record(&id, i, hash));
@@ -29,7 +35,7 @@ fn one_attribute_many_times(name: &[u8], body: &[u8], count: usize) -> Tree {
 fn attributes_on_a_heap() {
     const VALUES: usize = 21_000;
     let body = attribute(b"bytes", &byte_type(), &[VALUES as u64], &[111; VALUES]);
-    let tree = one_attribute_many_times(b"bytes", &body, many(8000));
+    let tree = one_attribute_many_times(b"bytes", &body, many(8000), heap_of);
     assert_eq!(tree.attributes_line("bad"), "user.bytes");
     let too_long = errno_of(tree.attribute("bad", "user.bytes"));
     assert_eq!(too_long, Errno::E2BIG);
@@ -38,10 +44,25 @@ fn attributes_on_a_heap() {
     assert_eq!(lines, Ok(b"111\n".repeat(VALUES)));
 }
 
+/// One attribute of null sequences many times, with more elements than any text can contain.
+#[test]
+fn attributes_of_many_null_sequences() {
+    const VALUES: usize = 65_537;
+    let none = vec![0; VALUES * 16];
+    let body = attribute(b"empty", &sequence_type(), &[VALUES as u64], &none);
+    // The bytes of all records are within the limit of one list.
+    let tree = one_attribute_many_times(b"empty", &body, 200, heap_of_long_objects);
+    assert_eq!(tree.attributes_line("bad"), "");
+    let too_long = errno_of(tree.attribute("bad", "user.empty"));
+    assert_eq!(too_long, Errno::E2BIG);
+    let lines = tree.content(".h5fs/attrs/bad/@empty");
+    assert_eq!(lines, Ok(b"[]\n".repeat(VALUES)));
+}
+
 /// Many index records, none of which leads to an attribute.
 #[test]
 fn attributes_that_are_none() {
-    let tree = one_attribute_many_times(b"none", &[0xff; 60], many(65_530));
+    let tree = one_attribute_many_times(b"none", &[0xff; 60], many(65_530), heap_of);
     let unknown = "error: attribute message: version 255 is not supported";
     let attributes = tree.attributes_line("bad");
     assert!(attributes.starts_with(unknown), "{attributes}");
@@ -51,20 +72,25 @@ fn attributes_that_are_none() {
 /// An attribute with the names of enumeration members, a value for each, and many elements.
 #[test]
 fn attributes_of_many_members() {
-    let members = 20_000;
-    let mut enumeration = class_type(0x38, members, 2, &class_type(0x10, 0, 2, &[0, 0, 16, 0]));
-    enumeration.extend([b'm', 0].repeat(members as usize));
-    enumeration.truncate(20 + 2 * members as usize);
-    let values: Vec<u8> = (0..members as u16)
-        .rev()
-        .flat_map(u16::to_le_bytes)
-        .collect();
-    // A message has at most 64 KiB, so there are fewer members than the type could have.
-    enumeration.extend(&values[..]);
-    enumeration.truncate(65_000);
+    // A datatype in an attribute has at most 64 KiB, and needs four bytes for each member.
+    const MEMBERS: u16 = 16_000;
+    // A text has at most 64 KiB, and needs five bytes for each element.
+    const VALUES: usize = 13_000;
+    let base = class_type(0x10, 0, 2, &[0, 0, 16, 0]);
+    let mut enumeration = class_type(0x38, MEMBERS.into(), 2, &base);
+    enumeration.extend([b'm', 0].repeat(MEMBERS.into()));
+    let values: Vec<u8> = (0..MEMBERS).rev().flat_map(u16::to_le_bytes).collect();
+    enumeration.extend(&values);
     let mut file = Hdf5::new();
-    let body = attribute(b"own", &enumeration, &[32_000], &values.repeat(2)[..64_000]);
-    let heap = heap_of(&mut file, &body);
+    let body = attribute(
+        b"own",
+        &enumeration,
+        &[VALUES as u64],
+        &values[..2 * VALUES],
+    );
+    // The object is longer than 64 KiB.
+    let body = [body, vec![0; 1 << 17]].concat();
+    let heap = heap_of_long_objects(&mut file, &body);
     let id = heap_id(DIRECT_PREFIX, body.len() as u64);
     let records = vec![attribute_record(
         &id,
@@ -74,6 +100,9 @@ fn attributes_of_many_members() {
     let timed = costs_little(with_dense_attributes(file, heap, records));
     timed.tree.answers(&[("bad", READABLE), GOOD]);
     assert_eq!(timed.tree.attributes_line("bad"), "user.own");
+    let names = vec![r#""m""#; VALUES].join(", ");
+    let value = timed.tree.attribute("bad", "user.own");
+    assert_eq!(value, Ok(format!("[{names}]")));
 }
 
 /// A header of the maximum length: with the maximum number of attribute messages, or with long

@@ -356,6 +356,9 @@ pub(crate) struct FractalHeap {
     pub(crate) huge: u64,
     pub(crate) root: u64,
     pub(crate) rows: u16,
+    /// Length of the longest object. The field of an object's length in a heap ID has the minimum
+    /// number of bytes for this length.
+    pub(crate) longest: u32,
 }
 
 impl FractalHeap {
@@ -370,6 +373,7 @@ impl FractalHeap {
             huge: UNDEFINED,
             root,
             rows: 0,
+            longest: 4096,
         }
     }
 
@@ -377,7 +381,7 @@ impl FractalHeap {
         let mut block = b"FRHP\0".to_vec();
         block.extend(self.id_length.to_le_bytes());
         block.extend([0, 0, 0]); // no filters, no flags
-        block.extend(4096_u32.to_le_bytes());
+        block.extend(self.longest.to_le_bytes());
         block.extend(words(&[0, self.huge, 0, UNDEFINED]));
         block.extend(words(&[0; 8]));
         block.extend(self.width.to_le_bytes());
