@@ -264,7 +264,7 @@ fn print_address(at: &BoundAddress, token: Option<&str>, way: ServerRoute, is_op
         .map(|token| format!("?token={token}"))
         .unwrap_or_default();
     let name = token.map(|token| Token::new(token.to_owned()).host_name());
-    let browser = name.and_then(|name| at.browser_authority(&name));
+    let browser = name.as_ref().and_then(|name| at.browser_authority(name));
     let authority = browser.clone().unwrap_or_else(|| at.authority());
     let mut lines = vec![format!("http://{authority}/{query}")];
     match (at, way) {
@@ -280,6 +280,12 @@ fn print_address(at: &BoundAddress, token: Option<&str>, way: ServerRoute, is_op
             print_error(&format!(
                 "listening on {path}: curl --unix-socket {path} URL"
             ));
+            if let Some(name) = &name {
+                print_error(&format!(
+                    "in a browser, through `ssh -L PORT:{path}`: open http://{name}:PORT/ with the \
+                     token"
+                ));
+            }
         }
         (BoundAddress::Network(_), ServerRoute::Url) => {}
     }

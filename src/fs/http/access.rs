@@ -119,7 +119,7 @@ impl Access {
                 _ if !token.matches(text) => Err(unknown()),
                 _ if !is_of_browser(&parts.headers) => Ok(Admission::In),
                 RequestHost::Own(host) => Ok(Admission::Enter(self.cookie(token, &host))),
-                RequestHost::Shared => Err(self.shared(token)),
+                RequestHost::Shared => Err(shared(token, parts)),
             };
         }
         let is_bearer = texts(&parts.headers, &AUTHORIZATION)
@@ -145,19 +145,6 @@ impl Access {
             .any(|(own, text)| own == name && is_same(text, value))
     }
 
-    /// Creates the refusal for a browser that presents the token under `localhost` or a loopback
-    /// address, with a URL to use in its place.
-    fn shared(&self, token: &Token) -> Fault {
-        let name = token.host_name();
-        let port = self.address.map_or(0, |address| address.port());
-        let reason = format!(
-            "open http://{name}:{port}/ with the token in a browser: under this host name, the \
-             browser would also send the cookie to the servers of other users; if the browser \
-             cannot resolve the name, use --allow-host 127.0.0.1"
-        );
-        Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
-    }
-
     /// Returns the origin of the page whose script sent the request, if scripts of this origin may
     /// read responses.
     pub(super) fn origin<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
@@ -180,10 +167,10 @@ impl Access {
         format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/")
     }
 
-    /// Determines the host of a request. On a Unix socket, every host is this server.
+    /// Determines the host of a request.
     fn request_host(&self, parts: &Parts) -> Result<RequestHost, Fault> {
         let Some(address) = self.address else {
-            return Ok(RequestHost::Own(String::new()));
+            return Ok(self.host_at_socket(parts));
         };
         let fields = parts.headers.get_all(HOST).iter().count();
         let named = match parts.uri.authority() {
@@ -200,11 +187,32 @@ impl Access {
         };
         let host = named.parse::<Authority>();
         let host = host.map_err(|_| Fault::bad("the Host header is not valid"))?;
-        let name = host.host().trim_end_matches('.').to_ascii_lowercase();
+        let name = host_name(&host);
         self.known_host(name, address.ip()).ok_or_else(|| {
             let reason = "this server does not have that name; --allow-host NAME accepts it";
             Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
         })
+    }
+
+    /// Classifies the host of a request on a Unix socket. Every name is accepted, because a proxy may
+    /// send any name. Through `ssh -L`, a browser sends loopback names of its own machine, which the
+    /// servers of other users on that machine share.
+    fn host_at_socket(&self, parts: &Parts) -> RequestHost {
+        let Some(host) = authority(parts) else {
+            return RequestHost::Shared;
+        };
+        let name = host_name(&host);
+        let loopback = address_of(&name).map(|address| address.is_loopback());
+        let is_shared = loopback.unwrap_or(name == "localhost");
+        if is_shared && !self.is_allowed(&name) {
+            RequestHost::Shared
+        } else {
+            RequestHost::Own(name)
+        }
+    }
+
+    fn is_allowed(&self, name: &str) -> bool {
+        self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     /// Classifies a host name in lowercase. Returns `None` if it does not name this server. The
@@ -214,14 +222,12 @@ impl Access {
             .token
             .as_ref()
             .is_some_and(|token| token.host_name() == name);
-        if is_of_run || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name)) {
+        if is_of_run || self.is_allowed(&name) {
             return Some(RequestHost::Own(name));
         }
-        let bare = name.trim_start_matches('[').trim_end_matches(']');
-        let Ok(address) = bare.parse::<IpAddr>() else {
+        let Some(address) = address_of(&name) else {
             return (name == "localhost").then_some(RequestHost::Shared);
         };
-        let address = address.to_canonical();
         if is_usual_loopback(address) || address.is_loopback() && address != listening {
             return Some(RequestHost::Shared);
         }
@@ -236,6 +242,40 @@ impl Access {
 #[must_use]
 pub fn is_usual_loopback(address: IpAddr) -> bool {
     address == Ipv4Addr::LOCALHOST || address == Ipv6Addr::LOCALHOST
+}
+
+/// Returns the authority of a request, if it has one that is valid.
+fn authority(parts: &Parts) -> Option<Authority> {
+    let named = parts.uri.authority().cloned();
+    named.or_else(|| texts(&parts.headers, &HOST).next()?.parse().ok())
+}
+
+/// Returns the host of an authority in lowercase, without the dot at the end of an absolute name.
+fn host_name(authority: &Authority) -> String {
+    let host = authority.host().trim_end_matches('.');
+    host.to_ascii_lowercase()
+}
+
+/// Returns the address of a host that is written as an IP address.
+fn address_of(host: &str) -> Option<IpAddr> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>().ok()?;
+    Some(address.to_canonical())
+}
+
+/// Creates the refusal for a browser that presents the token under `localhost` or a loopback
+/// address, with a URL to use in its place.
+fn shared(token: &Token, parts: &Parts) -> Fault {
+    let name = token.host_name();
+    // The port of a tunnel differs from the port of the server.
+    let port = authority(parts).and_then(|authority| authority.port_u16());
+    let port = port.map_or(String::new(), |port| format!(":{port}"));
+    let reason = format!(
+        "open http://{name}{port}/ with the token in a browser: under this host name, the browser \
+         would also send the cookie to the servers of other users; if the browser cannot resolve \
+         the name, use --allow-host 127.0.0.1"
+    );
+    Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
 }
 
 fn unknown() -> Fault {
@@ -357,6 +397,48 @@ mod tests {
             ..access.clone()
         };
         let entered = asked(&allowed, &query, &[(HOST, "127.0.0.1:8080"), PAGE]);
+        assert!(matches!(entered, Ok(Admission::Enter(_))), "{entered:?}");
+    }
+
+    /// `ssh -L 8000:SOCKET` opens a port on another machine, where other users may run servers.
+    #[test]
+    fn a_cookie_at_a_tunnel_to_a_socket_is_for_the_name_of_the_run() {
+        let access = Access {
+            address: None,
+            hosts: Vec::new(),
+            ..access()
+        };
+        let token = access.token.as_ref().unwrap();
+        let (query, bearer) = (format!("/x?token={TOKEN}"), format!("Bearer {TOKEN}"));
+        let of_host = |host: &str| format!("h5fs={}", token.cookie_value(host));
+        for shared in ["localhost", "127.0.0.1", "127.0.0.9", "[::1]"] {
+            let host = (HOST, &*format!("{shared}:8000"));
+            let asked =
+                |uri: &str, field: (HeaderName, &str)| asked(&access, uri, &[host.clone(), field]);
+            assert_eq!(asked(&query, PAGE), Err(421), "{shared}");
+            assert_eq!(asked(&query, (ACCEPT, "*/*")), Ok(Admission::In));
+            assert_eq!(asked("/x", (AUTHORIZATION, &bearer)), Ok(Admission::In));
+            for kept in [of_host(shared), of_host("")] {
+                assert_eq!(asked("/x", (COOKIE, &kept)), Err(401), "{shared}");
+            }
+        }
+        // A proxy may send any other name.
+        for own in [&*token.host_name(), "hub.example"] {
+            let host = (HOST, &*format!("{own}:8000"));
+            let entered = asked(&access, &query, &[host.clone(), PAGE]);
+            let cookie = format!("{}; HttpOnly; SameSite=Strict; Path=/", of_host(own));
+            assert_eq!(entered, Ok(Admission::Enter(cookie)), "{own}");
+            let kept = of_host(own);
+            assert_eq!(
+                asked(&access, "/x", &[host, (COOKIE, &kept)]),
+                Ok(Admission::In)
+            );
+        }
+        let allowed = Access {
+            hosts: vec!["localhost".to_owned()],
+            ..access.clone()
+        };
+        let entered = asked(&allowed, &query, &[(HOST, "localhost:8000"), PAGE]);
         assert!(matches!(entered, Ok(Admission::Enter(_))), "{entered:?}");
     }
 
