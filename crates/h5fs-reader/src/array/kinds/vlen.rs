@@ -260,7 +260,8 @@ impl VariableLength {
     /// elements, even if each of them is in another heap collection.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
         let all = elements.with_more(BLOCK);
-        let effort = Effort::new(all.times(limits::COLLECTION_METADATA));
+        // An error of this budget is permanent, because every request would spend as much.
+        let effort = Effort::default().part(all.times(limits::COLLECTION_METADATA));
         Arc::clone(&self.container).for_request(&effort)
     }
 
