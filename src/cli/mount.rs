@@ -2,6 +2,8 @@
 
 pub(in crate::cli) mod browser;
 pub(in crate::cli) mod callers;
+pub(in crate::cli) mod children;
+pub(in crate::cli) mod events;
 pub(in crate::cli) mod handover;
 pub(in crate::cli) mod heartbeat;
 pub(in crate::cli) mod launcher;

@@ -18,39 +18,39 @@
 //! `report`), and ends a mount that no longer responds.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::Error;
 use nix::fcntl::Flock;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
-use crate::cli::invocation::{Invocation, Role};
+use crate::cli::invocation::Invocation;
 use crate::cli::mount::browser;
 use crate::cli::mount::callers::SupervisionSocket;
-use crate::cli::mount::handover::{self, FetcherConnection};
+use crate::cli::mount::children::{
+    describe, forward_errors, signal_name, start_fetcher, start_worker,
+};
+use crate::cli::mount::events::{
+    Event, hangup_is_ignored, watch_launcher, watch_signals, watch_worker,
+};
 use crate::cli::mount::heartbeat::{self, ProbeStep, UnansweredTime};
 use crate::cli::mount::mount_point;
 use crate::cli::mount::mounts::{self, FreeMountPoint, OwnMount, Removal};
 use crate::cli::mount::notify;
-use crate::cli::mount::report::{InvalidReport, Report, Reports};
+use crate::cli::mount::report::Report;
 use crate::cli::mount::rotation;
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::text::error_message::print_error;
-use crate::cli::text::lines::each_line;
 use crate::cli::text::logging::{self, Destination};
 use crate::limits;
 
@@ -111,24 +111,6 @@ fn close_inherited() {
     }
 }
 
-/// Settings for glibc's allocator in the worker (`mallopt(3)`):
-///
-/// - Up to 16 MiB of free memory stay at the end of the heap for the next chunks. Fresh memory
-///   would cost a page fault for every 4 KiB.
-/// - Blocks of 16 MiB or more are returned to the system at once.
-/// - There is one heap for all threads, because any thread may use memory that another one has
-///   freed.
-/// - The heap grows in steps of a mebibyte, so that threads seldom wait for its growth.
-///
-/// By default, glibc would raise its thresholds to 32 and 64 MiB, in as many heaps as there are
-/// threads.
-const ALLOCATOR: [(&str, &str); 4] = [
-    ("MALLOC_ARENA_MAX", "1"),
-    ("MALLOC_MMAP_THRESHOLD_", "16777216"),
-    ("MALLOC_TRIM_THRESHOLD_", "16777216"),
-    ("MALLOC_TOP_PAD_", "1048576"),
-];
-
 /// Who receives the reports about the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Launcher {
@@ -159,26 +141,15 @@ impl Launcher {
             | (Launcher::User | Launcher::Viewer, Report::Mounted) => Ok(()),
         }
     }
-}
 
-/// An event that the supervisor waits for.
-enum Event {
-    /// A report line of the worker.
-    Report(Report),
-    /// The worker sent a line that is not a report.
-    Invalid,
-    /// The worker closed its standard output, because it has exited or is exiting.
-    WorkerGone,
-    /// The fetcher has exited.
-    FetcherGone,
-    /// A step of checking whether the mount answers.
-    Look(ProbeStep),
-    /// The mount has not responded for too long.
-    Hung,
-    /// SIGINT, SIGTERM or SIGHUP.
-    Signal(i32),
-    /// The launcher has exited, so no process waits for the mount.
-    LauncherGone,
+    /// Returns the standard error of the worker.
+    fn worker_errors(self) -> io::Result<Stdio> {
+        match self {
+            Launcher::Pipe => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+            // The output is filtered before it reaches the terminal.
+            Launcher::User | Launcher::Viewer => Ok(Stdio::piped()),
+        }
+    }
 }
 
 fn supervise(call: &Invocation, mount: &Mount, launcher: Launcher) -> ExitCode {
@@ -220,11 +191,7 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn start(
-        call: &Invocation,
-        mount: &Mount,
-        launcher: Launcher,
-    ) -> std::result::Result<Self, Report> {
+    fn start(call: &Invocation, mount: &Mount, launcher: Launcher) -> Result<Self, Report> {
         let failure = |file: &Path, error: &Error| Report::failure(file, &error.to_string());
         let point_name = mount.mountpoint.clone();
         let of_point = |error: Error| failure(&point_name, &error);
@@ -236,12 +203,17 @@ impl Supervisor {
         let of_source = |error: Error| failure(&mount.source.name(), &error);
         let asked = rotation::asked().map_err(of_source)?;
         let (sender, events) = channel();
-        watch_signals(launcher, &sender).map_err(of_source)?;
+        // The user's own process must respect nohup(1).
+        let hangup_ends = launcher == Launcher::Pipe || !hangup_is_ignored();
+        watch_signals(hangup_ends, &sender).map_err(of_source)?;
         if launcher == Launcher::Pipe {
             watch_launcher(&sender);
         }
-        let ends = start_fetcher(call, mount, &sender).map_err(of_source)?;
-        let (mut worker, leash) = start_worker(call, launcher, ends.as_ref()).map_err(of_source)?;
+        let fetcher = sender.clone();
+        let fetcher_ended = move || drop(fetcher.send(Event::FetcherGone));
+        let ends = start_fetcher(call, mount, fetcher_ended).map_err(of_source)?;
+        let errors = launcher.worker_errors();
+        let (mut worker, leash) = start_worker(call, errors, ends.as_ref()).map_err(of_source)?;
         if ends.is_some() {
             // The environment may contain keys.
             sandbox::hide_memory();
@@ -304,7 +276,7 @@ impl Supervisor {
     }
 
     /// Waits until the mount responds.
-    fn until_ready(&mut self) -> std::result::Result<(), Report> {
+    fn until_ready(&mut self) -> Result<(), Report> {
         loop {
             match self.next() {
                 Event::Report(Report::Mounted) => {
@@ -355,7 +327,10 @@ impl Supervisor {
                     return Err(self.failure(&format!("the mount ended before it answered: {end}")));
                 }
                 Event::Signal(number) => {
-                    let reason = format!("stopped by {} before the mount answered", signal(number));
+                    let reason = format!(
+                        "stopped by {} before the mount answered",
+                        signal_name(number)
+                    );
                     return Err(self.failure(&reason));
                 }
                 Event::LauncherGone => return Err(self.failure("the launcher has ended")),
@@ -377,7 +352,7 @@ impl Supervisor {
         let reason = loop {
             match self.next() {
                 Event::Signal(number) => {
-                    log::info!("{}: {}", self.point.display(), signal(number));
+                    log::info!("{}: {}", self.point.display(), signal_name(number));
                     break None;
                 }
                 Event::FetcherGone if !self.exits_soon(Instant::now() + TOGETHER) => {
@@ -588,152 +563,5 @@ pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreeMountPoint>
             },
         }
         thread::sleep(MOMENT);
-    }
-}
-
-/// Starts the worker. Returns its process, and the supervisor's end of the supervision socket.
-fn start_worker(
-    call: &Invocation,
-    launcher: Launcher,
-    ends: Option<&FetcherConnection>,
-) -> Result<(Child, UnixStream)> {
-    let started = call.restart_command(Role::Worker).and_then(|mut command| {
-        let (leash, worn) = handover::supervision_socket(ends)?;
-        if ends.is_some() {
-            handover::without_secrets(&mut command);
-        }
-        let worker = command
-            .envs(allocator_settings())
-            .stdin(worn)
-            .stdout(Stdio::piped())
-            .stderr(match launcher {
-                Launcher::Pipe => io::stdout().as_fd().try_clone_to_owned()?.into(),
-                // The output is filtered before it reaches the terminal.
-                Launcher::User | Launcher::Viewer => Stdio::piped(),
-            })
-            // Control-C must reach only the supervisor.
-            .process_group(0)
-            .spawn()?;
-        Ok((worker, leash))
-    });
-    started.map_err(|error| Error::io(&error, "starting the worker"))
-}
-
-/// Starts the fetcher if the source is a URL. Returns the descriptors that lead to the fetcher,
-/// which exits once all copies of them are closed.
-fn start_fetcher(
-    call: &Invocation,
-    mount: &Mount,
-    sender: &Sender<Event>,
-) -> Result<Option<FetcherConnection>> {
-    if mount.source.path().is_some() {
-        return Ok(None);
-    }
-    let failed = |error: io::Error| Error::io(&error, "starting the fetcher");
-    // The output is filtered before it reaches the terminal.
-    let is_read = mount.foreground || mount.settings.log_file.is_some();
-    let errors = if is_read {
-        Stdio::piped()
-    } else {
-        Stdio::null()
-    };
-    let (mut process, ends) = handover::start_fetcher(call, errors).map_err(failed)?;
-    match process.stderr.take() {
-        Some(errors) if mount.foreground => drop(forward_errors(errors)),
-        Some(errors) => rotation::log_lines(errors),
-        None => {}
-    }
-    let sender = sender.clone();
-    thread::spawn(move || {
-        let _ = process.wait();
-        let _ = sender.send(Event::FetcherGone);
-    });
-    Ok(Some(ends))
-}
-
-/// Returns the settings of [`ALLOCATOR`] that the user's environment does not override.
-pub(in crate::cli) fn allocator_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let is_free = |(name, _): &(&str, &str)| std::env::var_os(name).is_none();
-    ALLOCATOR.into_iter().filter(is_free)
-}
-
-fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
-    let Some(output) = worker.stdout.take() else {
-        return;
-    };
-    let sender = sender.clone();
-    thread::spawn(move || {
-        let mut reports = Reports::of_worker(output);
-        let last = loop {
-            match reports.next() {
-                Ok(Some(report)) => drop(sender.send(Event::Report(report))),
-                Ok(None) => break Event::WorkerGone,
-                Err(InvalidReport) => break Event::Invalid,
-            }
-        };
-        let _ = sender.send(last);
-    });
-}
-
-/// Starts a thread that prints the lines that a process writes to standard error, if they are text.
-pub(in crate::cli) fn forward_errors(errors: ChildStderr) -> JoinHandle<()> {
-    thread::spawn(move || {
-        each_line(errors, |line| {
-            let _ = writeln!(io::stderr(), "{line}");
-        });
-    })
-}
-
-fn watch_launcher(sender: &Sender<Event>) {
-    let sender = sender.clone();
-    thread::spawn(move || {
-        // The launcher writes no bytes, so this returns when the launcher exits.
-        let _ = io::stdin().read(&mut [0]);
-        let _ = sender.send(Event::LauncherGone);
-    });
-}
-
-fn watch_signals(launcher: Launcher, sender: &Sender<Event>) -> Result<()> {
-    let mut watched = vec![SIGINT, SIGTERM];
-    // The user's own process must respect nohup(1).
-    if launcher == Launcher::Pipe || !hangup_is_ignored() {
-        watched.push(SIGHUP);
-    }
-    let mut signals =
-        Signals::new(watched).map_err(|error| Error::io(&error, "waiting for signals"))?;
-    let sender = sender.clone();
-    thread::spawn(move || {
-        for number in signals.forever() {
-            if sender.send(Event::Signal(number)).is_err() {
-                break;
-            }
-        }
-    });
-    Ok(())
-}
-
-/// Returns whether this process was started with SIGHUP ignored: proc(5), /proc/PID/status,
-/// `SigIgn`.
-pub(in crate::cli) fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (SIGHUP - 1)) != 0)
-}
-
-fn signal(number: i32) -> &'static str {
-    Signal::try_from(number).map_or("a signal", Signal::as_str)
-}
-
-/// Returns a text about how a worker has exited.
-pub(in crate::cli) fn describe(status: io::Result<ExitStatus>) -> String {
-    match status {
-        Ok(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => format!("the worker ended with status {code}"),
-            (None, number) => format!("the worker was killed by {}", signal(number.unwrap_or(0))),
-        },
-        Err(error) => format!("waiting for the worker failed: {}", words_of(&error)),
     }
 }

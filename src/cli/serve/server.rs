@@ -18,12 +18,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::invocation::{Invocation, Role};
+use crate::cli::mount::children::{allocator_settings, describe, forward_errors};
+use crate::cli::mount::events::hangup_is_ignored;
 use crate::cli::mount::handover;
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Report, Reports};
-use crate::cli::mount::supervisor::{
-    FETCHER_GONE, TOGETHER, allocator_settings, describe, forward_errors, hangup_is_ignored,
-};
+use crate::cli::mount::supervisor::{FETCHER_GONE, TOGETHER};
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::serve::arguments::Serve;
