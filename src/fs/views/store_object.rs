@@ -48,6 +48,8 @@ pub(in crate::fs) enum StorePresence {
 /// determined. Callers then omit the object from the store.
 pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePresence> {
     let container = &*file.container;
+    let intended = file.intended_node(node)?;
+    let node = intended.as_deref().unwrap_or(node);
     let Some(array) = node.array() else {
         let is_group = matches!(node.kind, NodeKind::Group);
         // A mapping or a sequence without arrays is an attribute.

@@ -24,6 +24,10 @@ fn in_the_fixtures() {
 /// Size limit of tested files in bytes, because a larger file costs more time without more names.
 const LARGEST: u64 = 64 << 10;
 
+/// A file of the corpus with an array of 10¹² elements of stride 0. Its picture takes minutes without
+/// optimization.
+const SLOW: &str = "nd_strides_zero.asdf";
+
 /// Walks the trees of all files below a directory.
 pub(crate) fn in_each_file(directory: &Path) {
     let options = Options {
@@ -33,7 +37,7 @@ pub(crate) fn in_each_file(directory: &Path) {
     };
     let mut objects = 0;
     let mut lost = Vec::new();
-    for file in files(directory) {
+    for file in files(directory).filter(|file| !file.ends_with(SLOW)) {
         // Some files are refused intentionally.
         let Ok(tree) = Filesystem::open(&file, &options) else {
             continue;
@@ -48,7 +52,7 @@ pub(crate) fn in_each_file(directory: &Path) {
 }
 
 /// Returns the files below a directory.
-fn files(directory: &Path) -> Vec<PathBuf> {
+fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let mut files = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
@@ -62,5 +66,5 @@ fn files(directory: &Path) -> Vec<PathBuf> {
         }
     }
     files.sort();
-    files
+    files.into_iter()
 }

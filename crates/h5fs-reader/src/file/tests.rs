@@ -3,10 +3,7 @@
 use super::*;
 use crate::source::memory::MemorySource;
 
-const EXAMPLE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../src/cli/text/climate.h5"
-);
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/cli/text/climate.h5");
 
 fn example() -> File {
     File::open(EXAMPLE).unwrap()
