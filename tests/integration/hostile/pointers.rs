@@ -149,8 +149,10 @@ fn collections_within_each_other() {
     );
     assert_eq!(few.content("bad"), Ok(lines));
     let many = costs_little(nested_collections(10_000));
-    let refused = "error: metadata read for one request is over the limit of 0";
-    many.tree.answers(&[("bad", refused), GOOD]);
+    // 16 KiB × (10 000 + 4096)
+    let refused = "error: metadata read for one object is over the limit of 230948864";
+    let answer = format!("file of 0 bytes: [{refused}]");
+    many.tree.answers(&[("bad", &answer), GOOD]);
 }
 
 /// The maximum number of elements, none of which is stored.
