@@ -13,6 +13,9 @@ pub(crate) mod table;
 pub(crate) mod texts;
 pub(crate) mod zarr;
 
+#[cfg(test)]
+mod cancellation;
+
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::{Error, Result};
 

@@ -25,7 +25,7 @@ pub(in crate::view) mod padding;
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5fs_reader::array::Engine;
+use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -92,7 +92,7 @@ impl CsvTable {
     /// Fails if the first row cannot be written.
     fn with_equal_rows(self) -> Result<Self> {
         let mut row = Vec::new();
-        self.write_rows(0..1, 1, &mut row)?;
+        self.write_rows(0..1, 1, &CancelToken::default(), &mut row)?;
         let width = Some(to_u64(row.len()));
         Ok(CsvTable { width, ..self })
     }
@@ -138,14 +138,20 @@ impl CsvTable {
 
     /// Writes one batch of `rows` until `out` holds at least `enough` bytes. Returns the number of
     /// the first row that was not written.
-    fn write_rows(&self, rows: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+    fn write_rows(
+        &self,
+        rows: Range<u64>,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         let is_long = LongElements::is_long(self.row_bytes());
         let room = is_long.then(|| self.long.room()).transpose()?;
         let end = rows.end.min(rows.start.saturating_add(self.batch()));
         let cells = self
             .fields
             .iter()
-            .map(|fields| fields.read(rows.start..end));
+            .map(|fields| fields.read(rows.start..end, cancel));
         let cells: Vec<_> = cells.collect::<Result<_>>()?;
         let columns = self.fields.iter().map(|fields| fields.names().len());
         let all = || {
@@ -196,6 +202,7 @@ impl CsvTable {
         &self,
         rows: Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<Option<(u64, u64)>> {
         let [fields] = &*self.fields else {
@@ -205,7 +212,7 @@ impl CsvTable {
             return Ok(None);
         }
         let end = rows.end.min(rows.start.saturating_add(self.batch()));
-        let cells = fields.read(rows.start..end)?;
+        let cells = fields.read(rows.start..end, cancel)?;
         let mut bytes = 0;
         for row in rows.start..end {
             if row > rows.start && bytes >= enough {
@@ -256,31 +263,38 @@ impl Units for CsvTable {
         Some(UniformUnits { first, width })
     }
 
-    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+    fn write(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         let headers = self.headers();
         if units.start < headers {
             out.extend_from_slice(&self.header);
             return Ok(headers);
         }
         let rows = units.start - headers..units.end - headers;
-        Ok(self.write_rows(rows, enough, out)? + headers)
+        Ok(self.write_rows(rows, enough, cancel, out)? + headers)
     }
 
     fn measure(
         &self,
         units: Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
         let headers = self.headers();
         if units.start >= headers {
             let rows = units.start - headers..units.end - headers;
-            if let Some((next, bytes)) = self.measure_rows(rows, enough, scratch)? {
+            if let Some((next, bytes)) = self.measure_rows(rows, enough, cancel, scratch)? {
                 return Ok((next + headers, bytes));
             }
         }
         scratch.clear();
-        let next = self.write(units, enough, scratch)?;
+        let next = self.write(units, enough, cancel, scratch)?;
         Ok((next, to_u64(scratch.len())))
     }
 

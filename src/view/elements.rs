@@ -56,18 +56,12 @@ impl Elements {
     /// Reads exactly `count` elements, starting at element `first`, and returns their bytes.
     ///
     /// # Errors
-    /// Fails if the elements cannot be read.
-    pub(super) fn read(&self, first: u64, count: u64) -> Result<Bytes> {
-        self.read_for(first, count, &CancelToken::default())
-    }
-
-    /// Like [`read`](Self::read), for a request that `cancel` may end.
-    ///
-    /// # Errors
-    /// Fails as `read` does.
-    pub(super) fn read_for(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Bytes> {
+    /// Fails if the elements cannot be read. [`Error::unwanted`] once the request is cancelled.
+    pub(super) fn read(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Bytes> {
         let size = u64::from(self.datatype.size);
         let length = to_usize(count.saturating_mul(size))?;
+        // A loop may read many small parts from memory, where no read checks the token.
+        cancel.go_on()?;
         let start = first.saturating_mul(size);
         let bytes = self.content.read_for(start, length, cancel)?;
         if bytes.len() == length {

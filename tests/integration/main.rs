@@ -32,6 +32,7 @@ mod helper;
 mod hostile;
 mod inspect;
 mod interactive;
+mod interrupted;
 mod joined;
 mod joined_conventions;
 mod joined_followed;

@@ -127,7 +127,13 @@ mod tests {
             1
         }
 
-        fn write(&self, units: Range<u64>, _: usize, out: &mut Vec<u8>) -> Result<u64> {
+        fn write(
+            &self,
+            units: Range<u64>,
+            _: usize,
+            _: &CancelToken,
+            out: &mut Vec<u8>,
+        ) -> Result<u64> {
             out.extend_from_slice(b"line\n");
             match self.0.fetch_add(1, Ordering::Relaxed) {
                 0 => Err(self.1.clone()),

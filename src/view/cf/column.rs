@@ -125,7 +125,7 @@ impl DecodedColumn {
     ) -> Result<()> {
         let size = self.size()?;
         if let Some(place) = &self.place {
-            let cells = self.slots(place, rows)?;
+            let cells = self.slots(place, rows, cancel)?;
             let slots = cells.slots.iter();
             return slots
                 .map(|slot| slot.map(|slot| &cells.bytes[slot * size..][..size]))
@@ -133,7 +133,7 @@ impl DecodedColumn {
         }
         let bytes = self
             .elements
-            .read_for(rows.start, rows.end - rows.start, cancel)?;
+            .read(rows.start, rows.end - rows.start, cancel)?;
         bytes.chunks_exact(size.max(1)).map(Some).try_for_each(take)
     }
 
@@ -159,8 +159,13 @@ impl DecodedColumn {
     }
 
     /// Reads each element of `rows` once, and formats it unless it is a text.
-    fn shared(&self, place: &RowMapping, rows: Range<u64>) -> Result<SharedCells<'_>> {
-        let mut cells = self.slots(place, rows)?;
+    fn shared(
+        &self,
+        place: &RowMapping,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+    ) -> Result<SharedCells<'_>> {
+        let mut cells = self.slots(place, rows, cancel)?;
         if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
             cells.write_all(self.size()?)?;
         }
@@ -168,7 +173,12 @@ impl DecodedColumn {
     }
 
     /// Reads each element of `rows` once, without formatting it.
-    fn slots(&self, place: &RowMapping, rows: Range<u64>) -> Result<SharedCells<'_>> {
+    fn slots(
+        &self,
+        place: &RowMapping,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+    ) -> Result<SharedCells<'_>> {
         let of_rows: Vec<u64> = rows.map(|row| place.element(row)).collect();
         let mut wanted: Vec<u64> = of_rows.clone();
         wanted.dedup();
@@ -188,10 +198,10 @@ impl DecodedColumn {
             let [first, .., last] = near else {
                 cells
                     .bytes
-                    .extend_from_slice(&self.elements.read(near[0], 1)?);
+                    .extend_from_slice(&self.elements.read(near[0], 1, cancel)?);
                 continue;
             };
-            let bytes = self.elements.read(*first, last - first + 1)?;
+            let bytes = self.elements.read(*first, last - first + 1, cancel)?;
             for element in near {
                 let start = to_usize(element - first)? * size;
                 cells.bytes.extend_from_slice(&bytes[start..start + size]);
@@ -247,12 +257,14 @@ impl Fields for DecodedColumn {
         self.elements.content.chunk_values()
     }
 
-    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+    fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>> {
         Ok(match &self.place {
-            Some(place) => Box::new(self.shared(place, rows)?),
+            Some(place) => Box::new(self.shared(place, rows, cancel)?),
             None => Box::new(OwnCells {
                 column: self,
-                bytes: self.elements.read(rows.start, rows.end - rows.start)?,
+                bytes: self
+                    .elements
+                    .read(rows.start, rows.end - rows.start, cancel)?,
             }),
         })
     }
@@ -318,7 +330,7 @@ impl Fields for RowNumberColumn {
         1
     }
 
-    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+    fn read(&self, rows: Range<u64>, _: &CancelToken) -> Result<Box<dyn Cells + '_>> {
         Ok(Box::new(NumberCells {
             numbers: self,
             first: rows.start,

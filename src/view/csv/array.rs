@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5fs_reader::array::{Bytes, Engine};
+use h5fs_reader::array::{Bytes, CancelToken, Engine};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::shape::product;
@@ -144,13 +144,13 @@ impl Fields for ArrayFields {
         self.elements.content.chunk_values()
     }
 
-    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+    fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>> {
         let count = rows.end - rows.start;
-        let bytes = self.elements.read(rows.start, count)?;
+        let bytes = self.elements.read(rows.start, count, cancel)?;
         let datatype = &self.elements.datatype;
         let missing = self.missing.as_ref();
-        let missing =
-            missing.map(|missing| missing.find_missing(datatype, rows.start, count, &bytes));
+        let missing = missing
+            .map(|missing| missing.find_missing(datatype, rows.start, count, &bytes, cancel));
         let missing = missing.transpose()?.unwrap_or_default();
         Ok(Box::new(ArrayCells {
             fields: self,

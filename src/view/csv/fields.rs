@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 
 /// Columns of a table that are read together, such as those of a compound or of one array.
@@ -26,7 +27,7 @@ pub(crate) trait Fields: Send + Sync {
     ///
     /// # Errors
     /// Fails if the cells cannot be read.
-    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>>;
+    fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>>;
 
     /// Pads all cells of each column to one length if all columns are numbers. Returns the length
     /// of a row in bytes, including separators; `None` if the cells are not padded.
@@ -84,9 +85,9 @@ impl<F: Fields> Fields for ShiftedFields<F> {
         self.fields.chunk_values()
     }
 
-    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+    fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>> {
         let row = |number: u64| self.first.saturating_add(number);
-        self.fields.read(row(rows.start)..row(rows.end))
+        self.fields.read(row(rows.start)..row(rows.end), cancel)
     }
 
     fn pad(&mut self) -> Option<u64> {

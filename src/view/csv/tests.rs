@@ -1,6 +1,6 @@
 //! Tests of whole texts, and of ranges of them.
 
-use h5fs_reader::array::Engine;
+use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use h5fs_reader::testing::{Heap, int, member, type_of};
@@ -166,11 +166,13 @@ fn numbers_are_measured_as_they_are_written() {
     };
     let bytes: Vec<u8> = (-500..500).flat_map(|number| row(number * 37)).collect();
     let table = table(&record, Some(&[1000]), &bytes);
-    let mut at = 0;
+    let (mut at, cancel) = (0, &CancelToken::default());
     while at < table.count() {
         let (mut written, mut scratch) = (Vec::new(), Vec::new());
-        let next = table.write(at..table.count(), 300, &mut written).unwrap();
-        let measured = table.measure(at..table.count(), 300, &mut scratch);
+        let next = table
+            .write(at..table.count(), 300, cancel, &mut written)
+            .unwrap();
+        let measured = table.measure(at..table.count(), 300, cancel, &mut scratch);
         assert_eq!(measured, Ok((next, to_u64(written.len()))));
         assert!(scratch.len() < 40, "nothing but a number is written");
         at = next;

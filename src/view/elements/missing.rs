@@ -1,6 +1,7 @@
 //! The missing elements of an array, which are marked by a mask (in ASDF, the `mask` of an
 //! ndarray).
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::Class;
@@ -75,6 +76,7 @@ impl MissingValues {
         first: u64,
         count: u64,
         bytes: &[u8],
+        cancel: &CancelToken,
     ) -> Result<Vec<bool>> {
         match self {
             MissingValues::Equal(value) => {
@@ -83,21 +85,21 @@ impl MissingValues {
                 let is_equal = |element| is_equal(datatype, element, *value);
                 Ok(elements.map(is_equal).collect())
             }
-            MissingValues::Marked(mask) => mask.read_mask(first, count),
+            MissingValues::Marked(mask) => mask.read_mask(first, count, cancel),
         }
     }
 }
 
 impl Mask {
-    fn read_mask(&self, first: u64, count: u64) -> Result<Vec<bool>> {
+    fn read_mask(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<bool>> {
         let size = to_usize(self.elements.datatype.size.into())?.max(1);
         if self.is_whole {
-            let bytes = self.elements.read(first, count)?;
+            let bytes = self.elements.read(first, count, cancel)?;
             return Ok(bytes.chunks_exact(size).map(is_set).collect());
         }
         let each = first..first + count;
         each.map(|number| {
-            let bytes = self.elements.read(self.mask_element(number), 1)?;
+            let bytes = self.elements.read(self.mask_element(number), 1, cancel)?;
             Ok(is_set(&bytes))
         })
         .collect()
@@ -183,7 +185,9 @@ mod tests {
     fn a_mask_stands_for_all_along_what_it_lacks() {
         let among = |dims: &[u64], bytes: &[u8]| {
             let missing = MissingValues::marked(mask(dims, bytes), &[2, 3]).unwrap();
-            missing.find_missing(&int(1), 1, 4, &[]).unwrap()
+            missing
+                .find_missing(&int(1), 1, 4, &[], &CancelToken::default())
+                .unwrap()
         };
         assert_eq!(
             among(&[2, 3], &[0, 1, 0, 0, 2, 0]),
@@ -201,7 +205,9 @@ mod tests {
         let single = Datatype::ieee(4, ByteOrder::Little);
         let among = |text: &str, datatype: &Datatype, bytes: &[u8]| {
             let missing = MissingValues::equal_to(text.as_bytes()).unwrap();
-            missing.find_missing(datatype, 0, 2, bytes).unwrap()
+            missing
+                .find_missing(datatype, 0, 2, bytes, &CancelToken::default())
+                .unwrap()
         };
         let bytes = [0.1_f32, f32::NAN].map(f32::to_le_bytes);
         assert_eq!(among("0.1", &single, bytes.as_flattened()), [true, false]);

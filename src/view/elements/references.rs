@@ -3,6 +3,7 @@
 //! An element is identified by its number in C order, and by a name made of its indices: `3`, or
 //! `1,3` in an array of two dimensions. The name of the one element of a scalar is `0`.
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::datatype::{Class, ReferenceKind};
 use h5fs_reader::model::shape::product;
@@ -96,7 +97,7 @@ impl References {
     /// # Errors
     /// Fails if the element or its target cannot be read.
     pub(crate) fn target(&self, container: &dyn Container, number: u64) -> Result<Reference> {
-        let element = self.elements.read(number, 1)?;
+        let element = self.elements.read(number, 1, &CancelToken::default())?;
         container.reference(self.kind, &element)
     }
 
@@ -119,7 +120,10 @@ impl References {
         }
         Ok(Some(ReferenceBlock {
             first,
-            bytes: self.elements.read(first, count)?.into_vec(),
+            bytes: self
+                .elements
+                .read(first, count, &CancelToken::default())?
+                .into_vec(),
             size: to_usize(size)?,
         }))
     }

@@ -14,7 +14,7 @@ pub(crate) mod matlab;
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5fs_reader::array::{Engine, HeldMemory};
+use h5fs_reader::array::{CancelToken, Engine, HeldMemory};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{Class, StringPadding};
 use h5fs_reader::model::shape::product;
@@ -157,11 +157,12 @@ impl Strings {
         writer: &ValueWriter,
         strings: &Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let _room = self.room(u64::from(self.elements.datatype.size))?;
         let context = TextContext::without_pointers(usize::MAX);
-        self.write_batch(strings, 1, enough, out, |element, out| {
+        self.write_batch(strings, 1, (enough, cancel), out, |element, out| {
             writer.text(element, &context, out)
         })
     }
@@ -172,9 +173,10 @@ impl Strings {
         ends_at_nul: bool,
         strings: &Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        self.write_batch(strings, 1, enough, out, |element, out| {
+        self.write_batch(strings, 1, (enough, cancel), out, |element, out| {
             let length = self.variable_length(element, ends_at_nul)?;
             let _room = self.room(length)?;
             let text = match length {
@@ -202,10 +204,11 @@ impl Strings {
         length: u64,
         strings: &Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let _room = self.room(length)?;
-        self.write_batch(strings, length, enough, out, |characters, out| {
+        self.write_batch(strings, length, (enough, cancel), out, |characters, out| {
             let padding = characters.iter().rev().take_while(|&&byte| byte == 0);
             let text = characters.len() - padding.count();
             out.extend_from_slice(&characters[..text]);
@@ -220,14 +223,14 @@ impl Strings {
         &self,
         strings: &Range<u64>,
         elements: u64,
-        enough: usize,
+        (enough, cancel): (usize, &CancelToken),
         out: &mut Vec<u8>,
         mut write: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
     ) -> Result<u64> {
         let batch = (self.elements.batch() / elements.max(1)).max(1);
         let count = batch.min(strings.end - strings.start);
         let first = strings.start * elements;
-        let bytes = self.elements.read(first, count * elements)?;
+        let bytes = self.elements.read(first, count * elements, cancel)?;
         let size = bytes.len() / to_usize(count)?;
         for number in 0..count {
             if number > 0 && out.len() >= enough {
@@ -292,18 +295,26 @@ impl Units for Strings {
         values.saturating_add(self.elements.content.chunk_values())
     }
 
-    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+    fn write(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         match &self.form {
-            StringConversion::Fixed(writer) => self.write_fixed(writer, &units, enough, out),
+            StringConversion::Fixed(writer) => {
+                self.write_fixed(writer, &units, enough, cancel, out)
+            }
             StringConversion::Variable { ends_at_nul } => {
-                self.write_variable(*ends_at_nul, &units, enough, out)
+                self.write_variable(*ends_at_nul, &units, enough, cancel, out)
             }
             StringConversion::Characters { length } => {
-                self.write_characters(*length, &units, enough, out)
+                self.write_characters(*length, &units, enough, cancel, out)
             }
             StringConversion::Rows(rows) => {
                 let _room = self.room(rows.bytes_at_a_time())?;
-                rows.write(&self.elements, &units, enough, out)
+                rows.write(&self.elements, &units, enough, cancel, out)
             }
         }
     }

@@ -298,7 +298,7 @@ impl FieldArrays<'_> {
         let mut bytes = 0;
         for number in 0..count {
             // The names are read one at a time, because a name may be long.
-            let batch = rows.batch(number..number + 1)?;
+            let batch = rows.batch(number..number + 1, &CancelToken::default())?;
             let mut text = Vec::new();
             let cell = batch.write(0, 0, limits::PARQUET_TEXT, &mut text)?;
             let mut value = Vec::with_capacity(text.len() + 4);

@@ -197,7 +197,7 @@ impl Absent {
             } => {
                 let first = rows.start.saturating_mul(*of_row);
                 let count = (rows.end - rows.start).saturating_mul(*of_row);
-                let all = missing.find_missing(datatype, first, count, bytes)?;
+                let all = missing.find_missing(datatype, first, count, bytes, cancel)?;
                 let of_row = to_usize(*of_row)?.max(1);
                 all.chunks(of_row)
                     .map(|row| row.get(*at).copied().unwrap_or(false))

@@ -55,7 +55,7 @@ impl TextColumn {
         while first < rows.end {
             cancel.go_on()?;
             let end = rows.end.min(first.saturating_add(at_a_time));
-            let batch = self.rows.batch(first..end)?;
+            let batch = self.rows.batch(first..end, cancel)?;
             for row in 0..to_usize(end - first)? {
                 if out.bytes.len() >= enough {
                     return Ok(first.saturating_add(to_u64(row)));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::{Engine, Reader};
+use h5fs_reader::array::{CancelToken, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Container, NodeId};
@@ -47,7 +47,7 @@ impl Palette {
         let pixel = Pixel::from_datatype(&elements.datatype).map(|pixel| (pixel.kind, pixel.bytes));
         match elements.dims.as_deref() {
             Some(&[entries @ 1..=256, 3]) if pixel == Some((PixelKind::Unsigned, 1)) => {
-                let bytes = elements.read(0, entries * 3)?;
+                let bytes = elements.read(0, entries * 3, &CancelToken::default())?;
                 Ok(Self::from_colours(bytes.as_chunks().0))
             }
             _ => Err(unfit()),

@@ -49,6 +49,8 @@ pub(crate) struct Drawn<'a> {
     pub(crate) node: &'a Node,
     pub(crate) path: &'a FindPath<'a>,
     pub(crate) part: &'a PartOf<'a>,
+    /// The token of the request that draws the array.
+    pub(crate) cancel: CancelToken,
 }
 
 impl Drawn<'_> {
@@ -228,9 +230,9 @@ impl ShadedPicture<'_> {
             }
             cancel.go_on()
         };
-        self.picture.rows(&mut go_on, &mut |stored| {
+        self.picture.rows(cancel, &mut go_on, &mut |stored| {
             row.clear();
-            self.row(number, stored, &mut row)?;
+            self.row(number, stored, cancel, &mut row)?;
             number += 1;
             if row.len() != bytes {
                 return Err(Error::corrupt(
@@ -260,7 +262,13 @@ impl ShadedPicture<'_> {
 
     /// Converts a shown row to palette indices or colours, and appends them. `stored` are the
     /// stored pixels of the row.
-    fn row(&self, place: u64, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn row(
+        &self,
+        place: u64,
+        stored: &[u8],
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let pixel = self.image.pixel;
         let values = stored.chunks_exact(pixel.bytes.into());
         if self.image.samples > 1 {
@@ -281,7 +289,7 @@ impl ShadedPicture<'_> {
             out.extend_from_slice(stored);
             return Ok(());
         }
-        let missing = self.missing_of(place, stored)?;
+        let missing = self.missing_of(place, stored, cancel)?;
         let scale = &self.shading.scale;
         out.extend(values.enumerate().map(|(column, bytes)| {
             let value = match missing.get(column) {
@@ -297,17 +305,17 @@ impl ShadedPicture<'_> {
     }
 
     /// Returns, for each pixel of a shown row, whether the pixel is missing.
-    fn missing_of(&self, number: u64, stored: &[u8]) -> Result<Vec<bool>> {
+    fn missing_of(&self, number: u64, stored: &[u8], cancel: &CancelToken) -> Result<Vec<bool>> {
         let width = self.image.width;
         match &self.missing {
             None => Ok(Vec::new()),
             Some(missing @ MissingValues::Equal(_)) => {
-                missing.find_missing(&self.datatype, 0, 0, stored)
+                missing.find_missing(&self.datatype, 0, 0, stored, cancel)
             }
             Some(missing) => {
                 let step = step(&self.image);
                 let first = number * step * width;
-                let all = missing.find_missing(&self.datatype, first, width, &[])?;
+                let all = missing.find_missing(&self.datatype, first, width, &[], cancel)?;
                 let step = usize::try_from(step).unwrap_or(usize::MAX);
                 Ok(all.into_iter().step_by(step).collect())
             }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use h5fs_reader::array::{Bytes, Reader};
+use h5fs_reader::array::{Bytes, CancelToken, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::Class;
@@ -80,14 +80,16 @@ impl RowArray {
     ///
     /// # Errors
     /// `Corrupt` if the rows do not exist. Fails if the rows cannot be read.
-    pub(super) fn read(&self, rows: &Range<u64>) -> Result<Bytes> {
+    pub(super) fn read(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::corrupt("table: a row that does not exist", None));
         }
         let row = to_u64(self.row_bytes);
         let length = (rows.end - rows.start).saturating_mul(row);
         let length = to_usize(length)?;
-        let bytes = self.reader.read(rows.start.saturating_mul(row), length)?;
+        let bytes = self
+            .reader
+            .read_for(rows.start.saturating_mul(row), length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
         } else {
@@ -226,12 +228,12 @@ impl ArrayValues {
     /// # Errors
     /// `Corrupt` if the rows do not exist; `Limit` for more rows than are read at a time. Fails if
     /// the rows cannot be read.
-    pub(super) fn read(&self, rows: Range<u64>) -> Result<Bytes> {
+    pub(super) fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
         let most = limits::TEXT_ELEMENT_BYTES;
         if self.bytes(rows.end.saturating_sub(rows.start)) > most {
             return Err(Error::limit("bytes of a cell of a table", most));
         }
-        self.array.read(&rows)
+        self.array.read(&rows, cancel)
     }
 
     /// Returns the value in each of the `count` rows in `rows`, which were read before.

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::to_u64;
@@ -35,10 +36,11 @@ impl Lists {
     pub(super) fn write(
         &self,
         row: u64,
+        cancel: &CancelToken,
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        self.write_level(&self.ends, row, context, out)
+        self.write_level(&self.ends, row, cancel, context, out)
     }
 
     /// Appends the list of a row. `ends` are the index arrays of the remaining levels, and `row` is
@@ -47,20 +49,21 @@ impl Lists {
         &self,
         ends: &[ArrayValues],
         row: u64,
+        cancel: &CancelToken,
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let Some((ends, inner)) = ends.split_first() else {
             return Ok(());
         };
-        let list = list_of(ends, row)?;
+        let list = list_of(ends, row, cancel)?;
         out.push(b'[');
         let mut separator: &[u8] = b"";
         if inner.is_empty() {
             // For values without a short format, the text is about as long as the values.
             check(self.values.bytes(list.end - list.start), context)?;
             let count = list.end - list.start;
-            let rows = self.values.read(list)?;
+            let rows = self.values.read(list, cancel)?;
             for value in self.values.row_values(&rows, count) {
                 out.extend_from_slice(separator);
                 self.values.write(value?, context, out)?;
@@ -69,7 +72,7 @@ impl Lists {
         } else {
             for row in list {
                 out.extend_from_slice(separator);
-                self.write_level(inner, row, context, out)?;
+                self.write_level(inner, row, cancel, context, out)?;
                 separator = b", ";
             }
         }
@@ -90,8 +93,8 @@ fn check(bytes: u64, context: &TextContext<'_>) -> Result<()> {
 
 /// Returns the range of rows in the next array that belong to the list of `row`. The first array of
 /// `ends` has the ends.
-fn list_of(ends: &ArrayValues, row: u64) -> Result<Range<u64>> {
-    let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1))?;
+fn list_of(ends: &ArrayValues, row: u64, cancel: &CancelToken) -> Result<Range<u64>> {
+    let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1), cancel)?;
     let mut places = [0, 0];
     for value in ends.row_values(&rows, 2) {
         let place = u64::try_from(ends.integer(value?)?);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use h5fs_reader::array::{Bytes, Engine, Reader};
+use h5fs_reader::array::{Bytes, CancelToken, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
@@ -76,6 +76,8 @@ pub(crate) struct Batch<'a> {
     own: &'a [RowArray],
     /// The bytes of the batch's rows in each array of `own`.
     arrays: Vec<Bytes>,
+    /// The token of the request that the rows are read for.
+    cancel: CancelToken,
 }
 
 /// The names of a column's categories. They are themselves a column, with one row for each
@@ -153,17 +155,23 @@ impl Rows {
     ///
     /// # Errors
     /// Fails if the rows cannot be read.
-    pub(crate) fn batch(&self, rows: Range<u64>) -> Result<Batch<'_>> {
-        self.batch_of(&self.arrays, rows)
+    pub(crate) fn batch(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Batch<'_>> {
+        self.batch_of(&self.arrays, rows, cancel)
     }
 
-    fn batch_of<'a>(&'a self, own: &'a [RowArray], rows: Range<u64>) -> Result<Batch<'a>> {
-        let arrays = own.iter().map(|array| array.read(&rows));
+    fn batch_of<'a>(
+        &'a self,
+        own: &'a [RowArray],
+        rows: Range<u64>,
+        cancel: &CancelToken,
+    ) -> Result<Batch<'a>> {
+        let arrays = own.iter().map(|array| array.read(&rows, cancel));
         Ok(Batch {
             table: self,
             first: rows.start,
             own,
             arrays: arrays.collect::<Result<_>>()?,
+            cancel: cancel.clone(),
         })
     }
 
@@ -172,7 +180,7 @@ impl Rows {
         &self,
         (column, code): (usize, u64),
         names: &CategoryNames,
-        context: &TextContext<'_>,
+        (context, cancel): (&TextContext<'_>, &CancelToken),
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
         let category = (column, names.level, code);
@@ -187,7 +195,7 @@ impl Rows {
                 None,
             ));
         }
-        let batch = self.batch_of(&names.arrays, code..code.saturating_add(1))?;
+        let batch = self.batch_of(&names.arrays, code..code.saturating_add(1), cancel)?;
         let cell = batch.write_value(&names.column, (column, 0), context, out)?;
         let text: Arc<[u8]> = out[start..].into();
         let weight = to_u64(text.len());
@@ -232,8 +240,8 @@ impl Fields for Rows {
         arrays.fold(0, u64::saturating_add)
     }
 
-    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
-        Ok(Box::new(self.batch(rows)?))
+    fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>> {
+        Ok(Box::new(self.batch(rows, cancel)?))
     }
 
     fn own_bytes(&self) -> u64 {
@@ -326,18 +334,24 @@ impl Batch<'_> {
             }
             OpenColumn::Category(code, names) => {
                 match u64::try_from(code.integer(self.bytes(code, row)?)?) {
-                    Ok(code) => self
-                        .table
-                        .write_category((column, code), names, context, out),
+                    Ok(code) => self.table.write_category(
+                        (column, code),
+                        names,
+                        (context, &self.cancel),
+                        out,
+                    ),
                     Err(_) => Ok(Cell::Missing),
                 }
             }
             OpenColumn::List(lists) => {
-                lists.write(number, context, out)?;
+                lists.write(number, &self.cancel, context, out)?;
                 Ok(Cell::Text)
             }
             OpenColumn::Run(runs) => {
-                append(out, format_args!("{}", runs.run_of_element(number)?));
+                append(
+                    out,
+                    format_args!("{}", runs.run_of_element(number, &self.cancel)?),
+                );
                 Ok(Cell::Plain)
             }
             OpenColumn::Time(value, time) => {

@@ -32,7 +32,7 @@ pub(crate) fn check(
     let (mut first, mut before) = (0, 0);
     while first < ends.rows() {
         let end = ends.rows().min(first.saturating_add(PLACES));
-        let bytes = values.read(first..end)?;
+        let bytes = values.read(first..end, cancel)?;
         for (number, value) in (first..).zip(values.row_values(&bytes, end - first)) {
             let place = values.integer(value?)?;
             let is_next = if number == 0 {
@@ -76,12 +76,12 @@ impl Runs {
     ///
     /// # Errors
     /// `Corrupt` if the element is not in a run. Fails if the index cannot be read.
-    pub(super) fn run_of_element(&self, element: u64) -> Result<u64> {
+    pub(super) fn run_of_element(&self, element: u64, cancel: &CancelToken) -> Result<u64> {
         let last = lock(&self.last).clone();
         if last.1.contains(&element) {
             return Ok(last.0);
         }
-        let place = |number: u64| self.run_end(number);
+        let place = |number: u64| self.run_end(number, cancel);
         let number = find(element, self.ends.rows().saturating_sub(1), &place)?;
         let run = place(number)?..place(number.saturating_add(1))?;
         if !run.contains(&element) {
@@ -92,8 +92,8 @@ impl Runs {
         Ok(number)
     }
 
-    fn run_end(&self, number: u64) -> Result<u64> {
-        let rows = self.ends.read(number..number.saturating_add(1))?;
+    fn run_end(&self, number: u64, cancel: &CancelToken) -> Result<u64> {
+        let rows = self.ends.read(number..number.saturating_add(1), cancel)?;
         let value = self.ends.row_values(&rows, 1).next();
         let nothing = || Error::corrupt("table: an index that is too short", None);
         let place = self.ends.integer(value.ok_or_else(nothing)??)?;

@@ -19,6 +19,7 @@
 
 use std::sync::Arc;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::ndl::{Syntax, ndl_type_in};
@@ -68,7 +69,12 @@ impl AsdfJson {
     /// cannot be read.
     pub(crate) fn whole_text(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
-        let is_more = self.write_on(&mut self.begin(), limits::ASDF_JSON_SIZED, &mut text)?;
+        let is_more = self.write_on(
+            &mut self.begin(),
+            limits::ASDF_JSON_SIZED,
+            &CancelToken::default(),
+            &mut text,
+        )?;
         if is_more || text.len() > limits::ASDF_JSON_SIZED {
             Err(Error::limit(
                 "text as JSON",
@@ -203,8 +209,15 @@ impl ResumableText for AsdfJson {
     /// # Errors
     /// `Limit` if the text is longer than [`limits::ASDF_JSON`] bytes. Fails if a node in it cannot
     /// be read.
-    fn write_on(&self, place: &mut JsonPosition, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_on(
+        &self,
+        place: &mut JsonPosition,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         loop {
+            cancel.go_on()?;
             if place.written > limits::ASDF_JSON {
                 return Err(Error::limit("text as JSON", limits::ASDF_JSON));
             }

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory;
 use h5fs_reader::memory::effort::Effort;
@@ -43,14 +44,20 @@ impl ResumableText for ChunkLines {
         IndexCursor::default()
     }
 
-    fn write_on(&self, place: &mut IndexCursor, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_on(
+        &self,
+        place: &mut IndexCursor,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         let Ok(Storage::Chunked(chunked)) = &self.0.storage else {
             // No chunk is stored.
             return Ok(false);
         };
         let mut line = String::new();
         let mut is_full = false;
-        let effort = Effort::default();
+        let (effort, _granted) = Effort::cancelled_by(cancel);
         chunked
             .index
             .walk_from(place, &effort, &mut |chunk_place, chunk| {

@@ -44,7 +44,14 @@ pub(crate) trait Units: Send + Sync {
     ///
     /// # Errors
     /// Fails if a unit cannot be written. `out` may then contain a part of the text.
-    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64>;
+    /// [`Error::unwanted`] once the request is cancelled.
+    fn write(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64>;
 
     /// Computes the length of the text that [`write`](Self::write) would append. Returns the number
     /// of the next unit, and the length in bytes of the units before it. `scratch` is empty.
@@ -55,9 +62,10 @@ pub(crate) trait Units: Send + Sync {
         &self,
         units: Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
-        let next = self.write(units, enough, scratch)?;
+        let next = self.write(units, enough, cancel, scratch)?;
         Ok((next, to_u64(scratch.len())))
     }
 
@@ -188,7 +196,7 @@ impl Count {
         loop {
             bounds.cancel().go_on()?;
             part.clear();
-            let is_more = text.write_on(&mut place, STRETCH, &mut part)?;
+            let is_more = text.write_on(&mut place, STRETCH, bounds.cancel(), &mut part)?;
             bytes += to_u64(part.len());
             if !is_more {
                 let places = UnitOffsets::FirstAlone;
@@ -311,9 +319,10 @@ impl CountInProgress<'_> {
         let mut stretches = Vec::new();
         while at < end && !self.is_over.load(Ordering::Relaxed) {
             scratch.clear();
-            let (next, bytes) = self.units.measure(at..end, STRETCH, scratch)?;
+            let cancel = self.bounds.cancel();
+            let (next, bytes) = self.units.measure(at..end, STRETCH, cancel, scratch)?;
             stretches.push((next, bytes));
-            at = self.bounds.cancel().advance(at, next)?;
+            at = cancel.advance(at, next)?;
             let is_short = self.bounds.pass(bytes)?;
             if !is_short || self.units.followed_items() > limits::COUNTED_VALUES {
                 self.is_over.store(true, Ordering::Relaxed);
@@ -393,13 +402,19 @@ impl<U: Units> ResumableText for UnitText<U> {
         true
     }
 
-    fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_on(
+        &self,
+        place: &mut u64,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         // Only one part is written, so that the reader can check for cancellation between two
         // parts.
         let count = self.units.count();
         if *place < count {
-            let next = self.units.write(*place..count, enough, out)?;
-            *place = CancelToken::default().advance(*place, next)?;
+            let next = self.units.write(*place..count, enough, cancel, out)?;
+            *place = cancel.advance(*place, next)?;
         }
         Ok(*place < count)
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5fs_reader::array::Engine;
+use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{Class, Datatype};
 use h5fs_reader::model::shape::product;
@@ -118,16 +118,22 @@ impl Json {
 
     /// Writes one batch of `leaves` until `out` holds at least `enough` bytes. Returns the number
     /// of the first leaf that was not written.
-    fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+    fn write_elements(
+        &self,
+        leaves: &Range<u64>,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         let size = self.writer.size();
         let is_long = LongElements::is_long(to_u64(size));
         let room = is_long.then(|| self.long.room()).transpose()?;
         let count = self.elements.batch().min(leaves.end - leaves.start);
-        let bytes = self.elements.read(leaves.start, count)?;
+        let bytes = self.elements.read(leaves.start, count, cancel)?;
         let datatype = &self.elements.datatype;
         let missing = self.missing.as_ref();
-        let missing =
-            missing.map(|missing| missing.find_missing(datatype, leaves.start, count, &bytes));
+        let missing = missing
+            .map(|missing| missing.find_missing(datatype, leaves.start, count, &bytes, cancel));
         let missing = missing.transpose()?.unwrap_or_default();
         let mut leaf = Vec::new();
         let mut pace = Pace::new();
@@ -163,11 +169,12 @@ impl Json {
         length: &TextLength,
         leaves: &Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
         let size = self.writer.size();
         let count = self.elements.batch().min(leaves.end - leaves.start);
-        let bytes = self.elements.read(leaves.start, count)?;
+        let bytes = self.elements.read(leaves.start, count, cancel)?;
         let inner = self.lists.runs.first().copied().unwrap_or(1);
         let mut measured = 0;
         for (leaf, element) in (leaves.start..).zip(bytes.chunks_exact(size)) {
@@ -225,9 +232,17 @@ impl Units for Json {
         values.saturating_add(self.elements.content.chunk_values())
     }
 
-    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+    fn write(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         let empty: &[u8] = match self.elements.dims {
-            Some(_) if self.lists.of_elements => return self.write_elements(&units, enough, out),
+            Some(_) if self.lists.of_elements => {
+                return self.write_elements(&units, enough, cancel, out);
+            }
             Some(_) => b"[]",
             None => b"null",
         };
@@ -244,14 +259,15 @@ impl Units for Json {
         &self,
         units: Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
         let has_elements = self.elements.dims.is_some() && self.lists.of_elements;
         let length = self.length.as_ref();
         if let Some(length) = length.filter(|_| has_elements && self.missing.is_none()) {
-            return self.measure_elements(length, &units, enough, scratch);
+            return self.measure_elements(length, &units, enough, cancel, scratch);
         }
-        let next = self.write(units, enough, scratch)?;
+        let next = self.write(units, enough, cancel, scratch)?;
         Ok((next, to_u64(scratch.len())))
     }
 
@@ -341,11 +357,12 @@ mod tests {
             let heap = Arc::new(Heap(Vec::new()));
             let none: SharedPaths = Arc::new(|_| Ok(None));
             let json = Json::new(elements, Engine::new(0, 1), heap, none).unwrap();
+            let cancel = &CancelToken::default();
             let mut at = 0;
             while at < 240 {
                 let (mut written, mut scratch) = (Vec::new(), Vec::new());
-                let next = json.write(at..240, 100, &mut written).unwrap();
-                let measured = json.measure(at..240, 100, &mut scratch);
+                let next = json.write(at..240, 100, cancel, &mut written).unwrap();
+                let measured = json.measure(at..240, 100, cancel, &mut scratch);
                 assert_eq!(measured, Ok((next, to_u64(written.len()))), "{dims:?}");
                 at = next;
             }
@@ -361,7 +378,8 @@ mod tests {
             let record = type_of(u32::try_from(size).unwrap(), class);
             let mut text = Vec::new();
             let json = units(&record, Some(&[]), &vec![5; size], Arc::clone(&engine));
-            json.write(0..1, 100, &mut text).map(|_| text)
+            json.write(0..1, 100, &CancelToken::default(), &mut text)
+                .map(|_| text)
         };
         let short = text(limits::UNCOUNTED_ELEMENT).unwrap();
         assert_eq!(&*short, b"{\"v\": 5}\n");

@@ -39,6 +39,7 @@ pub(crate) use document::Options;
 pub(crate) use progress::DocumentState;
 pub(crate) use source::NdlSource;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::to_u64;
@@ -78,6 +79,7 @@ impl ResumableText for Description {
         &self,
         progress: &mut DocumentState,
         enough: usize,
+        _: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         let mut unread = None;

@@ -40,10 +40,12 @@ pub(crate) trait ResumableText: Send + Sync {
     ///
     /// # Errors
     /// Fails if a part cannot be written. Neither `place` nor `out` is used after that.
+    /// [`Error::unwanted`] once the request is cancelled.
     fn write_on(
         &self,
         place: &mut Self::ResumePoint,
         enough: usize,
+        cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<bool>;
 
@@ -152,11 +154,12 @@ impl<P> ReaderPosition<P> {
         &mut self,
         (text, length): (&T, u64),
         enough: usize,
+        cancel: &CancelToken,
     ) -> Result<()> {
         self.start = self.end();
         self.piece.clear();
         let place = self.place.get_or_insert_with(|| text.begin());
-        match text.write_on(place, enough, &mut self.piece) {
+        match text.write_on(place, enough, cancel, &mut self.piece) {
             Ok(is_more) => {
                 self.is_whole = !is_more;
                 if self.end() > length || self.is_whole && self.end() < length {
@@ -252,7 +255,7 @@ impl<T: ResumableText> View for StreamedText<T> {
             };
             let advanced = cancel.go_on();
             let text = (&self.text, self.length);
-            match advanced.and_then(|()| state.advance(text, enough.min(PIECE))) {
+            match advanced.and_then(|()| state.advance(text, enough.min(PIECE), cancel)) {
                 Ok(()) => {}
                 // A read that returned fewer bytes would look like the end of the file.
                 Err(error) => {
@@ -292,7 +295,13 @@ mod tests {
             0
         }
 
-        fn write_on(&self, place: &mut u32, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        fn write_on(
+            &self,
+            place: &mut u32,
+            enough: usize,
+            _: &CancelToken,
+            out: &mut Vec<u8>,
+        ) -> Result<bool> {
             while out.len() < enough && *place < self.count {
                 let (number, times) = &self.failing;
                 let left = times.load(Ordering::Relaxed);

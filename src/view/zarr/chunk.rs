@@ -258,7 +258,13 @@ impl Units for TextChunk {
         self.count.into()
     }
 
-    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+    fn write(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         /// Number of texts to write before the next check of `enough`.
         const BATCH: u64 = 64;
         if units.start == 0 {
@@ -272,14 +278,7 @@ impl Units for TextChunk {
                 .len()
                 .saturating_add(to_usize(limits::TEXT_ELEMENT_BYTES)?);
             let context = TextContext::new(&*self.container, &|_| Ok(None), most);
-            convert(
-                &self.array,
-                &self.stored,
-                at..end,
-                &context,
-                &CancelToken::default(),
-                out,
-            )?;
+            convert(&self.array, &self.stored, at..end, &context, cancel, out)?;
             at = end;
             if out.len() >= enough {
                 break;

@@ -100,12 +100,7 @@ impl Reader {
     ///
     /// # Errors
     /// Fails as [`read_in`](Self::read_in) does.
-    pub(crate) fn read_for(
-        &self,
-        offset: u64,
-        length: usize,
-        cancel: &CancelToken,
-    ) -> Result<Bytes> {
+    pub fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         self.read_in(self.ahead.as_ref(), offset, length, cancel)
     }
 

@@ -124,6 +124,7 @@ fn with_object(
             };
             with_object(&drawn, 0, Some(other.group), use_it)
         },
+        cancel: subject.file.effort.cancel(),
     });
     Ok(())
 }
@@ -239,6 +240,7 @@ fn with_drawn<T>(
         node: subject.node,
         path: &|| subject.known_path(),
         part: &|selector| part(subject, selector.as_bytes()),
+        cancel: subject.file.effort.cancel(),
     })
 }
 

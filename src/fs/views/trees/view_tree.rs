@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result, if_lasting};
 use h5fs_reader::model::datatype::ByteOrder;
 use h5fs_reader::model::selection::{Axis, AxisPositions};
@@ -372,10 +373,12 @@ pub(super) fn boxed_view(view: Option<impl View + 'static>) -> Result<Box<dyn Vi
 /// Fails if the text cannot be written now.
 fn short_text(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
     let (mut place, mut out) = (text.begin(), Vec::new());
+    // This text has a short time limit of its own.
+    let cancel = CancelToken::default();
     let started = Instant::now();
     while out.len() < limits::GROWING_TEXT && started.elapsed() < limits::GROWING_TIME {
         let enough = limits::GROWING_TEXT - out.len();
-        match if_lasting(text.write_on(&mut place, enough, &mut out))? {
+        match if_lasting(text.write_on(&mut place, enough, &cancel, &mut out))? {
             Some(true) => {}
             Some(false) => return Ok(Some(out)),
             None => return Ok(None),
@@ -546,7 +549,13 @@ mod tests {
 
         fn begin(&self) {}
 
-        fn write_on(&self, (): &mut (), _: usize, out: &mut Vec<u8>) -> Result<bool> {
+        fn write_on(
+            &self,
+            (): &mut (),
+            _: usize,
+            _: &CancelToken,
+            out: &mut Vec<u8>,
+        ) -> Result<bool> {
             out.extend_from_slice(self.0.clone()?);
             Ok(false)
         }

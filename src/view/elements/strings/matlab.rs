@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ByteOrder, Class};
 use h5fs_reader::model::shape::product;
@@ -115,7 +116,7 @@ impl MatlabRows {
         if rank > most {
             return Err(Error::limit("rank of a MATLAB array", most));
         }
-        let stored = elements.read(0, rank)?;
+        let stored = elements.read(0, rank, &CancelToken::default())?;
         let dims = matlab_empty::reversed(&elements.datatype, &stored);
         let dims = dims.ok_or_else(|| {
             Error::corrupt(
@@ -177,12 +178,13 @@ impl MatlabRows {
         elements: &Elements,
         rows: &Range<u64>,
         enough: usize,
+        cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let stored = if self.is_read_whole() {
-            self.read_matrices(elements, rows)?
+            self.read_matrices(elements, rows, cancel)?
         } else {
-            self.stretch(elements, rows)?
+            self.stretch(elements, rows, cancel)?
         };
         let mut row = Vec::new();
         for number in rows.start..rows.end.min(stored.end) {
@@ -201,13 +203,20 @@ impl MatlabRows {
     }
 
     /// Reads whole matrices, starting with the matrix that contains the first of `rows`.
-    fn read_matrices(&self, elements: &Elements, rows: &Range<u64>) -> Result<MatrixColumns> {
+    fn read_matrices(
+        &self,
+        elements: &Elements,
+        rows: &Range<u64>,
+        cancel: &CancelToken,
+    ) -> Result<MatrixColumns> {
         let size = self.columns.saturating_mul(self.rows);
         let first = rows.start / self.rows;
         let count = rows.end.div_ceil(self.rows) - first;
         let count = (elements.batch() / size.max(1)).max(1).min(count);
         Ok(MatrixColumns {
-            bytes: elements.read(first * size, count * size)?.into_vec(),
+            bytes: elements
+                .read(first * size, count * size, cancel)?
+                .into_vec(),
             start: first * self.rows,
             end: (first + count) * self.rows,
             column: self.rows,
@@ -215,7 +224,12 @@ impl MatlabRows {
     }
 
     /// Reads those of `rows` that are in the same matrix as the first one.
-    fn stretch(&self, elements: &Elements, rows: &Range<u64>) -> Result<MatrixColumns> {
+    fn stretch(
+        &self,
+        elements: &Elements,
+        rows: &Range<u64>,
+        cancel: &CancelToken,
+    ) -> Result<MatrixColumns> {
         const CHARACTERS: u64 = 32 << 10;
         let (matrix, first) = (rows.start / self.rows, rows.start % self.rows);
         let count = (self.rows - first).min(rows.end - rows.start);
@@ -223,7 +237,7 @@ impl MatlabRows {
         let mut bytes = Vec::new();
         for column in 0..self.columns {
             let start = (matrix * self.columns + column) * self.rows + first;
-            bytes.extend_from_slice(&elements.read(start, count)?);
+            bytes.extend_from_slice(&elements.read(start, count, cancel)?);
         }
         Ok(MatrixColumns {
             bytes,

@@ -128,7 +128,7 @@ impl GroupRows {
         while first < self.count {
             let before = first;
             let count = self.at_a_time(0).min(self.count - first);
-            let batch = self.rows.batch(first..first + count)?;
+            let batch = self.rows.batch(first..first + count, bounds.cancel())?;
             for row in 0..to_usize(count)? {
                 for (&column, texts) in columns.iter().zip(&mut texts) {
                     text.clear();
@@ -198,9 +198,9 @@ impl GroupRows {
 }
 
 impl Written {
-    fn write(&self, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Vec<u8>) -> Result<()> {
         let count = to_usize(rows.end - rows.start)?;
-        let batch = self.group.rows.batch(rows)?;
+        let batch = self.group.rows.batch(rows, cancel)?;
         for row in 0..count {
             let mut texts = self.texts.iter();
             for (number, stored) in self.group.stored.iter().enumerate() {
@@ -261,7 +261,7 @@ impl View for Written {
         let mut out = Vec::new();
         while first < last {
             let count = self.group.at_a_time(self.row_bytes).min(last - first);
-            self.write(first..first + count, &mut out)?;
+            self.write(first..first + count, cancel, &mut out)?;
             first = cancel.advance(first, first + count)?;
         }
         out.truncate(before + to_usize(end - offset)?);

@@ -70,7 +70,7 @@ impl Picture {
         let row = self.shown_pixels(self.image.width) * self.image.samples * 8;
         let mut output = Output::new(memory, ROWS * row)?;
         let started = Instant::now();
-        let is_late = &mut || {
+        let check = &mut || {
             if started.elapsed() > limits::PICTURE_TIME {
                 let most = limits::PICTURE_TIME.as_secs();
                 Err(Error::limit("seconds for a picture", most))
@@ -78,12 +78,17 @@ impl Picture {
                 cancel.go_on()
             }
         };
-        let levels = self.levels(is_late)?;
-        let encoded = self.write(&levels, is_late, &mut output);
+        let levels = self.levels(cancel, check)?;
+        let encoded = self.write(&levels, (cancel, check), &mut output);
         output.finished(encoded).map(Text::new)
     }
 
-    fn write(&self, levels: &Levels, check: Check<'_>, output: &mut Output<'_>) -> Result<()> {
+    fn write(
+        &self,
+        levels: &Levels,
+        (cancel, check): (&CancelToken, Check<'_>),
+        output: &mut Output<'_>,
+    ) -> Result<()> {
         let size = |extent: u64| u32::try_from(self.shown_pixels(extent)).unwrap_or(0);
         let (height, width) = (size(self.image.height), size(self.image.width));
         let mut encoder = Encoder::new(output, width, height);
@@ -106,7 +111,7 @@ impl Picture {
         let mut writer = encoder.write_header().map_err(failed)?;
         let mut rows = writer.stream_writer().map_err(failed)?;
         let mut row = Vec::new();
-        self.rows(check, &mut |stored| {
+        self.rows(cancel, check, &mut |stored| {
             row.clear();
             levels.write(stored, &mut row);
             rows.write_all(&row).map_err(|error| failed(error.into()))
@@ -158,11 +163,11 @@ impl Picture {
 
     /// Returns the conversion of values to levels. For some number types, this reads all shown
     /// pixels.
-    pub(super) fn levels(&self, check: Check<'_>) -> Result<Levels> {
+    pub(super) fn levels(&self, cancel: &CancelToken, check: Check<'_>) -> Result<Levels> {
         let samples = self.image.samples;
         let levels =
             Levels::from_pixel(self.image.pixel, samples, &mut |range: &mut dyn Range| {
-                self.rows(check, &mut |stored| {
+                self.rows(cancel, check, &mut |stored| {
                     range.include(stored);
                     Ok(())
                 })
@@ -184,6 +189,7 @@ impl Picture {
     /// Passes each shown row to `visit`: the shown pixels of the row, as stored.
     pub(in crate::view::pictures) fn rows(
         &self,
+        cancel: &CancelToken,
         check: Check<'_>,
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
@@ -192,14 +198,20 @@ impl Picture {
         for number in 0..self.shown_pixels(self.image.height) {
             check()?;
             row.clear();
-            self.pixels(number, 0..width, &mut row)?;
+            self.pixels(number, 0..width, cancel, &mut row)?;
             visit(&row)?;
         }
         Ok(())
     }
 
     /// Appends the stored pixels `span` of the shown row `number`.
-    pub(super) fn pixels(&self, number: u64, span: Span<u64>, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn pixels(
+        &self,
+        number: u64,
+        span: Span<u64>,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let Image {
             height,
             width,
@@ -228,11 +240,11 @@ impl Picture {
                         Some(Interlace::Plane) => sample * height + row,
                         _ => row * samples + sample,
                     };
-                    self.run(line * width + first, count, 1, &mut planes)?;
+                    self.run(line * width + first, count, 1, cancel, &mut planes)?;
                 }
                 self.interleave(&planes, count, out)?;
             }
-            _ => self.run((row * width + first) * samples, count, samples, out)?,
+            _ => self.run((row * width + first) * samples, count, samples, cancel, out)?,
         }
         if origin.is_right {
             reverse(&mut out[start..], to_usize(self.pixel)?);
@@ -242,7 +254,14 @@ impl Picture {
 
     /// Appends `count` pixels as stored, starting at element `first`. Each pixel has `numbers`
     /// numbers. One of `step` pixels is read.
-    fn run(&self, mut first: u64, count: u64, numbers: u64, out: &mut Vec<u8>) -> Result<()> {
+    fn run(
+        &self,
+        mut first: u64,
+        count: u64,
+        numbers: u64,
+        cancel: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let size = u64::from(self.image.pixel.bytes);
         let pixel = numbers * size;
         let distance = self.step * pixel;
@@ -250,7 +269,11 @@ impl Picture {
         while left > 0 {
             let count = (BATCH / distance).clamp(1, left);
             let length = to_usize((count - 1) * distance + pixel)?;
-            let bytes = self.elements.content.read_at(first * size, length)?;
+            cancel.go_on()?;
+            let bytes = self
+                .elements
+                .content
+                .read_for(first * size, length, cancel)?;
             if bytes.len() != length {
                 return Err(Error::corrupt("array: fewer elements than its shape", None));
             }

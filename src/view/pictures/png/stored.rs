@@ -121,7 +121,7 @@ impl UncompressedPng {
             Some(levels) => levels,
             none => {
                 cancel.begin_heavy()?;
-                none.insert(self.picture.levels(&mut || cancel.go_on())?)
+                none.insert(self.picture.levels(cancel, &mut || cancel.go_on())?)
             }
         };
         let levels = levels.clone();
@@ -143,7 +143,8 @@ impl UncompressedPng {
                     // The filter type is None.
                     out.push(0);
                 }
-                self.part(levels, row, first.max(1) - 1..last - 1, &mut out)?;
+                let part = first.max(1) - 1..last - 1;
+                self.part(levels, row, part, cancel, &mut out)?;
                 at = at.saturating_add(last - first);
             }
             Ok(())
@@ -162,6 +163,7 @@ impl UncompressedPng {
         levels: &Levels,
         row: u64,
         range: std::ops::Range<u64>,
+        cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         if range.is_empty() {
@@ -172,7 +174,7 @@ impl UncompressedPng {
         let width = self.picture.shown_pixels(self.picture.image.width);
         let end = (range.end * 8).div_ceil(bits).min(width);
         let (mut stored, mut written) = (Vec::new(), Vec::new());
-        self.picture.pixels(row, first..end, &mut stored)?;
+        self.picture.pixels(row, first..end, cancel, &mut stored)?;
         levels.write(&stored, &mut written);
         let before = range.start - first * bits / 8;
         let range = before..before + (range.end - range.start);

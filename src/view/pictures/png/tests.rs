@@ -9,6 +9,7 @@ use png::{BitDepth, ColorType};
 
 use super::*;
 use crate::view::View;
+use crate::view::cancellation::ends_with_its_second_read;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::png::output::{Output, failed};
@@ -201,7 +202,9 @@ fn a_huge_picture_is_not_read_whole() {
     let picture = Picture::new(image, huge, None);
     assert_eq!(picture.step, 1 << 15);
     let mut row = Vec::new();
-    picture.pixels(1023, 0..1024, &mut row).unwrap();
+    picture
+        .pixels(1023, 0..1024, &CancelToken::default(), &mut row)
+        .unwrap();
     assert_eq!(row.len(), 1024);
 }
 
@@ -391,4 +394,13 @@ fn a_reader_that_is_gone_ends_the_work() {
     let error = picture.read_for(0, 10, &token).unwrap_err();
     assert!(error.is_unwanted());
     assert_eq!(picture.read_at(0, 10).unwrap().len(), 10);
+}
+
+#[test]
+fn a_picture_ends_with_its_request() {
+    let (dims, bytes) = ([2000, 2000], 4 * 2000 * 2000);
+    let plain = |content| stored(elements(unsigned(4), &dims, content));
+    ends_with_its_second_read(bytes, plain, |picture, cancel| {
+        picture.read_for(0, 10, cancel)
+    });
 }

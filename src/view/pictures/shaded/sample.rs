@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Array;
 use h5fs_reader::model::array::Storage;
@@ -96,7 +97,7 @@ pub(crate) fn shading(
             break;
         }
         let (elements, missing) = drawn.pixels(&plan.selector(place), image.appearance)?;
-        sample.look_at(&elements, missing.as_ref(), plan.values())?;
+        sample.look_at(&elements, missing.as_ref(), plan.values(), &drawn.cancel)?;
     }
     let Sample {
         statistics,
@@ -240,17 +241,18 @@ impl Sample {
         elements: &Elements,
         missing: Option<&MissingValues>,
         most: u64,
+        cancel: &CancelToken,
     ) -> Result<()> {
         let Some(pixel) = Pixel::from_datatype(&elements.datatype) else {
             return Ok(());
         };
         let count = elements.dims.iter().flatten().product::<u64>();
         for run in runs(count, most) {
-            let bytes = elements.read(run.start, run.end - run.start)?;
+            let bytes = elements.read(run.start, run.end - run.start, cancel)?;
             let missing = match missing {
                 Some(missing) => {
                     let count = run.end - run.start;
-                    missing.find_missing(&elements.datatype, run.start, count, &bytes)?
+                    missing.find_missing(&elements.datatype, run.start, count, &bytes, cancel)?
                 }
                 None => Vec::new(),
             };

@@ -16,7 +16,13 @@ impl Units for Words {
         self.lengths.len() as u64
     }
 
-    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+    fn write(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        _: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         for unit in units.clone() {
             if out.len() >= enough {
                 return Ok(unit);
@@ -37,8 +43,14 @@ impl Units for Arc<Words> {
         (**self).count()
     }
 
-    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
-        (**self).write(units, enough, out)
+    fn write(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        _: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
+        (**self).write(units, enough, &CancelToken::default(), out)
     }
 }
 
@@ -59,7 +71,7 @@ impl Units for Still {
         5
     }
 
-    fn write(&self, units: Range<u64>, _: usize, _: &mut Vec<u8>) -> Result<u64> {
+    fn write(&self, units: Range<u64>, _: usize, _: &CancelToken, _: &mut Vec<u8>) -> Result<u64> {
         Ok(units.start)
     }
 }
@@ -91,7 +103,7 @@ fn many_units_are_counted_in_order() {
     let mut expected = Vec::new();
     let of_one = 77_777..77_778;
     words(&lengths, None)
-        .write(of_one, 1, &mut expected)
+        .write(of_one, 1, &CancelToken::default(), &mut expected)
         .unwrap();
     let read = text.read_at(before as u64, expected.len()).unwrap();
     assert_eq!(read[..], expected);
@@ -105,11 +117,23 @@ fn a_text_that_is_too_long_is_not_counted() {
             self.0
         }
 
-        fn write(&self, units: Range<u64>, _: usize, _: &mut Vec<u8>) -> Result<u64> {
+        fn write(
+            &self,
+            units: Range<u64>,
+            _: usize,
+            _: &CancelToken,
+            _: &mut Vec<u8>,
+        ) -> Result<u64> {
             Ok(units.end)
         }
 
-        fn measure(&self, units: Range<u64>, _: usize, _: &mut Vec<u8>) -> Result<(u64, u64)> {
+        fn measure(
+            &self,
+            units: Range<u64>,
+            _: usize,
+            _: &CancelToken,
+            _: &mut Vec<u8>,
+        ) -> Result<(u64, u64)> {
             Ok((units.end, (units.end - units.start) * self.1))
         }
     }
@@ -198,7 +222,7 @@ proptest! {
         let mut whole = Vec::new();
         let all = 0..lengths.len() as u64;
         if !all.is_empty() {
-            words(&lengths, None).write(all, usize::MAX, &mut whole).unwrap();
+            words(&lengths, None).write(all, usize::MAX, &CancelToken::default(), &mut whole).unwrap();
         }
         let text = counted(&lengths);
         prop_assert_eq!(text.length(), whole.len() as u64);
@@ -221,7 +245,13 @@ impl ResumableText for Parts {
         0
     }
 
-    fn write_on(&self, place: &mut usize, _: usize, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_on(
+        &self,
+        place: &mut usize,
+        _: usize,
+        _: &CancelToken,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         out.resize(out.len() + self.0[*place].clone()?, b'x');
         *place += 1;
         Ok(*place < self.0.len())

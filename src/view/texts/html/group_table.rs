@@ -1,5 +1,6 @@
 //! The first rows of a group's table, on the page of the group.
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::wire::to_u64;
 
@@ -45,15 +46,19 @@ fn rows(object: &PageObject<'_>, table: &GroupRows) -> Result<Html> {
     html.markup("</tr></thead>\n<tbody>\n");
     for row in 0..table.rows.min(limits::HTML_TABLE_ROWS) {
         html.markup("<tr><th>").number(row).markup("</th>");
-        write_cells(table, row, &mut html)?;
+        write_cells(table, (row, &object.cancel), &mut html)?;
         html.markup("</tr>\n");
     }
     html.markup("</tbody></table></div>\n");
     Ok(html)
 }
 
-fn write_cells(table: &GroupRows, row: u64, html: &mut Html) -> Result<()> {
-    let cells = table.fields.read(row..row + 1)?;
+fn write_cells(
+    table: &GroupRows,
+    (row, cancel): (u64, &CancelToken),
+    html: &mut Html,
+) -> Result<()> {
+    let cells = table.fields.read(row..row + 1, cancel)?;
     (0..table.fields.names().len())
         .try_for_each(|column| cell::write(&*cells, 0, column, None, html))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::Engine;
+use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::{Container, Node, NodeId};
 
@@ -45,6 +45,8 @@ pub(crate) struct PageObject<'a> {
     pub(crate) group: Option<NodeId>,
     /// A function that draws another object on the page.
     pub(crate) other: &'a DrawOther<'a>,
+    /// The token of the request that opens the page.
+    pub(crate) cancel: CancelToken,
 }
 
 /// A function that calls `draw` with another object, to draw it on the same page. Fails if the

@@ -156,6 +156,7 @@ impl PlotLine {
             elements,
             stored,
             missing,
+            cancel: object.cancel.clone(),
         };
         let along = self.along.coordinate.as_ref().filter(|_| !self.is_alone);
         match along {

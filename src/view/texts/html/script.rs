@@ -127,6 +127,7 @@ fn missing(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
         node: object.node,
         path: &|| Ok(object.path.to_vec()),
         part: object.part,
+        cancel: object.cancel.clone(),
     };
     drawn.numbers("").map(|(_, missing)| missing)
 }

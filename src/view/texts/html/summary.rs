@@ -90,7 +90,10 @@ pub(super) fn value(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Optio
     };
     let mut text = Vec::new();
     let most = to_usize(limits::HTML_GLANCE)?;
-    match fields.read(0..1)?.write(0, 0, most, &mut text) {
+    match fields
+        .read(0..1, &object.cancel)?
+        .write(0, 0, most, &mut text)
+    {
         Ok(_) => Ok(Some(text)),
         Err(Error::Limit { .. }) => Ok(None),
         Err(error) => Err(error),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::shape::product;
@@ -138,7 +139,7 @@ fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
         html.markup("<tr><th>");
         write_label(object, &corner, row, &mut html);
         html.markup("</th>");
-        write_cells(&corner, &fields, &pages, row, &mut html)?;
+        write_cells(&corner, &fields, &pages, (row, &object.cancel), &mut html)?;
         html.markup("</tr>\n");
     }
     html.markup("</tbody></table></div>\n");
@@ -153,7 +154,7 @@ fn pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Option<Url>
         return Ok(Vec::new());
     }
     let count = elements.dims.as_deref().map_or(Ok(0), product)?;
-    let bytes = elements.read(0, count)?;
+    let bytes = elements.read(0, count, &object.cancel)?;
     let each = bytes.chunks_exact(to_usize(elements.datatype.size.into())?.max(1));
     each.map(|element| references::page(object, &elements.datatype, element))
         .collect()
@@ -190,12 +191,12 @@ fn write_cells(
     corner: &Corner,
     fields: &ArrayFields,
     pages: &[Option<Url>],
-    row: u64,
+    (row, cancel): (u64, &CancelToken),
     html: &mut Html,
 ) -> Result<()> {
     let elements = corner.shown[1];
     let first = row.saturating_mul(elements);
-    let cells = fields.read(first..first.saturating_add(elements))?;
+    let cells = fields.read(first..first.saturating_add(elements), cancel)?;
     for element in 0..to_usize(elements)? {
         for column in 0..shown_columns(fields) {
             let page = pages.get(to_usize(first)? + element);

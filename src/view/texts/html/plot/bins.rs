@@ -3,6 +3,7 @@
 //! All bins have the same number of elements. If the coordinates of the dimension only rise, or
 //! only fall, there are also bins of equal width in the coordinate.
 
+use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 
@@ -18,6 +19,7 @@ pub(super) struct NumberReader {
     pub(super) elements: Elements,
     pub(super) stored: StoredType,
     pub(super) missing: Option<MissingValues>,
+    pub(super) cancel: CancelToken,
 }
 
 impl NumberReader {
@@ -26,10 +28,11 @@ impl NumberReader {
     /// # Errors
     /// Fails if the elements cannot be read.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<f64>> {
-        let bytes = self.elements.read(first, count)?;
+        let bytes = self.elements.read(first, count, &self.cancel)?;
         let datatype = &self.elements.datatype;
         let missing = self.missing.as_ref();
-        let missing = missing.map(|missing| missing.find_missing(datatype, first, count, &bytes));
+        let missing = missing
+            .map(|missing| missing.find_missing(datatype, first, count, &bytes, &self.cancel));
         let missing = missing.transpose()?.unwrap_or_default();
         let size = to_usize(u64::from(self.stored.size()))?.max(1);
         let each = bytes.chunks_exact(size).enumerate();
@@ -148,6 +151,7 @@ mod tests {
                 content: Box::new(Text::new(bytes.collect())),
             },
             missing: None,
+            cancel: CancelToken::default(),
         };
         let pieces = Pieces::choose(&array, None, count, false).unwrap();
         let along = along.map(|along| {

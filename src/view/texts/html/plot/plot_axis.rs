@@ -91,6 +91,7 @@ impl PlotCoordinate {
                 elements,
                 stored,
                 missing: None,
+                cancel: object.cancel.clone(),
             },
             are_edges,
         }))

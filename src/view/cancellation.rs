@@ -1,0 +1,149 @@
+//! Tests that the work of a view ends when its request is cancelled, also in the middle of a read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use h5fs_reader::array::{Bytes, CancelToken, Canceller, Engine};
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::testing::{Heap, int};
+
+use crate::view::View;
+use crate::view::csv::CsvTable;
+use crate::view::csv::array;
+use crate::view::elements::Elements;
+use crate::view::elements::missing::MissingValues;
+use crate::view::elements::strings::{StringStorage, Strings};
+use crate::view::texts::counted_text::{Count, CountedFile};
+use crate::view::texts::json::{Json, SharedPaths};
+use crate::view::texts::text::Text;
+
+/// A source of zeros. One of its reads cancels the request.
+#[derive(Default)]
+pub(in crate::view) struct ZeroSource {
+    canceller: Canceller,
+    reads: AtomicU64,
+    /// Number of the read that cancels the request, or 0 for none.
+    cancelling_read: AtomicU64,
+    /// Whether that read received the token of the request.
+    has_token: AtomicBool,
+}
+
+/// The content of a source, in bytes.
+pub(in crate::view) struct ZeroContent {
+    source: Arc<ZeroSource>,
+    length: u64,
+}
+
+impl View for ZeroContent {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_for(&self, _: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let source = &*self.source;
+        let number = source.reads.fetch_add(1, Ordering::Relaxed) + 1;
+        if number == source.cancelling_read.load(Ordering::Relaxed) {
+            source.canceller.cancel();
+            let is_cancelled = cancel.is_cancelled();
+            source.has_token.store(is_cancelled, Ordering::Relaxed);
+        }
+        Ok(vec![0; length].into())
+    }
+}
+
+/// Checks that `work` ends with the second read of a source, which cancels the request, and that
+/// the read received the request's token. `open` creates the object to work on from the content.
+#[track_caller]
+pub(in crate::view) fn ends_with_its_second_read<V, T>(
+    length: u64,
+    open: impl FnOnce(ZeroContent) -> V,
+    work: impl FnOnce(&V, &CancelToken) -> Result<T>,
+) {
+    let source = Arc::<ZeroSource>::default();
+    let opened = open(ZeroContent {
+        source: Arc::clone(&source),
+        length,
+    });
+    source.reads.store(0, Ordering::Relaxed);
+    source.cancelling_read.store(2, Ordering::Relaxed);
+    let ended = work(&opened, &source.canceller.token()).err();
+    assert!(ended.is_some_and(|error| error.is_unwanted()));
+    assert_eq!(source.reads.load(Ordering::Relaxed), 2, "reads");
+    assert!(source.has_token.load(Ordering::Relaxed), "the token of the request");
+}
+
+const COUNT: u64 = 200_000;
+
+/// Returns elements of one byte.
+fn elements(content: impl View + 'static, dims: &[u64]) -> Elements {
+    Elements {
+        datatype: int(1),
+        dims: Some(dims.to_vec()),
+        content: Box::new(content),
+    }
+}
+
+fn zeros() -> Elements {
+    elements(Text::new(vec![0; COUNT as usize]), &[COUNT / 4, 4])
+}
+
+/// Returns a mask with one element for four of the array, so that each mask element is read alone.
+fn masked(content: ZeroContent) -> Option<MissingValues> {
+    let mask = elements(content, &[COUNT / 4, 1]);
+    Some(MissingValues::marked(mask, &[COUNT / 4, 4]).unwrap())
+}
+
+fn no_paths() -> SharedPaths {
+    Arc::new(|_| Ok(None))
+}
+
+fn csv(elements: Elements, missing: Option<MissingValues>) -> CsvTable {
+    let heap = Arc::new(Heap(Vec::new()));
+    let table = array::table(elements, missing, Engine::new(0, 1), heap, no_paths());
+    table.unwrap().unwrap()
+}
+
+fn json(elements: Elements, missing: Option<MissingValues>) -> Json {
+    let heap = Arc::new(Heap(Vec::new()));
+    let json = Json::new(elements, Engine::new(0, 1), heap, no_paths());
+    json.unwrap().with_missing(missing)
+}
+
+fn strings(elements: Elements) -> Strings {
+    let heap = Arc::new(Heap(Vec::new()));
+    Strings::new(elements, StringStorage::Characters, Engine::new(0, 1), heap).unwrap()
+}
+
+fn read(view: &impl View, cancel: &CancelToken) -> Result<Bytes> {
+    view.read_for(0, 1 << 20, cancel)
+}
+
+#[test]
+fn texts_of_elements_end_with_their_request() {
+    let dims = [COUNT / 4, 4];
+    let values = |content| CountedFile::of_units(csv(elements(content, &dims), None));
+    ends_with_its_second_read(COUNT, values, read);
+    let values = |content| CountedFile::of_units(json(elements(content, &dims), None));
+    ends_with_its_second_read(COUNT, values, read);
+    let values = |content| CountedFile::of_units(strings(elements(content, &dims)));
+    ends_with_its_second_read(COUNT, values, read);
+}
+
+#[test]
+fn texts_of_masked_elements_end_with_their_request() {
+    let mask = |content| CountedFile::of_units(csv(zeros(), masked(content)));
+    ends_with_its_second_read(COUNT / 4, mask, read);
+    let mask = |content| CountedFile::of_units(json(zeros(), masked(content)));
+    ends_with_its_second_read(COUNT / 4, mask, read);
+}
+
+#[test]
+fn counts_of_texts_end_with_their_request() {
+    let count = |table: &CsvTable, cancel: &CancelToken| {
+        let (effort, _granted) = Effort::cancelled_by(cancel);
+        Count::measure(table, &Engine::new(0, 1), &effort)
+    };
+    let mask = |content| csv(zeros(), masked(content));
+    ends_with_its_second_read(COUNT / 4, mask, count);
+}
