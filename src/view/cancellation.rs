@@ -70,7 +70,10 @@ pub(in crate::view) fn ends_with_its_second_read<V, T>(
     let ended = work(&opened, &source.canceller.token()).err();
     assert!(ended.is_some_and(|error| error.is_unwanted()));
     assert_eq!(source.reads.load(Ordering::Relaxed), 2, "reads");
-    assert!(source.has_token.load(Ordering::Relaxed), "the token of the request");
+    assert!(
+        source.has_token.load(Ordering::Relaxed),
+        "the token of the request"
+    );
 }
 
 const COUNT: u64 = 200_000;
@@ -112,7 +115,8 @@ fn json(elements: Elements, missing: Option<MissingValues>) -> Json {
 
 fn strings(elements: Elements) -> Strings {
     let heap = Arc::new(Heap(Vec::new()));
-    Strings::new(elements, StringStorage::Characters, Engine::new(0, 1), heap).unwrap()
+    let (storage, cancel) = (StringStorage::Characters, &CancelToken::default());
+    Strings::new(elements, storage, Engine::new(0, 1), heap, cancel).unwrap()
 }
 
 fn read(view: &impl View, cancel: &CancelToken) -> Result<Bytes> {

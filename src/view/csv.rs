@@ -92,6 +92,7 @@ impl CsvTable {
     /// Fails if the first row cannot be written.
     fn with_equal_rows(self) -> Result<Self> {
         let mut row = Vec::new();
+        // The rows are a hole, which is not read from the file.
         self.write_rows(0..1, 1, &CancelToken::default(), &mut row)?;
         let width = Some(to_u64(row.len()));
         Ok(CsvTable { width, ..self })

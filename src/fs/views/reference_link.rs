@@ -39,7 +39,7 @@ impl FsNode for ReferenceLink {
         let (file, inode) = (target.file, target.inode);
         let references = open(file, inode.node)?;
         let number = references.number(&inode.name).ok_or(Error::NotFound)?;
-        let reference = references.target(&*file.container, number)?;
+        let reference = references.target(&*file.container, number, &file.effort.cancel())?;
         let text = match reference {
             Reference::Object(node) | Reference::Region(node) => text(target, node)?,
             Reference::Dangling(address) => Some(dangling_text(address, "no object")),
@@ -66,7 +66,7 @@ pub(in crate::fs) fn enter(
     let file = directory.file;
     let references = open(file, group.object)?;
     let number = references.number(name).ok_or(Error::NotFound)?;
-    match if_lasting(references.target(&*file.container, number))? {
+    match if_lasting(references.target(&*file.container, number, &file.effort.cancel()))? {
         Some(reference) if !is_object(&reference) => return Err(Error::NotFound),
         _ => {}
     }
@@ -86,7 +86,9 @@ pub(in crate::fs) fn list(
     let mut block = ReferenceBlock::default();
     indexed::list(directory, first, visit, |at| {
         if block.element_from(at).is_none() {
-            block = references.block(at)?.unwrap_or_default();
+            block = references
+                .block(at, &file.effort.cancel())?
+                .unwrap_or_default();
         }
         let Some((number, element)) = block.element_from(at) else {
             return Ok(None);

@@ -231,7 +231,8 @@ fn add(
     match presence(file, object)? {
         StorePresence::Unknown => Ok(false),
         StorePresence::Implied if file.container.extras().is_some() => {
-            let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole_text()?;
+            let json = AsdfJson::new(Arc::clone(&file.container), object.id);
+            let value = json.whole_text(&file.effort.cancel())?;
             Ok(attributes.add(&link.name, value.trim_ascii_end()))
         }
         _ => Ok(true),

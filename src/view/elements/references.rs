@@ -96,8 +96,13 @@ impl References {
     ///
     /// # Errors
     /// Fails if the element or its target cannot be read.
-    pub(crate) fn target(&self, container: &dyn Container, number: u64) -> Result<Reference> {
-        let element = self.elements.read(number, 1, &CancelToken::default())?;
+    pub(crate) fn target(
+        &self,
+        container: &dyn Container,
+        number: u64,
+        cancel: &CancelToken,
+    ) -> Result<Reference> {
+        let element = self.elements.read(number, 1, cancel)?;
         container.reference(self.kind, &element)
     }
 
@@ -106,7 +111,7 @@ impl References {
     ///
     /// # Errors
     /// Fails if the elements cannot be read.
-    pub(crate) fn block(&self, first: u64) -> Result<Option<ReferenceBlock>> {
+    pub(crate) fn block(&self, first: u64, cancel: &CancelToken) -> Result<Option<ReferenceBlock>> {
         let size = u64::from(self.elements.datatype.size).max(1);
         let start = first.saturating_mul(size);
         // Elements that are not stored are zero, and therefore null.
@@ -120,10 +125,7 @@ impl References {
         }
         Ok(Some(ReferenceBlock {
             first,
-            bytes: self
-                .elements
-                .read(first, count, &CancelToken::default())?
-                .into_vec(),
+            bytes: self.elements.read(first, count, cancel)?.into_vec(),
             size: to_usize(size)?,
         }))
     }
@@ -208,7 +210,7 @@ mod tests {
     fn a_target_is_read_alone() {
         let list = references(&[3], &[7, 0, 9]);
         let heap = Heap(vec![]);
-        let target = |number| list.target(&heap, number);
+        let target = |number| list.target(&heap, number, &CancelToken::default());
         assert_eq!(target(0), Ok(Reference::Object(NodeId::for_test(7))));
         assert_eq!(target(1), Ok(Reference::Null));
         assert!(target(3).is_err(), "there is no fourth");
@@ -222,7 +224,7 @@ mod tests {
                 kind,
                 ..references(&[bytes.len() as u64], bytes)
             };
-            let block = list.block(0).unwrap().unwrap();
+            let block = list.block(0, &CancelToken::default()).unwrap().unwrap();
             let elements = elements(&block);
             let named = elements.filter(|(_, element)| list.names_an_object(&heap, element));
             named.map(|(number, _)| number).collect::<Vec<_>>()
@@ -238,7 +240,7 @@ mod tests {
     fn blocks_end_where_the_elements_do() {
         let list = references(&[2 * BLOCK + 1], &vec![1; 2 * BLOCK as usize + 1]);
         let lengths = |first| {
-            list.block(first)
+            list.block(first, &CancelToken::default())
                 .unwrap()
                 .map(|block| elements(&block).count())
         };

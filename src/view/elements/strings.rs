@@ -112,6 +112,7 @@ impl Strings {
         kind: StringStorage,
         engine: Arc<Engine>,
         container: Arc<dyn Container>,
+        cancel: &CancelToken,
     ) -> Result<Self> {
         let dims = elements.dims.as_deref();
         let (form, count) = match kind {
@@ -134,7 +135,7 @@ impl Strings {
                 let rows = match stored {
                     matlab::MatlabElements::Chars(unit) => matlab::MatlabRows::new(dims, unit)?,
                     matlab::MatlabElements::Dimensions => {
-                        matlab::MatlabRows::empty_array(&elements)?
+                        matlab::MatlabRows::empty_array(&elements, cancel)?
                     }
                 };
                 refuse_long(rows.bytes())?;

@@ -50,6 +50,8 @@ pub(crate) struct TableFile<'a> {
     pub(crate) paths: SharedPaths,
     /// A function that fails if an array is known to be unreadable.
     pub(crate) verify: &'a dyn Fn(NodeId) -> Result<()>,
+    /// The token of the request that opens the table.
+    pub(crate) cancel: CancelToken,
 }
 
 /// Returns the Parquet table of a group's table.
@@ -298,7 +300,7 @@ impl FieldArrays<'_> {
         let mut bytes = 0;
         for number in 0..count {
             // The names are read one at a time, because a name may be long.
-            let batch = rows.batch(number..number + 1, &CancelToken::default())?;
+            let batch = rows.batch(number..number + 1, &self.around.cancel)?;
             let mut text = Vec::new();
             let cell = batch.write(0, 0, limits::PARQUET_TEXT, &mut text)?;
             let mut value = Vec::with_capacity(text.len() + 4);

@@ -27,6 +27,7 @@ impl Palette {
         container: &dyn Container,
         engine: &Arc<Engine>,
         node: NodeId,
+        cancel: &CancelToken,
     ) -> Result<Self> {
         let unfit = || {
             Error::unsupported(
@@ -47,7 +48,7 @@ impl Palette {
         let pixel = Pixel::from_datatype(&elements.datatype).map(|pixel| (pixel.kind, pixel.bytes));
         match elements.dims.as_deref() {
             Some(&[entries @ 1..=256, 3]) if pixel == Some((PixelKind::Unsigned, 1)) => {
-                let bytes = elements.read(0, entries * 3, &CancelToken::default())?;
+                let bytes = elements.read(0, entries * 3, cancel)?;
                 Ok(Self::from_colours(bytes.as_chunks().0))
             }
             _ => Err(unfit()),

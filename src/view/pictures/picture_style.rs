@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::Engine;
+use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::{integers, target_at, text, texts};
 use h5fs_reader::model::{Container, Node, NodeId};
@@ -31,9 +31,10 @@ impl PictureStyle {
         engine: &Arc<Engine>,
         node: &Node,
         selector: &[u8],
+        cancel: &CancelToken,
     ) -> Result<Self> {
         let appearance = appearance_of(container, node)?;
-        Self::of_part((container, engine), node, appearance, selector)
+        Self::of_part((container, engine), node, appearance, selector, cancel)
     }
 
     /// Like [`read`](Self::read), if the appearance `whole` of the whole array is already known.
@@ -45,11 +46,12 @@ impl PictureStyle {
         node: &Node,
         whole: Appearance,
         selector: &[u8],
+        cancel: &CancelToken,
     ) -> Result<Self> {
         let rank = numbers(node)?.map_or(0, |(_, dims)| dims.len());
         let appearance = whole.of_part(selector, rank);
         let palette = appearance.palette;
-        let palette = palette.map(|palette| Palette::read(container, engine, palette));
+        let palette = palette.map(|palette| Palette::read(container, engine, palette, cancel));
         Ok(PictureStyle {
             appearance,
             palette: palette.transpose()?,

@@ -67,12 +67,12 @@ impl AsdfJson {
     /// # Errors
     /// `Limit` if the text is longer than [`limits::ASDF_JSON_SIZED`] bytes. Fails if a node in it
     /// cannot be read.
-    pub(crate) fn whole_text(&self) -> Result<Vec<u8>> {
+    pub(crate) fn whole_text(&self, cancel: &CancelToken) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let is_more = self.write_on(
             &mut self.begin(),
             limits::ASDF_JSON_SIZED,
-            &CancelToken::default(),
+            cancel,
             &mut text,
         )?;
         if is_more || text.len() > limits::ASDF_JSON_SIZED {

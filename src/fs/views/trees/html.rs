@@ -199,7 +199,7 @@ fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text>
     }
     let shading = shading(subject)?.ok_or_else(too_large)?;
     let whole = (container, &file.engine);
-    let look = PictureStyle::of_part(whole, node, appearance, subject.selected)?;
+    let look = PictureStyle::of_part(whole, node, appearance, subject.selected, cancel)?;
     let selector = str::from_utf8(subject.selected).map_err(|_| Error::NotFound)?;
     let memory = file.engine.hold(0)?;
     with_drawn(subject, |drawn| {

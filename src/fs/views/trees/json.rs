@@ -57,7 +57,10 @@ fn is_value(file: &FileState, node: &Node) -> bool {
 /// is too long, only counted.
 fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
-    let render = || json.whole_text().map(Text::new);
+    let render = || {
+        json.whole_text(&subject.file.effort.cancel())
+            .map(Text::new)
+    };
     match subject.file.cached_text(subject.node.id, b".json", render) {
         Err(Error::Limit { .. } | Error::Effort { .. }) => subject.document(json, ""),
         text => boxed_view(Some(text?)),

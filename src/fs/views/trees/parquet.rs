@@ -81,6 +81,7 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         container: subject.file.variables(),
         paths: subject.paths(),
         verify: subject.verify,
+        cancel: subject.file.effort.cancel(),
     };
     let columns = group_columns(subject)?;
     let mut description = Description::new(&subject.known_path()?);

@@ -34,6 +34,7 @@ fn picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<d
         &file.engine,
         subject.node,
         subject.selected,
+        &file.effort.cancel(),
     )?;
     let picture = match PngFile::from_elements(elements, look) {
         None => return Ok(None),

@@ -44,7 +44,7 @@ fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<d
         None => Ok(None),
         Some(kind) => {
             let (engine, container) = (Arc::clone(&file.engine), Arc::clone(&file.container));
-            let strings = Strings::new(elements, kind, engine, container)?;
+            let strings = Strings::new(elements, kind, engine, container, &file.effort.cancel())?;
             subject.counted(strings).map(Some)
         }
     }

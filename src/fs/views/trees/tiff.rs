@@ -23,6 +23,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 &file.engine,
                 subject.node,
                 subject.selected,
+                &file.effort.cancel(),
             )?;
             Ok(viewed(tiff::file(elements, look)?))
         }),

@@ -110,13 +110,13 @@ impl MatlabRows {
     ///
     /// # Errors
     /// `Corrupt` if none of the dimensions is zero. Fails if the dimensions cannot be read.
-    pub(super) fn empty_array(elements: &Elements) -> Result<Self> {
+    pub(super) fn empty_array(elements: &Elements, cancel: &CancelToken) -> Result<Self> {
         let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
         let most = to_u64(limits::RANK);
         if rank > most {
             return Err(Error::limit("rank of a MATLAB array", most));
         }
-        let stored = elements.read(0, rank, &CancelToken::default())?;
+        let stored = elements.read(0, rank, cancel)?;
         let dims = matlab_empty::reversed(&elements.datatype, &stored);
         let dims = dims.ok_or_else(|| {
             Error::corrupt(

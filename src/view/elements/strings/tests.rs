@@ -20,7 +20,13 @@ fn elements(datatype: Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Elements 
 
 fn strings_of(elements: Elements, kind: StringStorage) -> Result<Strings> {
     let heap = Heap(vec![b"one".to_vec(), b"a\0b".to_vec(), vec![b'x'; 300_000]]);
-    Strings::new(elements, kind, Engine::new(1 << 20, 2), Arc::new(heap))
+    Strings::new(
+        elements,
+        kind,
+        Engine::new(1 << 20, 2),
+        Arc::new(heap),
+        &CancelToken::default(),
+    )
 }
 
 /// Returns the whole text, read in parts of three bytes. Checks that its length is the counted

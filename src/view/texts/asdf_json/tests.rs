@@ -1,6 +1,6 @@
 //! Tests of JSON of small ASDF trees.
 
-use h5fs_reader::array::Bytes;
+use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::detect;
 use h5fs_reader::source::memory::MemorySource;
 use h5fs_reader::source::neighbours::Neighbours;
@@ -21,7 +21,8 @@ fn json_of(tree: &str) -> AsdfJson {
 }
 
 fn json(tree: &str) -> String {
-    let text = String::from_utf8(json_of(tree).whole_text().unwrap()).unwrap();
+    let text =
+        String::from_utf8(json_of(tree).whole_text(&CancelToken::default()).unwrap()).unwrap();
     // Reading single bytes stops the writer after each part.
     let view = StreamedText::of_parts(json_of(tree));
     let read = |at: usize| -> Bytes { view.read_at(to_u64(at), 1).unwrap() };
@@ -104,7 +105,10 @@ fn ndarrays_are_described() {
 #[test]
 fn what_is_not_all_known_is_an_error() {
     let damaged = json_of("{a: 1, m: {<<: text, k: 1}, z: 2}");
-    assert!(matches!(damaged.whole_text(), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        damaged.whole_text(&CancelToken::default()),
+        Err(Error::Corrupt { .. })
+    ));
     let view = StreamedText::new(damaged, 100);
     for offset in [0, 10] {
         assert!(matches!(
@@ -112,7 +116,11 @@ fn what_is_not_all_known_is_an_error() {
             Err(Error::Corrupt { .. })
         ));
     }
-    assert!(json_of("{a: [1}").whole_text().is_err());
+    assert!(
+        json_of("{a: [1}")
+            .whole_text(&CancelToken::default())
+            .is_err()
+    );
 }
 
 /// A key of a megabyte is repeated by thousands of aliases.
@@ -121,7 +129,10 @@ fn a_text_is_bounded() {
     let key = "q".repeat(1 << 20);
     let aliases = "*a : 1}, {".repeat(300);
     let json = json_of(&format!("[&a {key}, {{{aliases}z: 1}}]"));
-    assert!(matches!(json.whole_text(), Err(Error::Limit { .. })));
+    assert!(matches!(
+        json.whole_text(&CancelToken::default()),
+        Err(Error::Limit { .. })
+    ));
     let view = StreamedText::new(json, u64::MAX);
     let mut at = 0;
     let error = loop {
@@ -145,7 +156,7 @@ fn a_text_is_bounded() {
 fn a_deep_tree_is_not_mostly_blanks() {
     let depth = limits::TREE_LEVELS - 10;
     let tree = "{a: ".repeat(depth) + "1" + &"}".repeat(depth);
-    let text = json_of(&tree).whole_text().unwrap();
+    let text = json_of(&tree).whole_text(&CancelToken::default()).unwrap();
     assert!(text.len() < depth * 2 * 70, "{}", text.len());
     assert_eq!(text.iter().filter(|&&byte| byte == b'}').count(), depth);
 }
