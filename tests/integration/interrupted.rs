@@ -1,7 +1,9 @@
 //! Readers of remote files that are interrupted while the server does not respond. Each reader exits
-//! at once, and its request ends too, because a mount serves few slow requests at a time.
+//! at once, and its request ends too. Otherwise the requests would occupy all slots of the mount. The
+//! text of a near dataset is counted in the only heavy slot.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,18 +16,20 @@ use nix::unistd::Pid;
 use crate::harness::{LONG, MOUNT_LIMIT, Mount, SOON, run, script, wait};
 use crate::objects::server::Server;
 
-/// More readers than the slow requests that a mount with one thread serves at a time.
+/// Number of readers, each of another dataset. A mount with one thread has fewer slots for requests.
 const READERS: usize = 24;
 
 /// The mount option that sets a timeout in seconds. The timeout exceeds the time limit of a test.
 const TIMEOUT: &str = "timeout=600";
 
-/// Puts two files on the server and returns the URL of the first file. The datasets `far` and
-/// `texts` of the first file are virtual, and their elements are in the second file. The elements of
-/// the datasets `near0` to `near4` are in the first file.
+/// Puts two files on the server and returns the URL of the first file. The datasets `far0`,
+/// `far1` … and `texts0`, `texts1` … of the first file are virtual, and their elements are in the
+/// second file. The elements of the datasets `near0` to `near4` are in the first file.
 fn virtual_file(server: &Server) -> String {
     let directory = tempfile::tempdir().expect("temporary directory");
-    run(script("interrupted.py").arg(directory.path()), LONG).success();
+    let mut writer = script("interrupted.py");
+    writer.arg(directory.path()).arg(READERS.to_string());
+    run(&mut writer, LONG).success();
     for name in ["main.h5", "part.h5"] {
         let bytes = fs::read(directory.path().join(name)).expect("a file");
         server.put(&format!("/data/{name}"), bytes);
@@ -33,15 +37,26 @@ fn virtual_file(server: &Server) -> String {
     server.url("/data/main.h5")
 }
 
-/// Interrupts readers of `path` that wait for the server. Checks that `near` can then be read.
+/// Checks that the file of a virtual dataset has `length` bytes, and reads the last byte.
+#[track_caller]
+fn open_source(path: &Path, length: u64) {
+    let file = File::open(path).expect("a dataset");
+    assert_eq!(file.metadata().expect("a dataset").len(), length);
+    let read = file.read_at(&mut [0], length - 1);
+    assert_eq!(read.expect("a byte"), 1);
+}
+
+/// Interrupts readers that wait for the server: one of each file whose path is `path` with the
+/// number of the dataset in place of `#`. Checks that `near` can then be read.
 #[track_caller]
 fn are_interrupted(mount: &Mount, path: &str, near: &str) {
-    let read = || {
+    let read = |number: usize| {
+        let path = path.replace('#', &number.to_string());
         let mut reader = Command::new("cat");
-        let reader = reader.arg(mount.at(path)).stdout(Stdio::null());
+        let reader = reader.arg(mount.at(&path)).stdout(Stdio::null());
         reader.spawn().expect("a reader")
     };
-    let mut readers: Vec<Child> = (0..READERS).map(|_| read()).collect();
+    let mut readers: Vec<Child> = (0..READERS).map(read).collect();
     thread::sleep(Duration::from_secs(1));
     let began = Instant::now();
     for reader in &mut readers {
@@ -68,22 +83,23 @@ fn readers_of_far_virtual_arrays_leave_their_places() {
     let server = Server::start();
     let url = virtual_file(&server);
     let mount = Mount::with(Path::new(&url), &["-o", TIMEOUT, "-o", "threads=1"]);
-    // The second file is opened, and the metadata of the first file is cached.
+    // The metadata of the first file and its near elements are cached.
     for number in 0..5 {
-        let attributes = fs::metadata(mount.at(&format!("near{number}"))).expect("a dataset");
-        assert_eq!(attributes.len(), 8);
+        let near = fs::read(mount.at(&format!("near{number}"))).expect("a dataset");
+        assert_eq!(near.len(), 200_000);
     }
-    assert_eq!(
-        fs::metadata(mount.at("far")).expect("a dataset").len(),
-        12_000_000
-    );
+    // Each virtual dataset opens the second file for its last element.
+    for number in 0..READERS {
+        open_source(&mount.at(&format!("far{number}")), 12_000_000);
+        open_source(&mount.at(&format!("texts{number}")), 4_000_000);
+    }
     server.faults(|to| to.hang = u32::MAX);
-    for (number, path) in ["far", ".h5fs/csv/far.csv", ".h5fs/json/far.json"]
+    for (number, path) in ["far#", ".h5fs/csv/far#.csv", ".h5fs/json/far#.json"]
         .iter()
         .enumerate()
     {
         are_interrupted(&mount, path, &format!(".h5fs/csv/near{number}.csv"));
     }
-    are_interrupted(&mount, ".h5fs/png/far.png", ".h5fs/csv/near3.csv");
-    are_interrupted(&mount, ".h5fs/text/texts.txt", ".h5fs/csv/near4.csv");
+    are_interrupted(&mount, ".h5fs/png/far#.png", ".h5fs/csv/near3.csv");
+    are_interrupted(&mount, ".h5fs/text/texts#.txt", ".h5fs/csv/near4.csv");
 }
